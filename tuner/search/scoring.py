@@ -266,20 +266,13 @@ class ScoredCandidates:
         """
         near = beside(self.grid, self.rows, self.grid.row(self.best.key))
         scores = (self.best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
-        open_ = ~self.known & (scores > self.options.beside_sds)
+        wanted = near & ~self.known & (scores > self.options.beside_sds)
         for place in np.flatnonzero(near & self.known):
-            open_[place] = self._is_doubtful(self.state.groups[self.grid.key(self.rows[place])])
-        scores[~(near & open_)] = -np.inf
+            group = self.state.groups[self.grid.key(self.rows[place])]
+            wanted[place] = _may_be_disturbed(group, self.best.log_s)
+        scores[~wanted] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
-
-    def _is_doubtful(self, group: Group) -> bool:
-        """True of a lone run that is slower than the incumbent by what a disturbance comes to."""
-        known = group.estimate(0.05)
-        if known is None or group.launches > 1 or group.failures:
-            return False
-        least, most = _DISTURBED
-        return least < known[0] - self.best.log_s < most
 
     def contender(self) -> Key | None:
         """What to launch again as a setting may yet be better by more than the precision.
@@ -363,6 +356,12 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     known = np.array([tuple(row) in launched for row in rows.tolist()])
     kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | known
     return rows[kept], known[kept]
+
+
+def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
+    """True of a lone run that is slower than the best by what a disturbance comes to."""
+    known, (least, most) = group.estimate(0.05), _DISTURBED
+    return known is not None and group.launches == 1 and least < known[0] - best_log_s < most
 
 
 def _spent(group: Group, options: Options) -> bool:
