@@ -1,16 +1,19 @@
 """The search replayed on every surface: what it costs, and how good what it finds is.
 
-    python benchmarks/search.py [--seeds 20] [--first 0] [--only mlp] [--jobs 2] [SURFACE.json ...]
+    python -m benchmarks.search [--seeds 20] [--first 0] [--only mlp] [--jobs 2]
+        [SURFACE.json|FOLDER ...]
 
 Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
-Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface with
-the target beside each figure, then what holds over all of them; ends with 1 where one is missed.
+Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface, or a
+kind of them (`NAME-1`, `NAME-2`, …: `benchmarks/synthetic.py`), with the target beside each figure,
+then what holds over all of them; ends with 1 where one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +31,9 @@ SURFACES = Path(__file__).resolve().parent / "surfaces"
 #: The search's own thinking, at most, at up to 50 settings.
 THINKING_MS = 50.0
 
-FLAT = 1.03  # defaults within this ratio of the best: there is nothing worth finding
+GAINLESS = 1.03  # defaults within this ratio of the best: there is nothing worth finding
+
+FLAT = 1.05, 1 / 3  # within this ratio of the best lies this share of the space, or more
 
 
 @dataclass
@@ -71,6 +76,7 @@ class Result:
     name: str
     points: int
     flat: bool
+    gainless: bool
     to_5: float
     to_2: float
     regret: float
@@ -85,6 +91,11 @@ class Result:
     ended: str
     live: InJobs
 
+    @property
+    def line(self) -> str:
+        """Its surface, or the kind that this is an instance of."""
+        return re.sub(r"-\d+$", "", self.name)
+
 
 def study(task: tuple[Path, int]) -> Result:
     """Replay one study."""
@@ -94,12 +105,13 @@ def study(task: tuple[Path, int]) -> Result:
     done = replay.play(surface, replay.spec(surface, seed=seed), seed, course)
     steps = done.searched
     kills, losers = _races(surface, steps)
-    truth = surface.points[surface.default].truth_s
-    best_s = surface.points[surface.best].truth_s
+    ratio, share = FLAT
+    near = [surface.regret(surface.setting(key)) <= ratio - 1 for key in surface.points]
     return Result(
         name=surface.name,
         points=len(surface.points),
-        flat=truth is not None and best_s is not None and truth / best_s < FLAT,
+        flat=statistics.mean(near) >= share,
+        gainless=surface.regret(surface.setting(surface.default)) < GAINLESS - 1,
         to_5=cost_to(0.05, surface, steps),
         to_2=cost_to(0.02, surface, steps),
         regret=surface.regret(done.best),
@@ -182,36 +194,47 @@ def middle(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of the table, with the most that it may be in small and in large spaces."""
+    """A figure of the table, with the most that it may be: of a surface, and of a kind."""
 
     title: str
     figure: Callable[[Sequence[Result]], float]
-    small: float | None
-    large: float | None
-    flat: float | None
+    small: float | None = None
+    large: float | None = None
+    flat: float | None = None
+    kind: float | None = None
+    flat_kind: float | None = None
 
     def most(self, results: Sequence[Result]) -> float | None:
-        """The target for a surface."""
-        if results[0].flat:
+        """The target for a line."""
+        first = results[0]
+        if first.line != first.name:
+            return self.flat_kind if first.flat else self.kind
+        if first.flat:
             return self.flat
-        return self.small if results[0].points <= 500 else self.large
+        return self.small if first.points <= 500 else self.large
+
+
+def _false_kills(results: Sequence[Result]) -> float:
+    kills = sum(result.kills for result in results)
+    return 100 * sum(result.false_kills for result in results) / max(kills, 1)
 
 
 COLUMNS = (
-    Column("to 5 %", lambda r: middle([x.to_5 for x in r]), 10, 25, None),
-    Column("90th", lambda r: quantile([x.to_5 for x in r], 0.9), 25, None, None),
-    Column("to 2 %", lambda r: middle([x.to_2 for x in r]), 25, None, None),
-    Column("regret %", lambda r: 100 * middle([x.regret for x in r]), 1, 2, None),
-    Column("90th", lambda r: 100 * quantile([x.regret for x in r], 0.9), 4, 4, 3),
-    Column("search", lambda r: middle([x.search for x in r]), None, None, None),
-    Column("confirm", lambda r: middle([x.confirm for x in r]), None, None, None),
-    Column("live: to 5 %", lambda r: middle([x.live.to_5 for x in r]), 3, 8, 3),
-    Column("90th", lambda r: quantile([x.live.to_5 for x in r], 0.9), None, None, None),
-    Column("to 2 %", lambda r: middle([x.live.to_2 for x in r]), None, None, None),
-    Column("regret %", lambda r: 100 * middle([x.live.regret for x in r]), None, None, None),
-    Column("90th", lambda r: 100 * quantile([x.live.regret for x in r], 0.9), None, None, None),
-    Column("search", lambda r: middle([x.live.search for x in r]), None, None, None),
-    Column("ms", lambda r: middle([x.thinking_ms for x in r]), *[THINKING_MS] * 3),
+    Column("to 5 %", lambda r: middle([x.to_5 for x in r]), 10, 25, None, 8),
+    Column("90th", lambda r: quantile([x.to_5 for x in r], 0.9), 25, None, None, 25),
+    Column("to 2 %", lambda r: middle([x.to_2 for x in r]), 25, None, None, 20),
+    Column("regret %", lambda r: 100 * middle([x.regret for x in r]), 1, 2, None, 0.5),
+    Column("90th", lambda r: 100 * quantile([x.regret for x in r], 0.9), 4, 4, 3, 3, 2),
+    Column("search", lambda r: middle([x.search for x in r])),
+    Column("false stops %", _false_kills, None, None, None, 3),
+    Column("confirm", lambda r: middle([x.confirm for x in r])),
+    Column("live: to 5 %", lambda r: middle([x.live.to_5 for x in r]), 3, 8, 3, 3, 3),
+    Column("90th", lambda r: quantile([x.live.to_5 for x in r], 0.9), None, None, None, 8, 8),
+    Column("to 2 %", lambda r: middle([x.live.to_2 for x in r])),
+    Column("regret %", lambda r: 100 * middle([x.live.regret for x in r])),
+    Column("90th", lambda r: 100 * quantile([x.live.regret for x in r], 0.9)),
+    Column("search", lambda r: middle([x.live.search for x in r])),
+    Column("ms", lambda r: middle([x.thinking_ms for x in r]), *[THINKING_MS] * 5),
 )
 
 
@@ -224,16 +247,17 @@ def _cell(figure: float, most: float | None) -> tuple[str, bool]:
 
 
 def table(results: Sequence[Result]) -> bool:
-    """Print a line a surface; True where every target is met."""
+    """Print a line a surface or a kind; True where every target is met."""
     kept = True
-    names = list(dict.fromkeys(result.name for result in results))
-    width = max(len(name) for name in names) + 7
+    names = list(dict.fromkeys(result.line for result in results))
+    width = max(len(name) for name in names) + 11
     print("surface (points)".ljust(width), *(c.title.rjust(14) for c in COLUMNS))
     for name in names:
-        own = [result for result in results if result.name == name]
+        own = [result for result in results if result.line == name]
         cells = [_cell(column.figure(own), column.most(own)) for column in COLUMNS]
         kept &= all(good for _, good in cells)
-        title = f"{name} ({own[0].points})".ljust(width)
+        sizes = sorted({result.points for result in own})
+        title = f"{name} ({'..'.join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))})".ljust(width)
         print(title, *(text.rjust(14) for text, _ in cells))
     return kept
 
@@ -245,19 +269,18 @@ def overall(results: Sequence[Result]) -> bool:
     truth's own error.
     """
     uneven = [result for result in results if not result.flat]
-    flat = [result for result in results if result.flat]
-    kills = sum(result.kills for result in uneven)
+    gainless = [result for result in results if result.gainless]
     covered = [result.covered for result in results if result.covered is not None]
     rows = []
-    if kills:
-        false = 100 * sum(result.false_kills for result in uneven) / kills
-        rows.append((f"of {kills} kills, better than the incumbent, %", false, 3.0))
+    if kills := sum(result.kills for result in uneven):
+        title = f"of {kills} kills, better than the incumbent, %"
+        rows.append((title, _false_kills(uneven), 3.0))
     losers = [100 * share for result in uneven for share in result.losers]
     if losers:
         rows.append(("a worse trial's run, % of the incumbent's", middle(losers), 25.0))
-    if flat:
-        false = 100 * sum(result.faster for result in flat) / len(flat)
-        rows.append((f'"faster" in {len(flat)} studies where nothing is, %', false, 5.0))
+    if gainless:
+        false = 100 * sum(result.faster for result in gainless) / len(gainless)
+        rows.append((f'"faster" in {len(gainless)} studies where nothing is, %', false, 5.0))
     if covered:
         missed = 100 * (1 - sum(covered) / len(covered))
         rows.append((f"of {len(covered)} intervals, without the true ratio, %", missed, 7.0))
@@ -273,13 +296,17 @@ def overall(results: Sequence[Result]) -> bool:
 def main() -> int:
     """Replay and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("surfaces", nargs="*", type=Path)
+    parser.add_argument("surfaces", nargs="*", type=Path, metavar="FILE|FOLDER")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--only", default="", help="surfaces with this in their name")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    paths = options.surfaces or sorted(SURFACES.glob("*.json"))
+    paths = [
+        path
+        for named in options.surfaces or [SURFACES]
+        for path in (sorted(named.glob("*.json")) if named.is_dir() else [named])
+    ]
     seeds = range(options.first, options.first + options.seeds)
     tasks = [(p, seed) for p in paths if options.only in p.name for seed in seeds]
     if not tasks:

@@ -1,11 +1,12 @@
 """Surfaces of our own making, of other shapes than the six models in `surfaces/`.
 
     python -m benchmarks.synthetic FOLDER
+    python -m benchmarks.search FOLDER --only hold- --seeds 3
 
-They were made to look at while the search was chosen (`tune-…`) and to be reported on only
-(`hold-…`): what helps on these six models alone is worth nothing. The format is that of
-`surfaces/README.md`; the times are formulas with noise, so the figures that matter are those of the
-recorded jobs and of the live run.
+Single jobs, and kinds of jobs whose sizes, shapes and noise are drawn. They were made to look at
+while the search was chosen (`tune-…`) and to be reported on only (`hold-…`): what helps on the
+six models alone is worth nothing. The format is that of `surfaces/README.md`; the times are
+formulas with noise, so the figures that matter are those of the recorded jobs and of the live run.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Job:
     sd: float = 0.03
     outliers: float = 0.03
     fails: Callable[..., bool] = lambda *_: False
+    reason: str = "out of memory"  # of its failures
     best_s: float = 15.0
     grows: bool = True  # the noise, with how overfull the cores are
     starts: Callable[..., float] = lambda *_: 1.0  # the start-up, in units of startup_s
@@ -56,10 +58,6 @@ def over(asked: float, cores: float, power: float) -> float:
 def octaves(value: float, best: float) -> float:
     """How many doublings a value lies away from the best one."""
     return abs(math.log2(value / best))
-
-
-def _tiny(t: int, w: int) -> float:
-    return math.pow(over(8 * t, 2, 1.15), 1 if t > 1 else 0.6) * (1 + 0.03 * (w - 1))
 
 
 def _choices(a: str, b: str, p: int, q: int) -> float:
@@ -104,8 +102,6 @@ T, W, CV = "omp_threads", "iterator_workers", "opencv_threads"
 R = up_to
 
 JOBS = (
-    Job("tune-tiny-2core-8rank", {T: R(1, 16), W: R(1, 16)}, 8, 2, 60, _tiny, (16, 16), 3, 0.05,
-        0.05, best_s=3.5),
     Job("tune-storage-16core-4rank", {T: R(1, 8), W: R(0, 24)}, 4, 16, 200,
         lambda t, w: max(1 + 3 / t, 60 / math.pow(1 + 3.5 * w, 1.02))
         * over(4 * (t + 0.1 * w), 16, 0.6), (8, 4), 6, 0.04, grows=False),
@@ -115,16 +111,11 @@ JOBS = (
         {"allocator": ["glibc", "jemalloc", "tcmalloc", "mimalloc"],
          "bind_to": ["none", "core", "numa", "socket"], "prefetch": [1, 2, 4, 8, 16],
          "batch_io": [1, 2, 4, 8]}, 2, 8, 150, _choices, ("glibc", "none", 1, 1), 5),
-    Job("tune-flat-noisy-16core-8rank", {T: R(1, 8), W: R(1, 8)}, 8, 16, 100,
-        lambda t, w: 1 + 0.002 * (t + w), (8, 8), 5, 0.06, 0.05, grows=False),
     Job("tune-slowstart-16core-4rank", {T: R(1, 4), W: R(1, 6)}, 4, 16, 100,
         lambda t, w: max(1 + 1 / t, 6 / w) * over(4 * (t + 0.3 * w), 16, 0.5), (4, 1), 3,
         starts=lambda _, w: 1 + 0.7 * w, best_s=6),
     Job("hold-plateau-64core-16rank", {T: R(1, 16), W: R(1, 16)}, 16, 64, 300,
         lambda t, w: max(1.0, 3.2 / t, 4.5 / w) * over(16 * (t + w), 90, 0.8), (16, 16), 15),
-    Job("hold-oomcorner-32core-8rank", {T: R(1, 16), W: R(1, 16)}, 8, 32, 120,
-        lambda t, w: max(1 + 4 / t, 14 / w) * over(8 * (t + 0.5 * w), 32, 0.9), (16, 16), 6, 0.04,
-        fails=lambda t, w: w > 9 or t * w > 70),
     Job("hold-serial-48core-2rank",
         {T: [1, 2, 4, 8, 12, 16, 24, 32, 48], W: [0, 1, 2, 4, 8, 16, 24], CV: [1, 2, 4, 8]}, 2, 48,
         250, _serial, (48, 24, 8), 12),
@@ -142,9 +133,91 @@ JOBS = (
          "bucket_mb": [1, 4, 16, 64]}, 8, 64, 250, _seven, ("a", "x", "none", 12, 12, 1), 9),
     Job("hold-roleless-12core-3rank", {"alpha": R(1, 20), "beta": R(1, 20)}, 3, 12, 80, _roleless,
         (1, 20), 4, 0.035, 0.04),
-    Job("hold-flat2-32core-4rank", {T: R(1, 8), W: R(1, 12), "wait": ["active", "passive"]}, 4, 32,
-        100, lambda t, *_: 1 + 0.004 * abs(t - 4), (8, 12, "active"), 10, 0.025),
 )  # fmt: skip
+
+
+#: Of each kind: as many to choose on as to report.
+INSTANCES = 12
+
+
+def _corner(name: str, rng: random.Random) -> Job:
+    """A region fails, from a third of the space to four fifths: what asks for much of something."""
+    cores, threads, workers = rng.choice([8, 16, 32]), rng.randint(8, 16), rng.randint(8, 16)
+    ranks = cores // rng.choice([1, 2, 4])
+    serial, loading, share = rng.uniform(0.5, 6), rng.uniform(1, 14), rng.uniform(0.1, 1)
+    power = rng.uniform(0.5, 1.2)
+    asks: Callable[[int, int], float] = rng.choice([
+        lambda _, w: w,
+        lambda t, _: t,
+        lambda t, w: t * w,
+        lambda t, w: t + w,
+        lambda t, w: max(t / threads, w / workers),
+    ])  # fmt: skip
+    asked = sorted(asks(t, w) for t in R(1, threads) for w in R(1, workers))
+    most = asked[int(len(asked) * rng.uniform(0.2, 0.67))]
+    reasons = ["out of memory", "cannot create thread", "segmentation fault"]
+    return Job(
+        name, {T: R(1, threads), W: R(1, workers)}, ranks, cores, rng.randint(60, 200),
+        lambda t, w: max(1 + serial / t, loading / w) * over(ranks * (t + share * w), cores, power),
+        rng.choice([(threads, workers), (threads, 1), (1, 1)]), rng.uniform(3, 12),
+        rng.uniform(0.02, 0.04), fails=lambda t, w: asks(t, w) > most,
+        reason=rng.choice(reasons), best_s=rng.uniform(6, 20), grows=rng.random() < 0.5,
+    )  # fmt: skip
+
+
+def _few(name: str, rng: random.Random) -> Job:
+    """One to four cores, which even one thread a rank overfills; runs differ by 8 to 15 %."""
+    cores = rng.choice([1, 2, 4])
+    ranks, threads, workers = cores * rng.choice([2, 4]), rng.randint(4, 16), rng.randint(6, 16)
+    # alone, a thread does not spin while it waits for others
+    power, alone = rng.uniform(0.4, 1.2), rng.uniform(0.4, 1)
+    best, loses, gains = rng.choice([1, 1, 2, 3, 4]), rng.uniform(0.02, 0.2), rng.uniform(0.1, 0.5)
+
+    def time(t: int, w: int) -> float:
+        loading = 1 + octaves(w, best) * (loses if w > best else gains)
+        return math.pow(over(ranks * t, cores, power), 1 if t > 1 else alone) * loading
+
+    return Job(
+        name, {T: R(1, threads), W: R(1, workers)}, ranks, cores, rng.randint(20, 100), time,
+        rng.choice([(threads, workers), (threads, 1)]), rng.uniform(2, 6), rng.uniform(0.03, 0.05),
+        0.05, best_s=rng.uniform(3, 10),
+    )  # fmt: skip
+
+
+def _flat(name: str, rng: random.Random) -> Job:
+    """A third of the space and more lies within 5 % of the best, and runs differ by 3 %."""
+    cores, threads, workers = rng.choice([16, 32, 64]), rng.randint(6, 16), rng.randint(6, 16)
+    ranks = cores // rng.choice([4, 8, 16])
+    best_t, best_w = rng.randint(1, threads), rng.randint(1, workers)
+    slopes = rng.uniform(0, 0.014), rng.uniform(0, 0.014)
+    # what is short of these is slow
+    least_t, least_w = (rng.randint(1, min(best, 4)) for best in (best_t, best_w))
+
+    def time(t: int, w: int) -> float:
+        top = 1 + slopes[0] * octaves(t, best_t) + slopes[1] * octaves(w, best_w)
+        return top * max(1.0, least_t / t, least_w / w)
+
+    return Job(
+        name, {T: R(1, threads), W: R(1, workers)}, ranks, cores, rng.randint(60, 200), time,
+        rng.choice([(threads, workers), (1, 1), (best_t, 1)]), rng.uniform(3, 12), 0.03,
+        best_s=rng.uniform(6, 20), grows=False,
+    )  # fmt: skip
+
+
+KINDS: Mapping[str, Callable[[str, random.Random], Job]] = {
+    "corner": _corner,
+    "few": _few,
+    "flat": _flat,
+}
+
+
+def instances() -> list[Job]:
+    """Those of each kind, by turns to choose on and to report."""
+    return [
+        make(f"{('tune', 'hold')[number % 2]}-{kind}-{number}", random.Random(f"{kind}/{number}"))
+        for kind, make in KINDS.items()
+        for number in range(INSTANCES)
+    ]
 
 
 def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
@@ -156,7 +229,7 @@ def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
     for key in keys:
         setting = dict(zip(job.knobs, key, strict=True))
         if job.fails(*key):
-            failed = {"fail_after_s": 0.8 * job.startup_s, "reason": "out of memory"}
+            failed = {"fail_after_s": 0.8 * job.startup_s, "reason": job.reason}
             points.append(
                 {"setting": setting, "failed": True, "runs": [], "truth_s": None} | failed
             )
@@ -201,7 +274,7 @@ def write(folder: Path) -> list[Path]:
     """Write a file for each job; the same every time."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for seed, job in enumerate(JOBS, start=1):
+    for seed, job in enumerate([*JOBS, *instances()], start=1):
         paths.append(folder / f"{job.name}.json")
         paths[-1].write_text(json.dumps(document(job, seed)))
     return paths

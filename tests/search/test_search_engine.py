@@ -224,6 +224,36 @@ def test_noise_misleads_it_little() -> None:
     assert statistics.mean(regrets) < 0.05
 
 
+def test_a_bottleneck_of_two_knobs_is_found() -> None:
+    """More threads need more workers: each alone makes it slower, both together faster."""
+    counts = (1, 2, 3, 4, 6, 8)
+    knobs = (KnobAxis("threads", counts, "threads"), KnobAxis("workers", counts, "workers"))
+    space = Space(knobs, 4, 8, (8, 8), ((1, 1),))
+
+    def time(key: Key) -> float:
+        """Seconds: 10 at (2, 2), 11 at (1, 1), 14 at (1, 2) and (2, 1)."""
+        threads, workers = (math.log2(int(value)) for value in key)
+        more = (threads + workers) / 2 - 1
+        return 10.0 * math.exp(0.3 * abs(threads - workers) + 0.1 * max(3 * more, -more))
+
+    for seed in range(4):
+        search = Search(space, seed=seed)
+        history, _ = study(search, time)
+        assert search.best(history) == (2, 2)
+
+
+def test_one_disturbed_run_does_not_hide_the_best() -> None:
+    for seed in range(6):
+        late: dict[Key, float] = {(2, 4, "core"): 2.3}  # as many times as long, once
+
+        def time(key: Key, late: dict[Key, float] = late) -> float:
+            return bowl(key) * late.pop(key, 1.0)
+
+        search = Search(SPACE, seed=seed)
+        history, _ = study(search, time)
+        assert search.best(history) == (2, 4, "core")
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),

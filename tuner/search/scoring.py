@@ -105,10 +105,14 @@ def _nearby(size: int, index: int) -> list[int]:
 
 
 def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
-    """Which rows lie one step of one knob away."""
+    """Which rows lie one step of one knob away, or of several that count cores.
+
+    Those wait for each other: more workers may only help together with more threads.
+    """
     # What ceases to exist with the step did not move; what comes to exist starts at its first.
     moved = (rows != centre[None]) & grid.exist(rows)
-    near = moved.sum(1) == 1
+    counts = np.array([knob.role is not None for knob in grid.space.knobs])
+    near = (moved.sum(1) == 1) | (moved.any(1) & ~moved[:, ~counts].any(1))
     for j, knob in enumerate(grid.space.knobs):
         if knob.ordered:
             away = np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]])
@@ -170,6 +174,12 @@ class Live:
 
 #: The regret is that against so many settings, the likeliest to be better.
 _LIKELY = 120
+
+#: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent.
+_DOUBT = 0.15
+
+#: A disturbed run is slower than others by a logarithm between these.
+_DISTURBED = 0.4, 1.3
 
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
 _HOPELESS = 0.5
@@ -248,14 +258,19 @@ class ScoredCandidates:
         return _expected_regret(self.fitted, self.grid, rows, self.best.core_price, self.state.rng)
 
     def neighbour(self) -> int | None:
-        """The untried setting next to the incumbent that promises most.
+        """The setting next to the incumbent that promises most, of those that are hardly known.
 
-        A smooth model can be sure and wrong beside a kink, so no search ends before these
-        were looked at; none if each is tried, or far worse even by a doubtful model.
+        A smooth model can be sure and wrong beside a kink, and one disturbed run misleads it: so no
+        search ends before these were looked at. Left out are untried ones that are far worse even
+        by a doubtful model, and tried ones but for a lone run that may have been disturbed.
         """
-        near = beside(self.grid, self.rows, self.grid.row(self.best.key)) & ~self.known
-        scores = (self.best.worth - self.worth) / np.hypot(self.sd, 0.03)
-        scores[~near | (scores <= self.options.beside_sds)] = -np.inf
+        near = beside(self.grid, self.rows, self.grid.row(self.best.key))
+        scores = (self.best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
+        wanted = near & ~self.known & (scores > self.options.beside_sds)
+        for place in np.flatnonzero(near & self.known):
+            group = self.state.groups[self.grid.key(self.rows[place])]
+            wanted[place] = _may_be_disturbed(group, self.best.log_s)
+        scores[~wanted] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
 
@@ -341,6 +356,12 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     known = np.array([tuple(row) in launched for row in rows.tolist()])
     kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | known
     return rows[kept], known[kept]
+
+
+def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
+    """True of a lone run that is slower than the best by what a disturbance comes to."""
+    known, (least, most) = group.estimate(0.05), _DISTURBED
+    return known is not None and group.launches == 1 and least < known[0] - best_log_s < most
 
 
 def _spent(group: Group, options: Options) -> bool:
