@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from tuner.model import Purpose
+from tuner.model import Lesson, Purpose
 from tuner.search.estimate import Incumbent, fit, incumbent
-from tuner.search.gaussian import Gaussian
+from tuner.search.gaussian import Effort, Evidence, Gaussian
 from tuner.search.history import Groups, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
@@ -23,10 +24,15 @@ from tuner.search.regions import beyond, excessive, infeasible
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
+from tuner.search.transfer import translated
 from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
+
+#: If the machine's guess was slower than this by an earlier study, as a logarithm, it is not what
+#: the first guess of that study is raced against.
+_SAFE = 0.7
 
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
@@ -52,14 +58,30 @@ class Done:
 
 
 class Search:
-    """Guesses, baseline, then whatever promises most for its cost."""
+    """Guesses, baseline, then whatever promises most for its cost.
 
-    def __init__(self, space: Space, options: Options | None = None, seed: int = 0) -> None:
+    Args:
+        space: What can be tried.
+        options: When it ends.
+        seed: Of its draws.
+        lesson: What an earlier study showed: a prior, and the first guess.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        options: Options | None = None,
+        seed: int = 0,
+        lesson: Lesson | None = None,
+    ) -> None:
         self.space, self.options, self.seed = space, options or Options(), seed
+        self.lesson = lesson
         self._grid = Grid(space)
         prior, unsure = self.options.prior, self.options.window_noise
-        self._kernel = Kernel(self._grid, prior)
-        self._of_windows = Kernel(self._grid, replace(prior, noise=(prior.noise[0], unsure)))
+        windows = replace(prior, noise=(prior.noise[0], unsure))
+        self._earlier = translated(lesson, self._grid)
+        self._kernel = Kernel(self._grid, prior, self._earlier)
+        self._of_windows = Kernel(self._grid, windows, self._earlier)
         self._last: tuple[list[SearchObservation], State | None] = ([], None)
 
     def best(self, history: Sequence[SearchObservation]) -> Key | None:
@@ -95,7 +117,7 @@ class Search:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
         # A running job cannot switch to the baseline, which needs a launch of its own. That is
         # stopped earlier once a good setting is known, so the baseline comes last.
-        later = state.live is not None and state.best is not None
+        later = (state.live is not None or self._earlier is not None) and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
         if state.fit is None or state.best is None:
@@ -143,12 +165,29 @@ class Search:
         if self._is_full(state):
             return None
         groups = state.groups
-        for key in self.space.guesses:
+        for key in self._guesses:
             row = self._grid.rows([key])
             out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
             if key not in groups and not out[0]:
                 return key
         return None
+
+    @cached_property
+    def _guesses(self) -> tuple[Key, ...]:
+        """What should be fastest by the earlier study, unless it failed there; the machine's."""
+        if self._earlier is None:
+            return self.space.guesses
+        groups, rng = self._earlier.groups, np.random.default_rng(self.seed)
+        rows = candidates(self._kernel, groups, rng)
+        rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
+        none = np.zeros(0)
+        data = Evidence(rows[:0], none, none, none)
+        model = Gaussian(self._kernel, data, Effort(), self.seed)
+        own = self.space.guesses[:1]
+        mean, _ = model.predict(np.concatenate([rows, self._grid.rows(own)]))
+        guess = self._grid.key(rows[int(np.argmin(mean[: len(rows)]))])
+        is_safe = (mean[len(rows) :] - mean.min() < _SAFE).all()
+        return (*own, guess) if is_safe else (guess, *own)
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
