@@ -3,9 +3,9 @@
     python -m benchmarks.transfer [--seeds 20] [--first 0] [--only held] [--live] [--jobs 1]
 
 Of each pair the first surface is searched, then the second one: from nothing, and from what the
-first showed (`--learn-from`). Both have the same seeds. Costs are in best runs (`surfaces/README.md`).
+first showed (`--learn-from`), with the same seeds. Costs are in best runs (`surfaces/README.md`).
 A like pair is the same job with other ranks, cores, sizes or knobs; of an unlike pair the best of
-the one is bad in the other. The `tune-…` pairs were looked at while the rule was chosen, the `held-…`
+one is bad in the other. The `tune-…` pairs were looked at while the rule was chosen, the `held-…`
 ones are reported on only.
 """
 
@@ -79,7 +79,8 @@ def hills(alpha: float, beta: float, width: float = 0.35) -> Job:
     """Two numbers that count no cores, with the best at (alpha, beta)."""
 
     def time(a: int, b: int) -> float:
-        return 1 + width * octaves(a, alpha) ** 1.5 + 0.25 * octaves(b, beta) ** 1.5
+        away = math.pow(octaves(a, alpha), 1.5), math.pow(octaves(b, beta), 1.5)
+        return 1 + width * away[0] + 0.25 * away[1]
 
     return Job("hills", {"alpha": R(1, 24), "beta": R(1, 24)}, 3, 12, 80, time, (1, 24), 4, 0.03)
 
@@ -103,7 +104,8 @@ def binder(ranks: int, cores: int, load: float) -> Job:
         step = 0.4 + 4 / math.pow(1 if b == "core" else t, 0.8)
         bound = {"none": 1.15, "core": 1.0 if w < 2 else 1.6, "numa": 1 if t <= 12 else 1.3}
         price = bound.get(b, 1.06) * over(ranks * (t + w), cores, 0.5)
-        return (max(step, load / (w + 0.4)) + 0.01 * t) * price
+        work: float = max(step, load / (w + 0.4)) + 0.01 * t
+        return work * price
 
     knobs: dict[str, Values] = {"bind_to": ["none", "core", "numa", "socket"], T: R(1, 16),
                                 W: [0, 1, 2, 4, 6, 8]}  # fmt: skip

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.test_search_engine import SPACE, bowl, run, study
+from tuner.knobs import Role
 from tuner.model import Lesson, Purpose, Setting, Shown
 from tuner.search import Done, Key, KnobAxis, RuntimeSampler, Search, SearchObservation
 from tuner.search.space import Grid
@@ -141,7 +142,7 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def test_the_sampler_starts_with_the_best_of_an_earlier_study() -> None:
-    roles = {"threads": "threads"}
+    roles: dict[str, Role] = {"threads": "threads"}
     earlier = optuna.create_study(sampler=RuntimeSampler(cores=8, roles=roles, seed=0))
     earlier.optimize(objective, n_trials=25)
     for learn_from in (earlier, earlier.trials):

@@ -148,11 +148,13 @@ class Search:
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
         fitted = fit(kernel, groups, self.seed)
+        # What is best, and how much runs differ, says the study itself.
+        own = fitted if kernel.earlier is None else fit(kernel.alone(), groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
-        best = incumbent(fitted, groups, core_price) if fitted else None
+        best = incumbent(own, groups, core_price) if own else None
         run_sd = _RUN_SD
-        if fitted is not None and best is not None:
-            run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
+        if own is not None and best is not None:
+            run_sd = float(own.noise_sd(self._grid.rows([best.key]))[0])
         asked = (seen.setting for seen in history if seen.purpose in TRIALS)
         trials = len({key for key in asked if key is not None})
         return State(groups, fitted, best, noise(history, run_sd), trials)

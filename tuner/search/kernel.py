@@ -72,6 +72,10 @@ class Kernel:
             away = 0.5 if octaves is None else 0.0
             self._close.append(_with_absence(close, away) if knob.when else close)
 
+    def alone(self) -> Kernel:
+        """The same without an earlier study."""
+        return Kernel(self.grid, self.prior)
+
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of the hyperparameters."""
         p = self.prior
