@@ -30,10 +30,6 @@ from tuner.stats.estimates import TRIALS
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
 
-#: If the machine's guess was slower than this by an earlier study, as a logarithm, it is not what
-#: the first guess of that study is raced against.
-_SAFE = 0.7
-
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
@@ -147,6 +143,8 @@ class Search:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
+        if self._is_misled(groups):
+            kernel = kernel.alone()
         fitted = fit(kernel, groups, self.seed)
         # What is best, and how much runs differ, says the study itself.
         own = fitted if kernel.earlier is None else fit(kernel.alone(), groups, self.seed)
@@ -176,20 +174,38 @@ class Search:
 
     @cached_property
     def _guesses(self) -> tuple[Key, ...]:
-        """What should be fastest by the earlier study, unless it failed there; the machine's."""
+        """The machine's; with an earlier study the first of them, then what was fastest there.
+
+        In this order a guess that misleads is stopped early.
+        """
+        own, taught = self.space.guesses, self._taught
+        return own if taught is None else tuple(dict.fromkeys((*own[:1], taught)))
+
+    @cached_property
+    def _taught(self) -> Key | None:
+        """What should be fastest by the earlier study, and did not fail there.
+
+        ``None``: there is no such study, or all that fits has failed.
+        """
         if self._earlier is None:
-            return self.space.guesses
+            return None
         groups, rng = self._earlier.groups, np.random.default_rng(self.seed)
         rows = candidates(self._kernel, groups, rng)
         rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
+        if not len(rows):
+            return None
         none = np.zeros(0)
         data = Evidence(rows[:0], none, none, none)
-        model = Gaussian(self._kernel, data, Effort(), self.seed)
-        own = self.space.guesses[:1]
-        mean, _ = model.predict(np.concatenate([rows, self._grid.rows(own)]))
-        guess = self._grid.key(rows[int(np.argmin(mean[: len(rows)]))])
-        is_safe = (mean[len(rows) :] - mean.min() < _SAFE).all()
-        return (*own, guess) if is_safe else (guess, *own)
+        mean, _ = Gaussian(self._kernel, data, Effort(), self.seed).predict(rows)
+        return self._grid.key(rows[int(np.argmin(mean))])
+
+    def _is_misled(self, groups: Groups) -> bool:
+        """Whether that is slower than the machine's guess: nothing more is taken from it then."""
+        if self._taught is None:
+            return self._earlier is not None
+        known = {key: groups[key].estimate(_RUN_SD) for key in self._guesses if key in groups}
+        times = {key: math.inf if each is None else each[0] for key, each in known.items()}
+        return len(times) > 1 and min(times, key=lambda key: times[key]) != self._taught
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
