@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from tests.search.test_search_engine import SPACE, bowl, run, study
 from tuner.knobs import Role
 from tuner.model import Lesson, Purpose, Setting, Shown
-from tuner.search import Done, Key, KnobAxis, RuntimeSampler, Search, SearchObservation
+from tuner.search import (
+    Done,
+    Key,
+    KnobAxis,
+    Proposal,
+    RuntimeSampler,
+    Search,
+    SearchObservation,
+)
 from tuner.search.space import Grid
 from tuner.search.transfer import nearest, translated
 
@@ -58,6 +66,19 @@ def test_a_study_that_misleads_hides_nothing() -> None:
     search = Search(SPACE, lesson=of(far))
     history, _ = study(search, bowl)
     assert search.best(history) == (2, 4, "core")
+
+
+def test_nothing_more_is_taken_from_it_once_its_guess_is_slower_than_the_machines() -> None:
+    search, history = Search(SPACE, lesson=of(far)), list[SearchObservation]()
+    for _ in range(2):
+        step = search.next(history)
+        assert isinstance(step, Proposal)
+        history.append(run(step, bowl))
+    assert {seen.setting for seen in history} == {(4, 4, "none"), (8, 1, "none")}
+    others = (Purpose.GUESS, (1, 1, "none")), (Purpose.BASELINE, (8, 8, "none"))
+    for purpose, other in others:
+        history.append(SearchObservation(other, "finished", purpose, 30.0, bowl(other)))
+    assert search.next(history) == Search(SPACE).next(history)
 
 
 def test_the_baseline_is_launched_all_the_same() -> None:

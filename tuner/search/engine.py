@@ -30,6 +30,9 @@ from tuner.stats.estimates import TRIALS
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
 
+#: If the machine's guess is slower than this by an earlier study, as a logarithm, it comes second.
+_SAFE = 0.7
+
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
@@ -113,7 +116,9 @@ class Search:
             return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
         # A running job cannot switch to the baseline, which needs a launch of its own. That is
         # stopped earlier once a good setting is known, so the baseline comes last.
-        later = (state.live is not None or self._earlier is not None) and state.best is not None
+        # With an earlier study little is to be learnt from it.
+        later = state.live is not None or self._learns(state.groups)
+        later = later and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
         if state.fit is None or state.best is None:
@@ -143,16 +148,14 @@ class Search:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
-        if self._is_misled(groups):
+        if kernel.earlier is not None and not self._learns(groups):
             kernel = kernel.alone()
         fitted = fit(kernel, groups, self.seed)
-        # What is best, and how much runs differ, says the study itself.
-        own = fitted if kernel.earlier is None else fit(kernel.alone(), groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
-        best = incumbent(own, groups, core_price) if own else None
+        best = incumbent(fitted, groups, core_price) if fitted else None
         run_sd = _RUN_SD
-        if own is not None and best is not None:
-            run_sd = float(own.noise_sd(self._grid.rows([best.key]))[0])
+        if fitted is not None and best is not None:
+            run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
         asked = (seen.setting for seen in history if seen.purpose in TRIALS)
         trials = len({key for key in asked if key is not None})
         return State(groups, fitted, best, noise(history, run_sd), trials)
@@ -165,7 +168,7 @@ class Search:
         if self._is_full(state):
             return None
         groups = state.groups
-        for key in self._guesses:
+        for key in self._taught if self._learns(groups) else self.space.guesses:
             row = self._grid.rows([key])
             out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
             if key not in groups and not out[0]:
@@ -173,39 +176,36 @@ class Search:
         return None
 
     @cached_property
-    def _guesses(self) -> tuple[Key, ...]:
-        """The machine's; with an earlier study the first of them, then what was fastest there.
+    def _taught(self) -> tuple[Key, ...]:
+        """The guesses with an earlier study: the machine's, and what should be fastest by that.
 
-        In this order a guess that misleads is stopped early.
-        """
-        own, taught = self.space.guesses, self._taught
-        return own if taught is None else tuple(dict.fromkeys((*own[:1], taught)))
-
-    @cached_property
-    def _taught(self) -> Key | None:
-        """What should be fastest by the earlier study, and did not fail there.
-
-        ``None``: there is no such study, or all that fits has failed.
+        The machine's comes first, so that one that misleads is stopped early; unless it is the one
+        that is far slower by the earlier study. Empty: there is none, or all that fits has failed.
         """
         if self._earlier is None:
-            return None
+            return ()
         groups, rng = self._earlier.groups, np.random.default_rng(self.seed)
         rows = candidates(self._kernel, groups, rng)
         rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
         if not len(rows):
-            return None
-        none = np.zeros(0)
+            return ()
+        none, own = np.zeros(0), self.space.guesses[:1]
         data = Evidence(rows[:0], none, none, none)
-        mean, _ = Gaussian(self._kernel, data, Effort(), self.seed).predict(rows)
-        return self._grid.key(rows[int(np.argmin(mean))])
+        model = Gaussian(self._kernel, data, Effort(), self.seed)
+        mean, _ = model.predict(np.concatenate([rows, self._grid.rows(own)]))
+        fastest = int(np.argmin(mean[: len(rows)]))
+        guess = self._grid.key(rows[fastest])
+        is_safe = (mean[len(rows) :] < mean[fastest] + _SAFE).all()
+        return tuple(dict.fromkeys((*own, guess) if is_safe else (guess, *own)))
 
-    def _is_misled(self, groups: Groups) -> bool:
-        """Whether that is slower than the machine's guess: nothing more is taken from it then."""
-        if self._taught is None:
-            return self._earlier is not None
-        known = {key: groups[key].estimate(_RUN_SD) for key in self._guesses if key in groups}
-        times = {key: math.inf if each is None else each[0] for key, each in known.items()}
-        return len(times) > 1 and min(times, key=lambda key: times[key]) != self._taught
+    def _learns(self, groups: Groups) -> bool:
+        """Whether an earlier study is a prior: not once its guess is slower than the machine's."""
+        known = [groups[key].estimate(_RUN_SD) for key in self._taught if key in groups]
+        times = [math.inf if each is None else each[0] for each in known]
+        if len(times) < 2 or min(times) == math.inf:
+            return bool(self._taught)
+        fastest = self._taught[int(np.argmin(times))]
+        return fastest != self.space.guesses[0]
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
