@@ -84,7 +84,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     outputs = Path(given["run_dir"]) if given["run_dir"] else None
     with progress.view(given["quiet"]) as view:
         tune(
-            replace(spec, oversubscription=None, confirm="none"),
+            replace(spec, oversubscription=None, confirm="none", learn_from="none"),
             storage=given["storage"],
             outputs=outputs,
             fresh=given["fresh"],
