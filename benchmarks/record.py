@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from tuner.model import JsonDict, StudySpec
 
 #: A surface is of launches, each setting as often as the others.
-NOT_ASKED = {"trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"}
+NOT_ASKED = {
+    *("trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"),
+    "learn_from",
+}
 
 #: More settings than this are no small space: a slip of the pen.
 MOST_SETTINGS = 1000
