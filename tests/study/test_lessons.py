@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +75,16 @@ def test_nothing_is_learnt_from_another_one(
     after: Path, other: Callable[[StudySpec], StudySpec]
 ) -> None:
     assert play(after, replace(other(SPEC), name="other")) == []
+
+
+@pytest.mark.parametrize("column", ["tune_studies.spec", "tune_launches.setting"])
+def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(
+    after: Path, column: str
+) -> None:
+    table, _, name = column.partition(".")
+    with closing(sqlite3.connect(after / "tune.db")) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {name} = '7'")
+    assert play(after, SPEC) == []
 
 
 def test_nothing_is_learnt_if_nobody_wants_it(after: Path) -> None:

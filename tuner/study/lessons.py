@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +13,14 @@ from tuner.model import Lesson, Shown, StudySpec, StudyState, wording
 from tuner.model.errors import UsageError
 from tuner.search.history import grouped
 from tuner.search.space import Grid
-from tuner.store.rows import StudyRow
+from tuner.store.rows import StudyRow, StudySummary
 from tuner.store.store import Store
 from tuner.study.history import History
 from tuner.study.observations import as_setting, observations, search_space
 
 AUTO, NONE = "auto", "none"
+
+_ANOTHER = "name another study, or --learn-from none"
 
 #: So many of the latest studies are looked at for one of the same program.
 _LATEST = 50
@@ -41,39 +45,53 @@ def taught(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[Study
     name, stored = spec.learn_from, None if fresh else store.find(spec.name)
     if stored is not None and stored.spec.learn_from == name:
         return replace(spec, lesson=stored.spec.lesson), ""
-    row = _latest(spec, store) if name == AUTO else None if name == NONE else store.load(name)
-    if row is None:
+    if name == NONE:
         return replace(spec, lesson=None), ""
-    found = _lesson_of(row, store)
-    wanted = "name another study, or --learn-from none"
-    if row.name == spec.name:
-        raise UsageError(f"--learn-from {name}: a study cannot learn from itself", wanted)
+    for row in _latest(spec, store) if name == AUTO else [_named(name, spec, store)]:
+        try:
+            records = store.launches(row.name, detail=False)
+        except UsageError:  # what cannot be read teaches nothing
+            if name != AUTO:
+                raise
+            continue
+        found = lesson(History.judged(row.spec, records, row.forgiven_until))
+        if found.shown:
+            program = "same" if _program(row.spec) == _program(spec) else "another"
+            ranks = wording.count(row.spec.layout.ranks, "rank")
+            text = f"starts from {row.name} ({program} program, {ranks})"
+            return replace(spec, lesson=found), text
+        if name != AUTO:
+            raise UsageError(f"--learn-from {name}: nothing was measured in it", _ANOTHER)
+    return replace(spec, lesson=None), ""
+
+
+def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
+    """The study of that name, if it can teach this one anything."""
+    row = store.load(name)
+    if name == spec.name:
+        raise UsageError(f"--learn-from {name}: a study cannot learn from itself", _ANOTHER)
     if not _tuned(row.spec) & _tuned(spec):
-        raise UsageError(f"--learn-from {name}: it tuned none of the knobs of this study", wanted)
-    if not found.shown:
-        raise UsageError(f"--learn-from {name}: nothing was measured in it", wanted)
-    program = "same" if _program(row.spec) == _program(spec) else "another"
-    ranks = wording.count(row.spec.layout.ranks, "rank")
-    return replace(spec, lesson=found), f"starts from {row.name} ({program} program, {ranks})"
+        raise UsageError(f"--learn-from {name}: it tuned none of the knobs of this study", _ANOTHER)
+    return row
 
 
-def _latest(spec: StudySpec, store: Store) -> StudyRow | None:
-    """The newest finished study that has something to teach; ``None``: there is none."""
-    try:
+def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
+    """The finished studies of the same program with a common knob, the newest first."""
+    studies: list[StudySummary] = []
+    with suppress(UsageError):  # what cannot be read teaches nothing
         studies = store.studies()
-    except UsageError:  # a row that cannot be read teaches nothing
-        return None
     for study in studies[:_LATEST]:
         if study.name == spec.name or study.state is not StudyState.FINISHED:
             continue
-        row = store.load(study.name)
+        try:
+            row = store.load(study.name)
+        except UsageError:
+            continue
         was, now = row.spec.objective, spec.objective
         # of other figures than times nothing is known but their names
         is_same = was.clock == now.clock and (was == now or now.clock != "none")
-        is_same = is_same and _program(row.spec) == _program(spec)
-        if is_same and _tuned(row.spec) & _tuned(spec) and _lesson_of(row, store).shown:
-            return row
-    return None
+        if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
+            yield row
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:
@@ -88,11 +106,6 @@ def _program(spec: StudySpec) -> tuple[str, ...]:
 def _tuned(spec: StudySpec) -> set[str]:
     fixed = spec.fixed.as_dict()
     return {k.name for k in spec.knobs if k.name not in fixed and len(space.values(k.domain)) > 1}
-
-
-def _lesson_of(row: StudyRow, store: Store) -> Lesson:
-    records = store.launches(row.name, detail=False)
-    return lesson(History.judged(row.spec, records, row.forgiven_until))
 
 
 def lesson(history: History) -> Lesson:
