@@ -33,6 +33,9 @@ _RUN_SD = 0.05
 #: If the machine's guess is slower than this by an earlier study, as a logarithm, it comes second.
 _SAFE = 0.7
 
+#: What an earlier study holds to be slower than its best by this, a logarithm, is slow.
+_SLOW = 0.3
+
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
@@ -148,8 +151,10 @@ class Search:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
-        if kernel.earlier is not None and not self._learns(groups):
-            kernel = kernel.alone()
+        if kernel.earlier is not None:
+            # The first setting after the guesses is what is best without it: a look elsewhere.
+            is_first = groups.keys() == set(self._taught)
+            kernel = kernel.alone() if is_first or not self._learns(groups) else kernel
         fitted = fit(kernel, groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
         best = incumbent(fitted, groups, core_price) if fitted else None
@@ -176,6 +181,13 @@ class Search:
         return None
 
     @cached_property
+    def _foretold(self) -> Gaussian:
+        """What an earlier study alone says of the times, but for their level."""
+        none = np.zeros(0)
+        data = Evidence(self._grid.rows([]), none, none, none)
+        return Gaussian(self._kernel, data, Effort(), self.seed)
+
+    @cached_property
     def _taught(self) -> tuple[Key, ...]:
         """The guesses with an earlier study: the machine's, and what should be fastest by that.
 
@@ -189,23 +201,27 @@ class Search:
         rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
         if not len(rows):
             return ()
-        none, own = np.zeros(0), self.space.guesses[:1]
-        data = Evidence(rows[:0], none, none, none)
-        model = Gaussian(self._kernel, data, Effort(), self.seed)
-        mean, _ = model.predict(np.concatenate([rows, self._grid.rows(own)]))
+        own = self.space.guesses[:1]
+        mean, _ = self._foretold.predict(np.concatenate([rows, self._grid.rows(own)]))
         fastest = int(np.argmin(mean[: len(rows)]))
         guess = self._grid.key(rows[fastest])
         is_safe = (mean[len(rows) :] < mean[fastest] + _SAFE).all()
         return tuple(dict.fromkeys((*own, guess) if is_safe else (guess, *own)))
 
     def _learns(self, groups: Groups) -> bool:
-        """Whether an earlier study is a prior: not once its guess is slower than the machine's."""
-        known = [groups[key].estimate(_RUN_SD) for key in self._taught if key in groups]
-        times = [math.inf if each is None else each[0] for each in known]
-        if len(times) < 2 or min(times) == math.inf:
+        """Whether an earlier study is a prior.
+
+        Not once its guess is slower than the machine's, or than a setting that should be slow.
+        """
+        known = {key: each[0] for key, g in groups.items() if (each := g.estimate(_RUN_SD))}
+        if not self._taught or not known or not groups.keys() >= set(self._taught):
             return bool(self._taught)
-        fastest = self._taught[int(np.argmin(times))]
-        return fastest != self.space.guesses[0]
+        fastest = min(known, key=lambda key: known[key])
+        guess = next((key for key in self._taught if key not in self.space.guesses[:1]), fastest)
+        if fastest == guess:
+            return True
+        mean, _ = self._foretold.predict(self._grid.rows([fastest, guess]))
+        return fastest not in self._taught and bool(mean[0] < mean[1] + _SLOW)
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
