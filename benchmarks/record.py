@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from tuner.model import JsonDict, StudySpec
 
 #: A surface is of launches, each setting as often as the others.
-NOT_ASKED = {"trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"}
+NOT_ASKED = {
+    *("trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"),
+    "learn_from",
+}
 
 #: More settings than this are no small space: a slip of the pen.
 MOST_SETTINGS = 1000
@@ -84,7 +87,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     outputs = Path(given["run_dir"]) if given["run_dir"] else None
     with progress.view(given["quiet"]) as view:
         tune(
-            replace(spec, oversubscription=None, confirm="none"),
+            replace(spec, oversubscription=None, confirm="none", learn_from="none"),
             storage=given["storage"],
             outputs=outputs,
             fresh=given["fresh"],

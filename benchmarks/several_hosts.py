@@ -155,6 +155,7 @@ def study(url: str, hosts: Sequence[str], folder: Path, trials: int, seed: int) 
     space = [f"omp_threads=1..{MOST}", f"iterator_workers=1..{MOST}"]
     words = ["--mpi-procs", 1, "--knob", space[0], "--knob", space[1], "--oversubscribe", 1000]
     words += ["--baseline", f"iterator_workers={MOST}", "--objective", "wall", "--live", "off"]
+    words += ["--learn-from", "none"]
     words += ["--trials", trials, "--min-gain", "0.01%", "--seed", seed, "--storage", url]
     words += ["--name", name, "--", sys.executable, program, "{iterator_workers}"]
     with ExitStack() as stack:

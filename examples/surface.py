@@ -2,7 +2,8 @@
 
     python examples/surface.py benchmarks/surfaces/mlp-32core-8rank.json --trials 30
 
-The same with another sampler (`--sampler tpe`) shows what the choice of the sampler is worth.
+The same with another sampler (`--sampler tpe`) shows what the choice of the sampler is worth, and
+with another surface that is tuned before (`--earlier SURFACE`) what its trials teach.
 """
 
 from __future__ import annotations
@@ -17,17 +18,12 @@ import optuna
 
 from tuner.search import RacePruner, RuntimeSampler
 
-SURFACE = Path(__file__).parents[1] / "benchmarks" / "surfaces" / "mlp-32core-8rank.json"
+SURFACES = Path(__file__).parents[1] / "benchmarks" / "surfaces"
 
 
-def main() -> None:
-    """Tune it and say what was found, and how far from the best that is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("surface", type=Path, nargs="?", default=SURFACE)
-    parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--sampler", choices=["runtime", "tpe"], default="runtime")
-    args = parser.parse_args()
-    surface = json.loads(args.surface.read_text())
+def tuned(path: Path, trials: int, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+    """Tune the job of a surface, and say what was found and how far from the best that is."""
+    surface = json.loads(path.read_text())
     points = {tuple(each["setting"].values()): each["runs"] for each in surface["points"]}
     knobs = surface["points"][0]["setting"].keys()
     values = {name: sorted({key[at] for key in points}) for at, name in enumerate(knobs)}
@@ -44,20 +40,34 @@ def main() -> None:
                 raise optuna.TrialPruned
         return float(total_s)
 
-    sampler: optuna.samplers.BaseSampler = RuntimeSampler(seed=0)
-    if args.sampler == "tpe":
-        sampler = optuna.samplers.TPESampler(seed=0)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=sampler, pruner=RacePruner())
-    study.optimize(objective, n_trials=args.trials, catch=RuntimeError)
+    study.optimize(objective, n_trials=trials, catch=RuntimeError)
     medians = {
         key: statistics.median(run[2] for run in runs) for key, runs in points.items() if runs
     }
-    best_s = min(medians.values())
     found_s = medians[tuple(study.best_params.values())]
-    print(
-        f"fastest: {study.best_params}, {found_s:.2f} s ({found_s / best_s - 1:.1%} above the best)"
-    )
+    above = found_s / min(medians.values()) - 1
+    print(f"fastest: {study.best_params}, {found_s:.2f} s ({above:.1%} above the best)")
+    return study
+
+
+def main() -> None:
+    """Tune one surface, or one after another."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    default = SURFACES / "mlp-32core-8rank.json"
+    parser.add_argument("surface", type=Path, nargs="?", default=default)
+    parser.add_argument("--trials", type=int, default=30)
+    parser.add_argument("--sampler", choices=["runtime", "tpe"], default="runtime")
+    parser.add_argument("--earlier", type=Path, metavar="SURFACE")
+    args = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler: optuna.samplers.BaseSampler = RuntimeSampler(seed=0)
+    if args.sampler == "tpe":
+        sampler = optuna.samplers.TPESampler(seed=0)
+    if args.earlier is not None:
+        earlier = tuned(args.earlier, args.trials, sampler)
+        sampler = RuntimeSampler(seed=0, learn_from=earlier)
+    tuned(args.surface, args.trials, sampler)
 
 
 if __name__ == "__main__":

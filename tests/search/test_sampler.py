@@ -158,7 +158,13 @@ ROOT = Path(__file__).parents[2]
     "words",
     [
         ("examples/threads.py", "--trials", "6"),
-        ("examples/surface.py", "--trials", "15"),
+        (
+            "examples/surface.py",
+            "--trials",
+            "15",
+            "--earlier",
+            "benchmarks/surfaces/augment-32core-8rank.json",
+        ),
         ("hub/samplers/runtime_sampler/example.py",),
         ("hub/pruners/race_pruner/example.py",),
     ],

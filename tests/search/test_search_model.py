@@ -64,7 +64,8 @@ def test_the_covariance_is_positive() -> None:
     assert GRID.all is not None
     middle, _ = KERNEL.hyperprior()
     theta = middle[None]
-    covariance = KERNEL.covariance(theta, KERNEL.tables(theta), GRID.all, GRID.all)[0]
+    points = GRID.points(GRID.all)
+    covariance = KERNEL.covariance(theta, KERNEL.tables(theta), points, points)[0]
     assert covariance == pytest.approx(covariance.T)
     assert np.linalg.eigvalsh(covariance).min() > -1e-8
     assert np.diag(covariance) == pytest.approx(KERNEL.variance(theta, GRID.all)[0])

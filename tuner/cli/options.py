@@ -100,6 +100,11 @@ def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[s
     return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
 
 
+def _lessons(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    known = [*study_names(ctx, param, text), "auto", "none"]
+    return [name for name in known if name.startswith(text)]
+
+
 def _one_of(names: Collection[str]) -> Complete:
     return lambda ctx, param, text: [name for name in names if name.startswith(text)]
 
@@ -110,6 +115,7 @@ _COMPLETIONS: dict[str, Complete] = {
     "live": _one_of(("auto", "on", "off")),
     "confirm": _one_of(CONFIRM),
     "sampler": _one_of(SAMPLERS),
+    "learn_from": _lessons,
     "pruner": _one_of(PRUNERS),
 }
 

@@ -196,6 +196,10 @@ OPTIONS = (
     Option("pruner", "--pruner", TEXT, SPACE,
            f"What stops a launch early: {', '.join(PRUNERS)}, or module:Class of yours",
            '"none"', "race", field="pruner", metavar="NAME"),
+    Option("learn_from", "--learn-from", TEXT, SPACE,
+           "Start from what an earlier study in the same database showed: auto (the newest of the"
+           " same program), its name, or none", '"none"', "auto", field="learn_from",
+           metavar="STUDY"),
     Option("seed", "--seed", _whole(0, 2**32 - 1), SPACE, "Seed of the search", "0", "0",
            field="seed"),
     Option("oversubscription", "--oversubscribe", MULTIPLE, SPACE,

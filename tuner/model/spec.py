@@ -138,6 +138,30 @@ Confirm = Literal["auto", "exact", "more", "none"]
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What an earlier study showed of one setting.
+
+    ``log_ratio`` is the logarithm of its time over that of the study's best, ``log_sd`` the
+    standard deviation beside that of the runs; ``None``: it only failed (``is_bound``: so does
+    what asks for more). ``demand`` is how full it makes the cores, in octaves.
+    """
+
+    setting: Setting
+    log_ratio: float | None
+    log_sd: float = 0.0
+    demand: float = 0.0
+    is_bound: bool = False
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What an earlier study showed: where another one starts from, never what it goes by."""
+
+    study: str
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
 class StudySpec:
     """All that defines a study.
 
@@ -178,6 +202,8 @@ class StudySpec:
     sampler: str = "tune"  # of Optuna's study: ours, one of its own, or module:Class
     pruner: str = "race"
     live: Live = "auto"  # whether one running job measures many settings
+    learn_from: str = "auto"  # the study that this one starts from, or auto, or none
+    lesson: Lesson | None = None  # what was learnt when the study began
 
 
 @dataclass(frozen=True)

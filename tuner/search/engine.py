@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from tuner.model import Purpose
+from tuner.model import Lesson, Purpose
 from tuner.search.estimate import Incumbent, fit, incumbent
-from tuner.search.gaussian import Gaussian
+from tuner.search.gaussian import Effort, Evidence, Gaussian
 from tuner.search.history import Groups, SearchObservation, grouped, noise
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
@@ -23,11 +24,18 @@ from tuner.search.regions import beyond, excessive, infeasible
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
+from tuner.search.transfer import translated
 from tuner.stats.confirm import LEAST_CUT
 from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
+
+#: If the machine's guess is slower than this by an earlier study, as a logarithm, it comes second.
+_SAFE = 0.7
+
+#: What an earlier study holds to be slower than its best by this, a logarithm, is slow.
+_SLOW = 0.3
 
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
@@ -53,14 +61,30 @@ class Done:
 
 
 class Search:
-    """Guesses, baseline, then whatever promises most for its cost."""
+    """Guesses, baseline, then whatever promises most for its cost.
 
-    def __init__(self, space: Space, options: Options | None = None, seed: int = 0) -> None:
+    Args:
+        space: What can be tried.
+        options: When it ends.
+        seed: Of its draws.
+        lesson: What an earlier study showed: a prior, and the first guess.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        options: Options | None = None,
+        seed: int = 0,
+        lesson: Lesson | None = None,
+    ) -> None:
         self.space, self.options, self.seed = space, options or Options(), seed
+        self.lesson = lesson
         self._grid = Grid(space)
         prior, unsure = self.options.prior, self.options.window_noise
-        self._kernel = Kernel(self._grid, prior)
-        self._of_windows = Kernel(self._grid, replace(prior, noise=(prior.noise[0], unsure)))
+        windows = replace(prior, noise=(prior.noise[0], unsure))
+        self._earlier = translated(lesson, self._grid)
+        self._kernel = Kernel(self._grid, prior, self._earlier)
+        self._of_windows = Kernel(self._grid, windows, self._earlier)
         self._last: tuple[list[SearchObservation], State | None] = ([], None)
 
     def best(self, history: Sequence[SearchObservation]) -> Key | None:
@@ -102,7 +126,9 @@ class Search:
             return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
         # Among windows of a running job it comes last: as a launch of its own it is stopped
         # earlier once a good setting is known, and the confirmation counts it as its first.
-        later = state.live is not None and state.best is not None
+        # After an earlier study it comes last, too: little is to be learnt from it then.
+        later = state.live is not None or self._learns(state.groups)
+        later = later and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
         if state.fit is None or state.best is None:
@@ -135,6 +161,10 @@ class Search:
         groups = grouped(history)
         in_jobs = any(seen.in_job for seen in history)
         kernel = self._of_windows if in_jobs else self._kernel
+        if kernel.earlier is not None:
+            # The first setting after the guesses is what is best without it: a look elsewhere.
+            is_first = groups.keys() == set(self._taught)
+            kernel = kernel.alone() if is_first or not self._learns(groups) else kernel
         fitted = fit(kernel, groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
         best = incumbent(fitted, groups, core_price) if fitted else None
@@ -153,12 +183,55 @@ class Search:
         if self._is_full(state):
             return None
         groups = state.groups
-        for key in self.space.guesses:
+        for key in self._taught if self._learns(groups) else self.space.guesses:
             row = self._grid.rows([key])
             out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
             if key not in groups and not out[0]:
                 return key
         return None
+
+    @cached_property
+    def _foretold(self) -> Gaussian:
+        """What an earlier study alone says of the times, but for their level."""
+        none = np.zeros(0)
+        data = Evidence(self._grid.rows([]), none, none, none)
+        return Gaussian(self._kernel, data, Effort(), self.seed)
+
+    @cached_property
+    def _taught(self) -> tuple[Key, ...]:
+        """The guesses with an earlier study: the machine's, and what should be fastest by that.
+
+        The machine's comes first, so that one that misleads is stopped early; unless it is the one
+        that is far slower by the earlier study. Empty: there is none, or all that fits has failed.
+        """
+        if self._earlier is None:
+            return ()
+        groups, rng = self._earlier.groups, np.random.default_rng(self.seed)
+        rows = candidates(self._kernel, groups, rng)
+        rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
+        if not len(rows):
+            return ()
+        own = self.space.guesses[:1]
+        mean, _ = self._foretold.predict(np.concatenate([rows, self._grid.rows(own)]))
+        fastest = int(np.argmin(mean[: len(rows)]))
+        guess = self._grid.key(rows[fastest])
+        is_safe = (mean[len(rows) :] < mean[fastest] + _SAFE).all()
+        return tuple(dict.fromkeys((*own, guess) if is_safe else (guess, *own)))
+
+    def _learns(self, groups: Groups) -> bool:
+        """Whether an earlier study is a prior.
+
+        Not once its guess is slower than the machine's, or than a setting that should be slow.
+        """
+        known = {key: each[0] for key, g in groups.items() if (each := g.estimate(_RUN_SD))}
+        if not self._taught or not known or not groups.keys() >= set(self._taught):
+            return bool(self._taught)
+        fastest = min(known, key=lambda key: known[key])
+        guess = next((key for key in self._taught if key not in self.space.guesses[:1]), fastest)
+        if fastest == guess:
+            return True
+        mean, _ = self._foretold.predict(self._grid.rows([fastest, guess]))
+        return fastest not in self._taught and bool(mean[0] < mean[1] + _SLOW)
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""

@@ -44,12 +44,21 @@ class Gaussian:
 
     def __init__(self, kernel: Kernel, data: Evidence, effort: Effort, seed: int) -> None:
         self.kernel, self.data = kernel, data
-        demand = kernel.grid.demand(data.rows)
-        self._scale = kernel.noise_scale(demand)
-        self._mean = kernel.mean(demand)
+        points = kernel.grid.points(data.rows)
+        self._mean = kernel.mean(points.demand)
         residual = data.log_s - self._mean
-        self._level = float(np.min(residual)) + 0.3
+        self._level = float(np.min(residual)) + 0.3 if len(residual) else 0.0
         self._residual = residual - self._level
+        self._runs, self._extra_var, earlier = data.runs, data.extra_var, kernel.earlier
+        if earlier is not None:  # a level of its own
+            points = points.joined(earlier.points)
+            residual = earlier.log_ratio - kernel.mean(earlier.points.demand)
+            both = self._residual, residual - (residual.min() + 0.3)
+            self._residual = np.concatenate(both)
+            self._runs = np.concatenate([data.runs, np.ones(len(residual))])
+            self._extra_var = np.concatenate([data.extra_var, earlier.extra_var])
+        self._points = points
+        self._scale = kernel.noise_scale(points.demand)
         self._theta, self._weight = self._draws(effort, np.random.default_rng(seed))
         self._tables = kernel.tables(self._theta)
         covariance, _ = self._noisy(self._theta, self._tables)
@@ -74,12 +83,11 @@ class Gaussian:
 
     def _noisy(self, theta: Floats, tables: list[Floats]) -> tuple[Floats, Rows]:
         """Covariance of the observations for each draw, and the indices of its diagonal."""
-        rows = self.data.rows
-        covariance = self.kernel.covariance(theta, tables, rows, rows)
+        covariance = self.kernel.covariance(theta, tables, self._points, self._points)
         single = self.kernel.noise_var(theta)[:, None] * (self._scale**2)[None]
-        diagonal = np.arange(len(rows))
+        diagonal = np.arange(len(self._scale))
         covariance[:, diagonal, diagonal] += (
-            single / self.data.runs[None] + self.data.extra_var[None] + _JITTER
+            single / self._runs[None] + self._extra_var[None] + _JITTER
         )
         return covariance, diagonal
 
@@ -106,21 +114,28 @@ class Gaussian:
     def left_out(self) -> tuple[Floats, Floats]:
         """What the rest of the data says of each observation, the noise included.
 
-        Leave-one-out mean and standard deviation (Rasmussen & Williams, eq. 5.12).
+        Leave-one-out mean and standard deviation (Rasmussen & Williams, eq. 5.12). An earlier study
+        has no say in it.
         """
-        diagonal = np.arange(len(self._residual))
-        own = self._inverse[:, diagonal, diagonal]
-        mean, sd = self._mixed(self._residual[None] - self._alpha / own, 1 / own)
+        diagonal, residual = np.arange(len(self._mean)), self._residual[: len(self._mean)]
+        inverse, alpha = self._inverse, self._alpha
+        if self.kernel.earlier is not None:
+            covariance, _ = self._noisy(self._theta, self._tables)
+            inverse = np.linalg.inv(covariance[:, diagonal][:, :, diagonal])
+            alpha = (inverse @ residual[None, :, None])[:, :, 0]
+        own = inverse[:, diagonal, diagonal]
+        mean, sd = self._mixed(residual[None] - alpha / own, 1 / own)
         return mean + self._level + self._mean, sd
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of ``f`` at the rows."""
-        cross = self.kernel.covariance(self._theta, self._tables, rows, self.data.rows)
+        points = self.kernel.grid.points(rows)
+        cross = self.kernel.covariance(self._theta, self._tables, points, self._points)
         mean = (cross @ self._alpha[:, :, None])[:, :, 0]
         known = ((cross @ self._inverse) * cross).sum(2)
         var = np.maximum(self.kernel.variance(self._theta, rows) - known, 1e-10)
         middle, sd = self._mixed(mean, var)
-        return middle + self._level + self.kernel.mean(self.kernel.grid.demand(rows)), sd
+        return middle + self._level + self.kernel.mean(points.demand), sd
 
     def noise_sd(self, rows: Rows) -> Floats:
         """Standard deviation of a single run at the rows."""
@@ -130,9 +145,10 @@ class Gaussian:
     def sample(self, rows: Rows, count: int, rng: np.random.Generator) -> Floats:
         """Joint draws of ``f``: (count, rows)."""
         theta, tables = self._theta, self._tables
-        cross = self.kernel.covariance(theta, tables, rows, self.data.rows)
-        own = self.kernel.covariance(theta, tables, rows, rows)
-        prior = self._level + self.kernel.mean(self.kernel.grid.demand(rows))
+        points = self.kernel.grid.points(rows)
+        cross = self.kernel.covariance(theta, tables, points, self._points)
+        own = self.kernel.covariance(theta, tables, points, points)
+        prior = self._level + self.kernel.mean(points.demand)
         mean = (cross @ self._alpha[:, :, None])[:, :, 0] + prior[None]
         left = own - cross @ self._inverse @ cross.transpose(0, 2, 1)
         diagonal = np.arange(len(rows))

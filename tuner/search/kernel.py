@@ -7,6 +7,11 @@
 an additive kernel (Duvenaud et al., Additive Gaussian Processes, NIPS 2011) of Matern-5/2
 functions of the knobs' octaves (one figure for all pairs of an unordered choice), a product
 of all, and a short exponential kernel for kinks that the smooth parts miss.
+
+What an earlier study showed is of another function of the same kind, correlated with this one
+by as much as the launches say (Bonilla, Chai & Williams, Multi-task Gaussian Process Prediction,
+NIPS 2007; Swersky, Snoek & Adams, Multi-Task Bayesian Optimization, NIPS 2013). The level of its
+times says nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.space import Floats, Grid, Rows
+from tuner.search.space import Floats, Grid, Points, Rows
+from tuner.search.transfer import Earlier
 
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0
@@ -44,17 +50,19 @@ class Prior:
     rough_length: float = 0.5  # octaves
     noise: tuple[float, float] = (0.03, 0.5)  # of a single run
     noise_over: float = 1.0  # the noise grows by this share per octave over the cores
+    trust: tuple[float, float] = (1.0, 1.5)  # logit of the correlation with an earlier study
 
 
 class Kernel:
     """Prior mean, covariance and noise over a grid.
 
     Hyperparameters are rows of logarithms: one effect a knob, demand, product, one length a
-    knob, roughness, the demand's length, noise.
+    knob, roughness, the demand's length, noise; with an earlier study the logit of its
+    correlation comes before the roughness.
     """
 
-    def __init__(self, grid: Grid, prior: Prior) -> None:
-        self.grid, self.prior = grid, prior
+    def __init__(self, grid: Grid, prior: Prior, earlier: Earlier | None = None) -> None:
+        self.grid, self.prior, self.earlier = grid, prior, earlier
         self._close: list[Floats] = []  # for each knob how far its values share a kink
         for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):
             if octaves is None:
@@ -64,6 +72,10 @@ class Kernel:
             away = 0.5 if octaves is None else 0.0
             self._close.append(_with_absence(close, away) if knob.may_lack else close)
 
+    def alone(self) -> Kernel:
+        """The same without an earlier study."""
+        return Kernel(self.grid, self.prior)
+
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of the hyperparameters."""
         p = self.prior
@@ -72,8 +84,12 @@ class Kernel:
             span = 1.0 if octaves is None else float(np.ptp(octaves))
             pairs.append((max(p.length[0], p.length_share * span), p.length[1]))
         pairs += [p.rough, p.demand_length, p.noise]
-        middles, spreads = zip(*pairs, strict=True)
-        return np.log(np.array(middles)), np.array(spreads)
+        middles, spreads = map(np.array, zip(*pairs, strict=True))
+        middles = np.log(middles)
+        if self.earlier is not None:
+            middles = np.insert(middles, _ROUGH, p.trust[0])
+            spreads = np.insert(spreads, _ROUGH, p.trust[1])
+        return middles, spreads
 
     def mean(self, demand: Floats) -> Floats:
         """Full cores are fast; each octave beyond them costs, and each below them too."""
@@ -107,23 +123,26 @@ class Kernel:
             tables.append(smooth)
         return tables
 
-    def covariance(self, theta: Floats, tables: list[Floats], a: Rows, b: Rows) -> Floats:
-        """Prior covariance of ``f`` at two lists of rows: (draws, a, b)."""
+    def covariance(self, theta: Floats, tables: list[Floats], a: Points, b: Points) -> Floats:
+        """Prior covariance of ``f`` at two lists of points: (draws, a, b)."""
         knobs = len(self.grid.sizes)
-        demands = self.grid.demand(a), self.grid.demand(b)
-        a, b = self.grid.levels(a), self.grid.levels(b)
-        total = np.full((len(theta), len(a), len(b)), _LEVEL_VAR)
+        total = np.full((len(theta), len(a.demand), len(b.demand)), _LEVEL_VAR)
         product = np.ones_like(total)
-        near = np.ones((len(a), len(b)))
+        near = np.ones(total.shape[1:])
         for j in range(knobs):
-            alike = tables[j][:, a[:, j]][:, :, b[:, j]]
+            left, right = a.levels[:, j], b.levels[:, j]
+            alike = tables[j][:, left][:, :, right]
             total += np.exp(2 * theta[:, j])[:, None, None] * alike
             product *= alike
-            near *= self._close[j][a[:, j]][:, b[:, j]]
+            near *= self._close[j][left][:, right]
         total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
         total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
         if self.grid.has_roles:
-            total += self._demand_covariance(theta, *demands)
+            total += self._demand_covariance(theta, a.demand, b.demand)
+        if self.earlier is not None:
+            other = a.earlier[:, None] != b.earlier[None]
+            trust = 1 / (1 + np.exp(-theta[:, _ROUGH - 1]))[:, None, None]
+            total = np.where(other[None], trust * (total - _LEVEL_VAR), total)
         return total
 
     def _demand_covariance(self, theta: Floats, a: Floats, b: Floats) -> Floats:

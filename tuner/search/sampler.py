@@ -26,7 +26,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.knobs import Role
-from tuner.model import Purpose
+from tuner.model import Lesson, Purpose, Setting, Shown
 from tuner.search.engine import Done, Search
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
@@ -49,6 +49,9 @@ class RuntimeSampler(BaseSampler):
     failed is not proposed again, nor is one that runs. Values above 0 are compared by their
     ratios, others by their differences. One objective only.
 
+    Trials of an earlier study, of the same program with other sizes or on another machine, are a
+    prior, and its best is the first trial; how far they are trusted follows from the new trials.
+
     Args:
         cores: CPU cores of a host. With ``roles`` nothing is proposed that asks for more than
             ``oversubscribe`` times as many.
@@ -58,6 +61,9 @@ class RuntimeSampler(BaseSampler):
         oversubscribe: See ``cores``; ``None``: no limit.
         precision: Values that differ by less than this share count as equal.
         seed: The same seed and trials give the same proposals.
+        learn_from: An earlier study or its trials, of the same objective.
+        earlier_cores: What `cores` was there; the same by default.
+        earlier_ranks: And `ranks`.
 
     Raises:
         ValueError: A number is out of its range, or a role is unknown.
@@ -72,6 +78,9 @@ class RuntimeSampler(BaseSampler):
         oversubscribe: float | None = 4.0,
         precision: float = 0.02,
         seed: int | None = None,
+        learn_from: Study | Sequence[FrozenTrial] = (),
+        earlier_cores: int | None = None,
+        earlier_ranks: int | None = None,
     ) -> None:
         if (cores is not None and cores < 1) or ranks < 1:
             raise ValueError(f"cores={cores} and ranks={ranks} must be at least 1")
@@ -85,6 +94,10 @@ class RuntimeSampler(BaseSampler):
         self._cores, self._ranks, self._roles = cores, ranks, dict(roles or {})
         self._most_demand = None if cores is None else oversubscribe
         self._options = Options(trials=_ENDLESS, precision=precision)
+        trials = learn_from.get_trials() if isinstance(learn_from, Study) else learn_from
+        self._earlier = tuple(trials)
+        self._earlier_cores = earlier_cores or cores or 1
+        self._earlier_ranks = earlier_ranks or ranks
         self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._independent = RandomSampler(self._seed)
         self._intersection = IntersectionSearchSpace(include_pruned=True)
@@ -120,7 +133,7 @@ class RuntimeSampler(BaseSampler):
         seen = _observations(study, trial, axes)
         if not any(each.ending == "finished" for each in seen):
             return {}
-        search = self._searching(axes, seen)
+        search = self._searching(axes, seen, study.direction)
         step = search.next(seen)
         key = step.setting if not isinstance(step, Done) else _another(search, seen)
         assert key is not None, "the baseline is a setting that was tried"
@@ -135,13 +148,33 @@ class RuntimeSampler(BaseSampler):
     ) -> Any:
         """A random value of a parameter that not every trial has, or of the first trial.
 
+        The first trial takes the best value of the earlier study; a number of threads or workers as
+        many times as there are more cores for each rank.
+
         Raises:
             ValueError: The study has several objectives.
         """
         _require_one_objective(study)
+        cost = _costs(self._earlier, study.direction)
+        if cost and len(study.get_trials(deepcopy=False)) == 1:
+            number = min(cost, key=lambda each: cost[each])
+            best = next(each for each in self._earlier if each.number == number)
+            axis = _Axis.of(param_name, param_distribution, self._roles)
+            if param_name in best.params:
+                value = best.params[param_name]
+                if axis.knob.role in {"threads", "workers"}:
+                    share = (self._cores or 1) / self._ranks
+                    value *= share * self._earlier_ranks / self._earlier_cores
+                if axis.is_number(value) or value in axis.external:
+                    return axis.value(axis.nearest(value))
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
-    def _searching(self, axes: Sequence[_Axis], seen: Sequence[SearchObservation]) -> Search:
+    def _searching(
+        self,
+        axes: Sequence[_Axis],
+        seen: Sequence[SearchObservation],
+        direction: StudyDirection,
+    ) -> Search:
         """The search over this space; kept as long as that stays the same."""
         space = Space(
             tuple(axis.knob for axis in axes),
@@ -152,8 +185,35 @@ class RuntimeSampler(BaseSampler):
             most_demand=self._most_demand,
         )
         if self._search is None or self._search.space != space:
-            self._search = Search(space, self._options, self._seed)
+            lesson = self._lesson(axes, space, direction)
+            self._search = Search(space, self._options, self._seed, lesson)
         return self._search
+
+    def _lesson(
+        self, axes: Sequence[_Axis], space: Space, direction: StudyDirection
+    ) -> Lesson | None:
+        """The earlier trials in terms of this space; what lies outside of it is left out."""
+        cost = _costs(self._earlier, direction)
+        if not cost:
+            return None
+        grid = Grid(replace(space, ranks_per_host=self._earlier_ranks, cores=self._earlier_cores))
+        best, names, shown = min(cost.values()), {axis.knob.name for axis in axes}, []
+        for each in self._earlier:
+            own = [axis for axis in axes if axis.knob.name in each.params]
+            if not all(axis.holds(each.params[axis.knob.name]) for axis in own):
+                continue
+            there = {axis.knob.name: axis.nearest(each.params[axis.knob.name]) for axis in own}
+            setting = Setting.of(there | dict.fromkeys(each.params.keys() - names, "another"))
+            key = [there.get(knob.name, knob.values[0]) for knob in space.knobs]
+            demand = float(grid.demand(grid.rows([tuple(key)]))[0])
+            heading_for = each.system_attrs.get(PROJECTION)
+            if each.number in cost:
+                shown.append(Shown(setting, math.log(cost[each.number] / best), 0.0, demand))
+            elif each.state is TrialState.PRUNED and heading_for:
+                shown.append(Shown(setting, math.log(heading_for / best), 0.3, demand))
+            elif each.state is TrialState.FAIL:
+                shown.append(Shown(setting, None))
+        return Lesson("", tuple(shown))
 
     def _guesses(self, axes: Sequence[_Axis]) -> tuple[Key, ...]:
         """The cores shared among the processes, then one of each."""
@@ -212,8 +272,11 @@ class _Axis:
         """Whether the value lies in the range, or among the choices."""
         if external in self.external:
             return True
-        numbers = isinstance(external, int | float) and isinstance(self.external[0], int | float)
-        return numbers and self.external[0] <= external <= self.external[-1]
+        return self.is_number(external) and self.external[0] <= external <= self.external[-1]
+
+    def is_number(self, external: Any) -> bool:
+        """Whether the value and those of the parameter are numbers."""
+        return all(isinstance(each, int | float) for each in (external, self.external[0]))
 
 
 def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:

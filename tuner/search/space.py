@@ -98,6 +98,23 @@ class Space:
         return conditions.size(self.knobs)
 
 
+@dataclass(frozen=True)
+class Points:
+    """Rows as the kernel sees them, those of an earlier study (`tuner.search.transfer`) too."""
+
+    levels: Rows  # value indices, with one index more for "does not exist"
+    demand: Floats  # octaves
+    earlier: Flags
+
+    def joined(self, other: Points) -> Points:
+        """These, then the others."""
+        return Points(
+            np.concatenate([self.levels, other.levels]),
+            np.concatenate([self.demand, other.demand]),
+            np.concatenate([self.earlier, other.earlier]),
+        )
+
+
 class Grid:
     """The space as arrays: a row holds one value index a knob, 0 where it does not exist.
 
@@ -153,6 +170,10 @@ class Grid:
     def levels(self, rows: Rows) -> Rows:
         """The rows with one index more, after those of the values, for "does not exist"."""
         return np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
+
+    def points(self, rows: Rows) -> Points:
+        """The rows with their demand."""
+        return Points(self.levels(rows), self.demand(rows), np.zeros(len(rows), bool))
 
     def row(self, key: Key) -> Rows:
         """The value indices of a setting."""

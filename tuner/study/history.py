@@ -292,6 +292,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         "stall_limit_s": "stall limit",
         "seed": "seed",
         "sampler": "sampler",
+        "learn_from": "learn from",
         "pruner": "pruner",
         "live": "live",
         "oversubscription": "oversubscription",

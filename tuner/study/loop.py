@@ -25,8 +25,8 @@ from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import display_url, place, resolve_url, sqlite_path
+from tuner.study import lessons, samplers
 from tuner.study import outputs as folders
-from tuner.study import samplers
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
@@ -76,8 +76,9 @@ def tune(
         policy: Says what comes next; search, then confirmation, if not given.
 
     Raises:
-        UsageError: A name, database, folder, sampler or pruner that cannot be used, or a study
-            that belongs to another command, rank count, MPI or machine.
+        UsageError: A name, database, folder, sampler or pruner that cannot be used, a study to
+            learn from that is not there or has nothing to teach, or a study that belongs to
+            another command, rank count, MPI or machine.
         NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
         BusyError: The host or the database is in use.
         TunerError: The disk is full.
@@ -93,6 +94,9 @@ def tune(
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
+        spec, news = lessons.taught(spec, store, fresh=fresh)
+        if news:
+            emit(Note(news))
         policy = policy or SearchThenConfirm()
         context = StudyContext(spec, store, folder, emit, stop, policy, remeasure, joined)
         if not (fresh or remeasure) and (found := _finished(context)) is not None:

@@ -171,8 +171,9 @@ class SearchThenConfirm:
             precision=spec.precision,
         )
         search = self._search
-        if search is None or (search.space, search.options) != (space, options):
-            search = self._search = Search(space, options, history.spec.seed)
+        asked = space, options, spec.lesson
+        if search is None or (search.space, search.options, search.lesson) != asked:
+            search = self._search = Search(space, options, spec.seed, spec.lesson)
         return search
 
 

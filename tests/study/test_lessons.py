@@ -1,0 +1,156 @@
+"""A study starts from what an earlier one in the same database showed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.study_surface import BEST, SPEC, FakeRunner, crash, row_in, study_in
+from tuner.model import Choice, Flag, Knob, Layout, ObjectiveSpec, Purpose, StudySpec, StudyState
+from tuner.model.errors import NothingMeasuredError, UsageError
+from tuner.store.store import Store
+from tuner.study import StudyInterrupted, tune
+from tuner.study.events import Event, Note
+
+#: The same program with fewer ranks.
+EARLIER = replace(SPEC, name="earlier", layout=Layout(1), learn_from="none")
+
+
+@pytest.fixture
+def after(folder: Path) -> Path:
+    """A folder in which that study is finished."""
+    play(folder, EARLIER)
+    return folder
+
+
+def play(folder: Path, spec: StudySpec, runner: FakeRunner | None = None) -> list[str]:
+    """Run a study to its end; what was said of where it starts."""
+    said: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Note):
+            said.append(event.text)
+
+    runner = runner or FakeRunner()
+    tune(spec, storage=str(folder / "tune.db"), run=runner, on_event=hear)
+    return [text for text in said if text.startswith("starts")]
+
+
+def guesses(folder: Path, name: str = SPEC.name) -> list[object]:
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        return [r.setting for r in store.launches(name) if r.purpose is Purpose.GUESS]
+
+
+def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) -> None:
+    assert play(after, SPEC) == ["starts from earlier (same program, 1 rank)"]
+    assert BEST in guesses(after)
+    lesson = row_in(after).spec.lesson
+    assert lesson is not None
+    assert lesson.study == "earlier"
+
+
+def test_the_first_study_of_a_database_says_nothing(folder: Path) -> None:
+    assert play(folder, SPEC) == []
+
+
+def _other_program(spec: StudySpec) -> StudySpec:
+    return replace(spec, command=("other", *spec.command[1:]))
+
+
+def _other_knob(spec: StudySpec) -> StudySpec:
+    return replace(spec, knobs=(Knob("prefetch", Choice((1, 2, 3)), Flag("-p")),))
+
+
+def _other_clock(spec: StudySpec) -> StudySpec:
+    return replace(spec, objective=ObjectiveSpec("wall"))
+
+
+@pytest.mark.parametrize("other", [_other_program, _other_knob, _other_clock])
+def test_nothing_is_learnt_from_another_one(
+    after: Path, other: Callable[[StudySpec], StudySpec]
+) -> None:
+    assert play(after, replace(other(SPEC), name="other")) == []
+
+
+@pytest.mark.parametrize("column", ["tune_studies.spec", "tune_launches.setting"])
+def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(
+    after: Path, column: str
+) -> None:
+    table, _, name = column.partition(".")
+    with closing(sqlite3.connect(after / "tune.db")) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {name} = '7'")
+    assert play(after, SPEC) == []
+
+
+def test_nothing_is_learnt_if_nobody_wants_it(after: Path) -> None:
+    assert play(after, replace(SPEC, learn_from="none")) == []
+    assert row_in(after).spec.lesson is None
+
+
+def test_a_study_can_be_named(after: Path) -> None:
+    play(after, replace(EARLIER, name="later"))
+    said = play(after, replace(_other_program(SPEC), learn_from="earlier"))
+    assert said == ["starts from earlier (another program, 1 rank)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("earlir", "no study earlir"),
+        (SPEC.name, "cannot learn from itself"),
+        ("knob", "none of the knobs"),
+        ("broken", "nothing was measured"),
+    ],
+)
+def test_a_study_that_cannot_teach_is_one_error_before_anything_starts(
+    after: Path, name: str, message: str
+) -> None:
+    play(after, SPEC)
+    play(after, replace(_other_knob(EARLIER), name="knob"))
+    with pytest.raises(NothingMeasuredError):
+        play(after, replace(EARLIER, name="broken"), FakeRunner(crash))
+    runner = FakeRunner()
+    with pytest.raises(UsageError, match=message):
+        play(after, replace(SPEC, learn_from=name), runner)
+    assert not runner.launches
+
+
+def test_it_goes_on_as_it_was_begun_whatever_others_do_meanwhile(
+    after: Path, folders: Callable[[str], Path]
+) -> None:
+    def stop(count: int) -> None:
+        if count == 4:
+            raise KeyboardInterrupt
+
+    undisturbed = folders("undisturbed")
+    play(undisturbed, EARLIER)
+    play(undisturbed, SPEC)
+    with pytest.raises(StudyInterrupted):
+        play(after, SPEC, FakeRunner(before=stop))
+    play(after, replace(EARLIER, name="later", trials=3))
+    play(after, replace(EARLIER, trials=2), FakeRunner(lambda _: 7.0))
+    assert play(after, SPEC) == [], "it is said once"
+    assert row_in(after).spec.lesson == row_in(undisturbed).spec.lesson
+    assert guesses(after) == guesses(undisturbed)
+
+
+def test_a_finished_study_stays_finished(after: Path) -> None:
+    play(after, SPEC)
+    runner = FakeRunner()
+    assert play(after, SPEC, runner) == []
+    assert not runner.launches
+    assert row_in(after).state is StudyState.FINISHED
+
+
+def test_begun_anew_it_learns_anew(after: Path) -> None:
+    study_in(after, FakeRunner(), SPEC)
+    play(after, replace(EARLIER, name="later"))
+    study_in(after, FakeRunner(), SPEC, fresh=True)
+    lesson = row_in(after).spec.lesson
+    assert lesson is not None
+    assert lesson.study == "later"

@@ -1,0 +1,132 @@
+"""What a study learns from an earlier one in the same database, once and for all when it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from tuner.config.program import script_of
+from tuner.knobs import space
+from tuner.model import Lesson, Shown, StudySpec, StudyState, wording
+from tuner.model.errors import UsageError
+from tuner.search.history import grouped
+from tuner.search.space import Grid
+from tuner.store.rows import StudyRow, StudySummary
+from tuner.store.store import Store
+from tuner.study.history import History
+from tuner.study.observations import as_setting, observations, search_space
+
+AUTO, NONE = "auto", "none"
+
+_ANOTHER = "name another study, or --learn-from none"
+
+#: So many of the latest studies are looked at for one of the same program.
+_LATEST = 50
+
+#: Runs of a setting differ by about this, as a logarithm: what differs by far more is an outlier.
+_RUN_SD = 0.05
+
+
+def taught(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
+    """The spec with its lesson, and a sentence on that if it is new.
+
+    A stored study keeps the lesson that it began with, as long as it is to learn from the same.
+
+    Args:
+        spec: The study that begins, or goes on.
+        store: Where the earlier studies are.
+        fresh: What is stored of this study does not count.
+
+    Raises:
+        UsageError: The study that is named is not there, or has nothing to teach.
+    """
+    name, stored = spec.learn_from, None if fresh else store.find(spec.name)
+    if stored is not None and stored.spec.learn_from == name:
+        return replace(spec, lesson=stored.spec.lesson), ""
+    if name == NONE:
+        return replace(spec, lesson=None), ""
+    for row in _latest(spec, store) if name == AUTO else [_named(name, spec, store)]:
+        try:
+            records = store.launches(row.name, detail=False)
+        except UsageError:  # what cannot be read teaches nothing
+            if name != AUTO:
+                raise
+            continue
+        found = lesson(History.judged(row.spec, records, row.forgiven_until))
+        if found.shown:
+            program = "same" if _program(row.spec) == _program(spec) else "another"
+            ranks = wording.count(row.spec.layout.ranks, "rank")
+            text = f"starts from {row.name} ({program} program, {ranks})"
+            return replace(spec, lesson=found), text
+        if name != AUTO:
+            raise UsageError(f"--learn-from {name}: nothing was measured in it", _ANOTHER)
+    return replace(spec, lesson=None), ""
+
+
+def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
+    """The study of that name, if it can teach this one anything."""
+    row = store.load(name)
+    if name == spec.name:
+        raise UsageError(f"--learn-from {name}: a study cannot learn from itself", _ANOTHER)
+    if not _tuned(row.spec) & _tuned(spec):
+        raise UsageError(f"--learn-from {name}: it tuned none of the knobs of this study", _ANOTHER)
+    return row
+
+
+def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
+    """The finished studies of the same program with a common knob, the newest first."""
+    studies: list[StudySummary] = []
+    with suppress(UsageError):  # what cannot be read teaches nothing
+        studies = store.studies()
+    for study in studies[:_LATEST]:
+        if study.name == spec.name or study.state is not StudyState.FINISHED:
+            continue
+        try:
+            row = store.load(study.name)
+        except UsageError:
+            continue
+        was, now = row.spec.objective, spec.objective
+        # of other figures than times nothing is known but their names
+        is_same = was.clock == now.clock and (was == now or now.clock != "none")
+        if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
+            yield row
+
+
+def _program(spec: StudySpec) -> tuple[str, ...]:
+    """What is run, whatever it is told: a script in its folder, a module, or the program itself."""
+    script = script_of(spec.command)
+    if script is not None:
+        return (str(Path(spec.folder) / script),)
+    module = spec.command.index("-m") + 2 if "-m" in spec.command[:-1] else 1
+    return spec.command[:module]
+
+
+def _tuned(spec: StudySpec) -> set[str]:
+    fixed = spec.fixed.as_dict()
+    return {k.name for k in spec.knobs if k.name not in fixed and len(space.values(k.domain)) > 1}
+
+
+def lesson(history: History) -> Lesson:
+    """What the search of a study showed of each setting; nothing if nothing worked."""
+    nothing = Lesson(history.spec.name, ())
+    if history.size == 0:
+        return nothing
+    groups = grouped(observations(history, history.searched))
+    finished = {key: group for key, group in groups.items() if group.finished}
+    known = {key: each for key, g in groups.items() if (each := g.estimate(_RUN_SD)) is not None}
+    if not finished:
+        return nothing
+    best_log_s = min(known[key][0] for key in finished)
+    grid = Grid(search_space(history))
+    shown = []
+    for key, group in groups.items():
+        setting = as_setting(history, key)
+        if key not in known:
+            shown.append(Shown(setting, None, is_bound=group.is_bound))
+            continue
+        log_s, _, extra_var = known[key]
+        demand = float(grid.demand(grid.rows([key]))[0])
+        shown.append(Shown(setting, log_s - best_log_s, extra_var**0.5, demand))
+    return Lesson(history.spec.name, tuple(shown))
