@@ -129,7 +129,7 @@ def study(task: tuple[Path, int]) -> Result:
 
 
 def _in_jobs(surface: replay.Surface, seed: int) -> InJobs:
-    options = {"live": "on", "confirm": False}
+    options = {"live": "on", "confirm": "none"}
     done = replay.play(surface, replay.spec(surface, seed=seed, options=options), seed)
     return InJobs(
         to_5=cost_to(0.05, surface, done.searched),

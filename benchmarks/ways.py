@@ -3,14 +3,16 @@
     python -m benchmarks.ways [--seeds 10] [--jobs 2] [--plot FILE.png] [SURFACE.json ...]
 
 Each is a `Policy` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
-`synthetic.py`). Costs are in best runs; regrets are capped at 50 %. The plot is the mean regret of
-what is called best against the cost so far.
+`synthetic.py`). Costs are in best runs; regrets are capped at 50 %. The plot shows what is known
+after a cost: the mean regret of what is called best, and below it how many studies have a
+confirmed verdict. The ways that are not `tune`'s confirm nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import bisect
+import math
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -229,6 +231,7 @@ class Sampled:
 
 WAYS: dict[str, Callable[[], Policy]] = {
     "tune": SearchThenConfirm,
+    "tune --live on": SearchThenConfirm,
     **{
         f"tune --sampler {name}": partial(Sampled, name)
         for name in SAMPLERS
@@ -253,6 +256,7 @@ class Replayed:
     regrets: tuple[float, ...]
     to_5: float
     to_2: float
+    confirmed_at: float  # the cost after which the verdict was proven; infinite: never
 
     def at(self, cost: float) -> float:
         """The regret at a cost."""
@@ -264,8 +268,12 @@ def study(task: tuple[str, Path, int]) -> Replayed:
     """Replay one study."""
     way, path, seed = task
     surface = replay.load(path)
-    spec = replay.spec(surface, seed=seed, options={"confirm": False})
-    steps = replay.play(surface, spec, seed, WAYS[way]()).searched
+    options = {"confirm": "auto" if way.startswith("tune") else "none"}
+    options["live"] = "on" if way == "tune --live on" else "off"
+    spec = replay.spec(surface, seed=seed, options=options)
+    done = replay.play(surface, spec, seed, WAYS[way]())
+    steps, finding = done.searched, done.finding
+    is_proven = finding is not None and finding.claim != "inconclusive"
     return Replayed(
         way=way,
         surface=surface.name,
@@ -273,12 +281,13 @@ def study(task: tuple[str, Path, int]) -> Replayed:
         regrets=tuple(min(MOST_REGRET, surface.regret(step.incumbent)) for step in steps),
         to_5=cost_to(0.05, surface, steps),
         to_2=cost_to(0.02, surface, steps),
+        confirmed_at=done.launches[-1].t_s / surface.unit_s if is_proven else math.inf,
     )
 
 
 def table(results: Sequence[Replayed]) -> None:
     """Print a line a way."""
-    titles = ("cost", "to 5 %", "90th", "to 2 %", "regret %", "90th")
+    titles = ("cost", "to 5 %", "90th", "to 2 %", "regret %", "90th", "proven")
     print("way".ljust(28), *(title.rjust(9) for title in titles))
     for way in dict.fromkeys(result.way for result in results):
         own = [result for result in results if result.way == way]
@@ -290,35 +299,40 @@ def table(results: Sequence[Replayed]) -> None:
             middle([result.to_2 for result in own]),
             100 * statistics.mean(last),
             100 * quantile(last, 0.9),
+            middle([result.confirmed_at for result in own]),
         )
         print(way.ljust(28), *(f"{figure:9.1f}" for figure in figures))
 
 
 def plot(results: Sequence[Replayed], path: Path) -> None:
-    """Draw mean regret against cost."""
-    import plotly.graph_objects as go
+    """Draw mean regret, and the share of confirmed verdicts, against cost."""
+    from plotly.subplots import make_subplots
 
-    figure = go.Figure()
+    figure = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.62, 0.38])
     ways = list(dict.fromkeys(result.way for result in results))
     for number, way in reversed(list(enumerate(ways))):  # ours on top
         own = [result for result in results if result.way == way]
         regrets = [100 * statistics.mean(result.at(cost) for result in own) for cost in GRID]
         line = {"color": COLOURS[number % len(COLOURS)], "width": 2, "shape": "hv"}
-        if way == "tune":
-            line |= {"color": "black", "width": 4}
+        if way in {"tune", "tune --live on"}:
+            line |= {"color": "black", "width": 4 if way == "tune" else 2}
         elif "--sampler" not in way:  # a way that was tried
             line |= {"dash": "dot"}
-        figure.add_scatter(x=GRID, y=regrets, name=way, line=line)
+        proven = [100 * statistics.mean(r.confirmed_at <= cost for r in own) for cost in GRID]
+        figure.add_scatter(x=GRID, y=regrets, name=way, line=line, row=1, col=1)
+        figure.add_scatter(x=GRID, y=proven, line=line, showlegend=False, row=2, col=1)
     figure.update_layout(
         template="plotly_white",
-        xaxis_title="cost of the search so far, in best runs",
+        xaxis2_title="cost so far, in best runs",
         yaxis_title="regret of what is called best, %, mean",
         yaxis_type="log",
         yaxis_tickvals=[1, 2, 5, 10, 20, 50],
+        yaxis2_title="confirmed verdicts, %",
+        yaxis2_range=[0, 100],
         margin={"t": 20, "r": 20},
         legend={"traceorder": "reversed", "x": 1.01, "xanchor": "left", "y": 1},
     )
-    pictures.write(figure, path, width=1100, height=520)
+    pictures.write(figure, path, width=1100, height=760)
 
 
 def main() -> None:
