@@ -63,6 +63,23 @@ def two_matter_together(setting: Setting) -> float:
     return 1.0 if (chosen.get("nstlist"), chosen.get("omp_threads")) == (60, 1) else 3.0
 
 
+@pytest.mark.parametrize("name", ["omp_threads", "nstlist"])
+def test_a_fixed_knob_stays_though_its_default_is_known(name: str) -> None:
+    knobs = tuple(replace(knob, default=2 if knob is OMP else None) for knob in SPEC.knobs)
+    fixed = Setting.of({"omp_threads": 2} if name == "omp_threads" else {"nstlist": 60})
+    history = played(replace(SPEC, knobs=knobs, fixed=fixed), one_matters)
+    best = SearchThenConfirm().best(history)
+    assert best is not None and set(fixed.items) <= set(best.items)
+
+
+def test_a_study_continued_with_a_narrower_range_compares_nothing_outside_of_it() -> None:
+    history = played(SPEC, one_matters)
+    narrow = replace(NSTLIST, domain=Choice((10, 20)))
+    later = played(replace(SPEC, knobs=(OMP, OPENCV, narrow)), one_matters, so_far=history)
+    best = SearchThenConfirm().best(later)
+    assert best is not None and best.as_dict()["nstlist"] == 20
+
+
 def noisy(time_s: Time, seed: int = 0) -> Time:
     rng = Random(seed)
     return lambda setting: time_s(setting) * math.exp(0.02 * rng.gauss(0, 1))

@@ -62,6 +62,10 @@ def _other_program(spec: StudySpec) -> StudySpec:
     return replace(spec, command=("other", *spec.command[1:]))
 
 
+def _other_words(spec: StudySpec) -> StudySpec:
+    return replace(spec, command=("train", "benchmark", *spec.command[1:]))
+
+
 def _other_knob(spec: StudySpec) -> StudySpec:
     return replace(spec, knobs=(Knob("prefetch", Choice((1, 2, 3)), Flag("-p")),))
 
@@ -70,7 +74,7 @@ def _other_clock(spec: StudySpec) -> StudySpec:
     return replace(spec, objective=ObjectiveSpec("wall"))
 
 
-@pytest.mark.parametrize("other", [_other_program, _other_knob, _other_clock])
+@pytest.mark.parametrize("other", [_other_program, _other_words, _other_knob, _other_clock])
 def test_nothing_is_learnt_from_another_one(
     after: Path, other: Callable[[StudySpec], StudySpec]
 ) -> None:

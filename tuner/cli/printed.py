@@ -76,7 +76,7 @@ def print_next(data: StudyView, storage: str | None) -> None:
     rows = words.use(data, place) or [
         (
             f"tune show {shlex.quote(data.spec.name)}{more}",
-            "every setting, how much each knob matters, failures",
+            "every setting, what each knob contributes, failures",
         )
     ]
     rows += [(f"tune dashboard{more}", "the same in the browser")]

@@ -361,7 +361,8 @@ class LiveJobs:
         """Measure in the running job; ``None``: it was cut short, or cannot be switched to it."""
         run = WindowRun(job, request, model, since_s)
         outcome = run.measure()
-        for knob, self.cannot in run.refused.items():
+        for knob, why in run.refused.items():
+            self.cannot = why
             self._refused.setdefault(knob, set()).add(request.setting.as_dict().get(knob))
         if outcome is None:
             return None

@@ -96,10 +96,19 @@ def _faster(result: Result, finding: Finding, than: str) -> str:
     said = words(result.objective)
     if finding.high is None:
         gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
-        medians = f"; {result.ratio:.1f} times by the medians" if result.ratio else ""
-        return f"{gain} (95 % sure, {_launched(finding)}{medians})"
+        return f"{gain} (95 % sure, {_launched(finding)}{_seen(result)})"
     gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
+
+
+def _seen(result: Result) -> str:
+    """What the launches show beside a bound that is proven."""
+    if result.ratio:
+        return f"; {result.ratio:.1f} times by the medians"
+    best, reference = result.candidate, result.reference
+    if best is None or not best.elapsed_s or reference is None or reference.stopped is None:
+        return ""
+    return f"; projected: {reference.stopped.projection_s / best.elapsed_s:.1f} times"
 
 
 def _interval(finding: Finding, said: Words) -> str:
@@ -127,8 +136,10 @@ def _span(finding: Finding) -> str:
 
 
 def _launched(finding: Finding) -> str:
-    """How often each side was launched: ``6 pairs``, ``4 and 3 runs``."""
+    """How often each side was launched: ``6 pairs``, ``1 run each``, ``4 and 3 runs``."""
     if finding.best_runs == finding.reference_runs:
+        if finding.high is None:
+            return f"{count(finding.best_runs, 'run')} each"
         return count(finding.best_runs, "pair")
     return f"{finding.best_runs} and {finding.reference_runs} runs"
 
@@ -194,9 +205,9 @@ def contribution(found: Contribution, precision: float) -> str:
     if found.low > 1 + precision or found.high < 1 / (1 + precision):
         by = "" if found.was_launched else ", by the model"
         return f"{found.ratio:.2f} times {interval}{by}"
-    if found.was_launched:
+    if found.was_launched or found.high < 1 + 2 * precision:
         return f"no effect seen {interval}"
-    return "not known: its default is not, and no launch left out this knob alone"
+    return "not known: the program's default is unknown, and no launch left out only this knob"
 
 
 def _nothing_faster(result: Result) -> str:

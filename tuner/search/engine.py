@@ -25,7 +25,7 @@ from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scor
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.search.transfer import translated
-from tuner.stats.confirm import LEAST_CUT
+from tuner.stats.confirm import ALONE, LEAST_CUT
 from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -140,14 +140,15 @@ class Search:
         return self._weigh(state, state.fit, state.best)
 
     def _baseline(self, state: State) -> Proposal:
-        """The baseline, stopped at a multiple of the incumbent: it may be ruinous.
+        """The baseline, followed until it serves the confirmation as a bound: it may be ruinous.
 
-        It runs long enough to serve the confirmation as a bound.
+        That is no race: how much single runs differ allows for nothing here.
         """
         limit = state.limit
         if limit is not None:
-            limit = replace(limit, factor=self.options.baseline_factor, least=LEAST_CUT)
-        return Proposal(self.space.baseline, Purpose.BASELINE, limit, state.noise)
+            limit = replace(limit, log_se=0.0, factor=ALONE, least=LEAST_CUT)
+        noise = replace(state.noise, run_sd=0.0)
+        return Proposal(self.space.baseline, Purpose.BASELINE, limit, noise)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
@@ -226,12 +227,13 @@ class Search:
         known = {key: each[0] for key, g in groups.items() if (each := g.estimate(_RUN_SD))}
         if not self._taught or not known or not groups.keys() >= set(self._taught):
             return bool(self._taught)
+        own = self.space.guesses[:1]
+        guess = next((key for key in self._taught if key not in own), self._taught[0])
+        if guess not in known or any(known[key] < known[guess] for key in own if key in known):
+            return False
         fastest = min(known, key=lambda key: known[key])
-        guess = next((key for key in self._taught if key not in self.space.guesses[:1]), fastest)
-        if fastest == guess:
-            return True
         mean, _ = self._foretold.predict(self._grid.rows([fastest, guess]))
-        return fastest not in self._taught and bool(mean[0] < mean[1] + _SLOW)
+        return fastest == guess or bool(mean[0] < mean[1] + _SLOW)
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""

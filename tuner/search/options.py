@@ -16,7 +16,6 @@ class Options:
     until: float = 0.01  # end once going on is expected to gain less than this share
     precision: float = 0.02  # contenders are told apart as far as this share
     least_trials: int = 8  # before convergence counts
-    baseline_factor: float = 3.0  # the baseline is cut at this multiple of the incumbent
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
     most_repeats: int = 12
     precision_share: float = 0.5  # repeats end once the expected regret is this share of it

@@ -162,8 +162,8 @@ class RuntimeSampler(BaseSampler):
             axis = _Axis.of(param_name, param_distribution, self._roles)
             if param_name in best.params:
                 value = best.params[param_name]
-                if axis.knob.role in {"threads", "workers"}:
-                    share = (self._cores or 1) / self._ranks
+                if self._cores is not None and axis.knob.role in {"threads", "workers"}:
+                    share = self._cores / self._ranks
                     value *= share * self._earlier_ranks / self._earlier_cores
                 if axis.is_number(value) or value in axis.external:
                     return axis.value(axis.nearest(value))

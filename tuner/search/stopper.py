@@ -208,6 +208,9 @@ class ProjectionStopper:
         if self.noise.interval and done + self.noise.interval < iterations:
             reached.append((done + self.noise.interval, bound))
 
+        if not done:  # wall time counts none
+            return GoOn()
+
         def finish(at: tuple[int, float], first_costs: float) -> float:
             return at[1] * (iterations + first_costs) / (at[0] + first_costs)
 

@@ -19,15 +19,17 @@ at 5 %, and get 1/32 of it.
 
 **At least.** If the search already saw that the reference is far slower, its launches are cut and
 only a lower end is claimed: with `AUTO` the shortest launch of the reference over the slowest of
-the best. One run of the best is enough, since an outlier makes the claim smaller. From `_ALONE`
-times on one launch of the reference is enough, as outliers are 2 to 3 times slower; below that a
-second one shows whether the first is an outlier. If that proves nothing, more of both are launched;
-if a reference ends before the cut, both run to their end from then on. With `EXACT` the order is
-BABABAB, and the bound that of the exact rank-sum distribution (the same book, sections 4.1-4.3): 4
-launches of the best that all lie below 3 of the reference have the error 1/35. It takes the two to
-differ by a factor alone; if they differ in spread too, the error of such a bound can reach 1/8.
+the best. One run of the best is enough, since an outlier makes the claim smaller. From `ALONE`
+times on one launch of the reference is enough, as outliers are 2 to 3 times slower (as a whole and
+up to where it is cut); below that a second one shows whether the first is an outlier. If that
+proves nothing, more of both are launched; if a reference ends before the cut, both run to their end
+from then on. With `EXACT` the order is BABABAB, and the bound that of the exact rank-sum
+distribution (the same book, sections 4.1-4.3): 4 launches of the best that all lie below 3 of the
+reference have the error 1/35. It takes the two to differ by a factor alone; if they differ in
+spread too, the error of such a bound can reach 1/8.
 
-Which of the two it is must be decided before the first launch, from the search's data alone.
+Which of the two it is must be decided from the search's data alone. The reference's last launch
+there may be the first in turn: it decided this, so the simulations count it like that.
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ WORTH = 0.01
 _BELOW_SEEN = 1.7
 
 #: If the search saw this ratio, one launch of the reference is enough for a bound.
-_ALONE = 3.2
+ALONE = 3.2
 
 #: What ending a launch early takes, s.
 _STOP_S = 0.5
@@ -223,7 +225,7 @@ class Evidence:
     def _bounds(self) -> Sequence[Look]:
         """The looks at a bound."""
         looks = self.rule.at_least
-        if self.rule is EXACT or self.seen_ratio >= _ALONE:
+        if self.rule is EXACT or self.seen_ratio >= ALONE:
             return looks
         return [look for look in looks if look.references > 1]
 

@@ -81,9 +81,10 @@ class FewestChanges:
     @cached_property
     def model(self) -> LeftOutModel:
         """The model of these launches."""
-        searched, same = search_space(self.history), self.history.pooling.unchanged
+        searched, pooling = search_space(self.history), self.history.pooling
+        filled = pooling.unchanged.keys() - pooling.fixed  # the baseline leaves out the others
         knobs = tuple(
-            replace(axis, when=(), optional=bool(axis.when) or axis.name not in same)
+            replace(axis, when=(), optional=bool(axis.when) or axis.name not in filled)
             for axis in searched.knobs
         )
         seen = observations(self.history, self.records)
@@ -103,7 +104,11 @@ class FewestChanges:
         launched = dict.fromkeys(canonical(record.setting) for record in self.records)
         fewer = [each for each in launched if 0 < len(self.changes(each)) < most]
         fixed = set(self.history.spec.fixed.items)
-        rivals = [each for each in fewer if fixed <= set(each.items) and self._is_near(each)]
+        rivals = [
+            each
+            for each in fewer
+            if fixed <= set(each.items) and self._key(each) is not None and self._is_near(each)
+        ]
         left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
         equal = [
             (len(self.changes(setting)), -chance, setting)
@@ -147,7 +152,8 @@ class FewestChanges:
                 made.append(Contribution(name, chosen[name], *told, was_launched=True))
             elif name in changes:
                 without = self.without(best, {name})
-                known = name in self.history.pooling.unchanged or self._group(without) is not None
+                group = self._group(without)
+                known = group is not None and bool(group.finished)
                 ratio = self._ratio(without, best)
                 made.append(Contribution(name, chosen[name], *ratio, was_launched=known))
             elif name in out:

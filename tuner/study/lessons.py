@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +25,11 @@ _ANOTHER = "name another study, or --learn-from none"
 
 #: So many of the latest studies are looked at for one of the same program.
 _LATEST = 50
+
+_PLACEHOLDER = re.compile(r"\{\w+\}")
+
+#: A word that says how much or how, not what: an option, a number, or nothing.
+_SETTING = re.compile(r"-.*|[\d.]*")
 
 #: Runs of a setting differ by about this, as a logarithm: what differs by far more is an outlier.
 _RUN_SD = 0.05
@@ -95,12 +101,20 @@ def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:
-    """What is run, whatever it is told: a script in its folder, a module, or the program itself."""
+    """What is run: a script in its folder or a module, whatever it is told; else every word.
+
+    A program that is no script may be a shell or a wrapper: its words say what it runs. Options,
+    numbers and what takes the place of a knob are left out.
+    """
     script = script_of(spec.command)
     if script is not None:
         return (str(Path(spec.folder) / script),)
-    module = spec.command.index("-m") + 2 if "-m" in spec.command[:-1] else 1
-    return spec.command[:module]
+    if "-m" in spec.command[:-1]:
+        return spec.command[: spec.command.index("-m") + 2]
+    program, *words = (_PLACEHOLDER.sub("", word) for word in spec.command)
+    if "/" in program:
+        program = str(Path(spec.folder) / program)
+    return (program, *(word for word in words if not _SETTING.fullmatch(word)))
 
 
 def _tuned(spec: StudySpec) -> set[str]:

@@ -49,8 +49,9 @@ def search_space(history: History, *suggested: Setting) -> Space:
     guesses = [canonical(guess) for guess in space.guesses(spec)]
     launched = [canonical(record.setting) for record in history.valid]
     launched += [canonical(setting) for setting in (*history.pending, *suggested)]
+    same = Setting.of(history.pooling.unchanged)  # what a setting without the knob comes to
     distinct = {
-        name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched)})
+        name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched, same)})
         for name, values in history.distinct
     }
     defaults = history.default.as_dict()

@@ -35,7 +35,7 @@ from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
-from tuner.study.interference import alike
+from tuner.study.interference import alike, met
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
@@ -133,7 +133,7 @@ class SearchThenConfirm:
 
     def _simpler(self, history: History) -> Step | None:
         """What the search found with fewer changes, if that may be as fast; within the budget."""
-        spent_s, budget_s = search_s(history), history.spec.budget_s
+        spent_s, budget_s = _wall_s(history.searched), history.spec.budget_s
         if budget_s is not None and spent_s >= budget_s:
             return None
         known = self.fewest(history)
@@ -316,7 +316,8 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     in_turn = list(history.confirming)
     # The last launch of the search is the first in turn, unless it was chosen for its time.
     last = history.explored[-1]
-    if rule is AUTO and last.purpose is Purpose.BASELINE and not is_search_best:
+    is_baseline = last.purpose is Purpose.BASELINE and met(last, history.records) == "usual"
+    if rule is AUTO and is_baseline and not is_search_best:
         in_turn.insert(0, last)
     step = Evidence(
         rule,

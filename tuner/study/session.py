@@ -161,9 +161,9 @@ class StudyRun:
             text = f"disturbed, while launch {records[-1].number} was not"
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
             self.history = self.recorder.exclude(self.history, numbers, exclusion)
-            which = wording.count(len(numbers), "launch is", "launches are")
-            text = f"{which} excluded that counted though disturbed: the machine is quiet again"
-            self.context.emit(Note(text))
+            one, several = "disturbed launch counts", "disturbed launches count"
+            which = wording.count(len(numbers), one, several)
+            self.context.emit(Note(f"{which} no more: the machine is quiet again"))
 
     def _proposed(self) -> Step | Stop:
         """What the policy says; no search ends while other hosts measure a part of it."""

@@ -113,7 +113,7 @@ def use(data: StudyView, storage: str) -> list[Row]:
     return [
         (f"tune export {name}{place} --format sh -o job.sh", f"the whole job with {what}"),
         (f"tune exec {name}{place} -- COMMAND", f"any command with {what}"),
-        (f"tune show {name}{place}", "every setting, how much each knob matters, failures"),
+        (f"tune show {name}{place}", "every setting, what each knob contributes, failures"),
     ]
 
 
