@@ -48,8 +48,13 @@ class LaunchError(Exception):
     """A launch failed; the study goes on, as with `catch` of Optuna."""
 
 
-def launch(threads: int, workers: int) -> tuple[float, float]:
-    """One cold launch of the trainer: (wall time, the log's last elapsed_time), s."""
+def launch(threads: int | None, workers: int | None) -> tuple[float, float]:
+    """One cold launch of the trainer: (wall time, the log's last elapsed_time), s.
+
+    ``None`` leaves that to the trainer.
+    """
+    variables = [] if threads is None else [f"OMP_NUM_THREADS={threads}"]
+    options = [] if workers is None else ["--loaderjob", str(workers)]
     info = find(None, environ=os.environ)
     env = dict(os.environ) | launcher_for(info.kind).environment(info)
     with tempfile.TemporaryDirectory() as out:
@@ -57,9 +62,9 @@ def launch(threads: int, workers: int) -> tuple[float, float]:
             *(info.mpirun, "--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi"),
             *(["--allow-run-as-root"] if os.geteuid() == 0 else []),
             *("-n", str(RANKS), "/bin/sh", str(ROOT / "wrappers/task_wrapper.sh")),
-            *(f"OMP_NUM_THREADS={threads}", "--", sys.executable, "-m", "mpi4py"),
+            *(*variables, "--", sys.executable, "-m", "mpi4py"),
             *(str(ROOT / "workloads/chainer_mnist.py"), "--benchmark", "--out", out),
-            *("--loaderjob", str(workers), "--communicator", "naive"),
+            *(*options, "--communicator", "naive"),
         ]
         begin_s = time.monotonic()
         ran = subprocess.run(
@@ -131,7 +136,7 @@ def _tuned(document: dict[str, Any], total_s: float) -> dict[str, Any]:
     return {
         "search_s": total_s - confirm_s,
         "confirm_s": confirm_s,
-        "best": {name: best["setting"][name] for name in ("omp_threads", "iterator_workers")},
+        "best": best["setting"],
         "said_s": best["elapsed_s"],
         "launches": sum(each["purpose"] != "confirm" for each in launches),
         "windows": sum(each.get("window") is not None for each in launches),
@@ -140,9 +145,9 @@ def _tuned(document: dict[str, Any], total_s: float) -> dict[str, Any]:
     }
 
 
-def in_turn(a: dict[str, int], b: dict[str, int]) -> dict[str, Any]:
+def in_turn(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """Both settings launched in turn: a over b, with the interval of six pairs."""
-    both = [(each["omp_threads"], each["iterator_workers"]) for each in (a, b)]
+    both = [(each.get("omp_threads"), each.get("iterator_workers")) for each in (a, b)]
     times: list[list[float]] = [[], []]
     walls: list[float] = []
     for number in range(PAIRS):

@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage, fail_stale_trials
 from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, figures
+from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, Stopped, figures
 from tuner.stats import estimates, noise
 from tuner.store.urls import sqlite_path
 
@@ -79,6 +79,14 @@ def is_elsewhere(trial: FrozenTrial, host: str) -> bool:
     return begun is None or (datetime.now() - begun).total_seconds() < LOST_AFTER_S
 
 
+def _times_s(record: LaunchRecord) -> list[float]:
+    """The figures of a launch; of a baseline that was stopped, what it was heading for."""
+    ending = record.outcome.ending
+    if isinstance(ending, Stopped) and record.purpose is Purpose.BASELINE and ending.bound_s > 0:
+        return [ending.projection_s]
+    return [sample.elapsed_s for sample in record.outcome.samples]
+
+
 def why_left_out(
     records: Sequence[LaunchRecord], host: str, objective: ObjectiveSpec
 ) -> str | None:
@@ -89,10 +97,10 @@ def why_left_out(
     """
     times: dict[tuple[str, str], list[float]] = {}
     for record in estimates.counted(records):
-        for sample in record.outcome.samples:
-            if record.job is None and sample.elapsed_s > 0:
-                where = record.machine.hostname, record.setting.to_json()
-                times.setdefault(where, []).append(math.log(sample.elapsed_s))
+        logs = [math.log(each) for each in _times_s(record) if each > 0]
+        if record.job is None and logs:
+            where = record.machine.hostname, record.setting.to_json()
+            times.setdefault(where, []).extend(logs)
     default = {r.setting.to_json() for r in records if r.purpose is Purpose.BASELINE}
     mine: list[float] = []
     others: list[float] = []
