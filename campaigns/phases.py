@@ -50,10 +50,10 @@ ARGUMENTS = (
     "--warm-ups", "0", "--no-confirm", "--trial-limit", "60",
 )  # fmt: skip
 COLD = ("--live", "off", "--trials", "1", "--knob", "iterator_workers=1..2")
-#: A launch, a window of a job that is started with the defaults, then two windows of another job.
+#: A launch, one of the baseline, then three windows of a job.
 #: By what the launch says of itself nothing that comes later can be slow, and left early.
 LIVE = (
-    *("--trials", "3", "--knob", "step=100,200,300,400", "--baseline", "step=200"),
+    *("--trials", "4", "--knob", "step=100,200,300,400", "--baseline", "step=200"),
     *("--fix", "omp_threads=1"),
 )
 LIVE_COMMAND = (
@@ -93,7 +93,7 @@ PHASES: dict[str, tuple[str, str, int]] = {
 
 #: The same of a live job; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, int]] = {
-    "the job is started": ("hosts.process.running:RunningTrial._ask", "after", 3),
+    "the job is started": ("hosts.process.running:RunningTrial._ask", "after", 4),
     "the job says hello": ("live.server:JobServer._check", "after", 1),
     "the job stands ready": ("live.window:WindowRun.switch", "before", 1),
     "in the first window": ("live.window:WindowRun._analyse", "after", 1),
@@ -108,12 +108,10 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "before the job is ended": ("live.jobs:Job.end", "before", 1),
     "while the job is ended": ("hosts.process.running:RunningTrial.stop", "before", 2),
     "the job has ended": ("live.jobs:Job.end", "after", 1),
-    "another job is started": ("hosts.process.running:RunningTrial._ask", "after", 4),
-    "while the last job is ended": ("hosts.process.running:RunningTrial.stop", "before", 3),
 }
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.
-LATE = {"at the end", "after the end", "while the last job is ended"}
+LATE = {"at the end", "after the end", "the job has ended"}
 
 
 @dataclass(frozen=True)

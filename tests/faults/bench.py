@@ -47,7 +47,7 @@ TRAINER = Path(__file__).with_name("trainer.py")
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
 #: Of a launch of its own; a live job goes on beyond them.
-ITERATIONS, LIVE_ITERATIONS = 4, 12
+ITERATIONS, LIVE_ITERATIONS = 4, 20
 STALL_S = 3.0
 LIMIT_S = 30.0
 NAME = "faults"
