@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner.search.gaussian import Effort, Evidence, Gaussian
-from tuner.search.history import Group, Groups, fastest
+from tuner.search.history import CEILING, Group, Groups, bounded, fastest
 from tuner.search.kernel import Kernel
 from tuner.search.space import Floats, Grid, Key, Rows
-
-#: Five times slower than the best or fifty: it is not there. A logarithm.
-_CEILING = 1.6
 
 #: With more settings than this the far field is thinned, and fewer draws are looked at.
 _MANY, _SOME = 160, 60
@@ -39,12 +36,11 @@ class Incumbent:
     core_price: float  # by which they were compared
 
 
-def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = _CEILING) -> Gaussian | None:
+def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> Gaussian | None:
     """Fit the model; ``None`` if nothing has finished or was projected.
 
-    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. What
-    is slower than the fastest by more than the ``ceiling``, a logarithm, is taken for little slower
-    than that.
+    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
+    the ``ceiling`` see :func:`tuner.search.history.bounded`.
     """
     noise_sd = kernel.prior.noise[0] * 2
     known = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
@@ -54,14 +50,13 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = _CEILING) ->
     fastest = min(finished or [e[0] for _, e in known])
     known = _thinned(known)
     used = [g for g, _ in known]
-    log_s = np.array([e[0] for _, e in known])
-    far = log_s - (fastest + ceiling)
+    log_ratio, more_var = bounded(np.array([e[0] for _, e in known]) - fastest, ceiling)
     var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
-        log_s=np.where(far > 0, fastest + ceiling + 0.2 * np.minimum(2.0, far), log_s),
+        log_s=fastest + log_ratio,
         runs=np.array([e[1] for _, e in known]),
-        extra_var=np.array([e[2] for _, e in known]) + np.where(far > 0, 0.15**2, 0.0),
+        extra_var=np.array([e[2] for _, e in known]) + more_var,
         repeats_var=var,
         repeats_dof=dof,
     )

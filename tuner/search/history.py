@@ -10,12 +10,25 @@ from typing import Literal
 import numpy as np
 
 from tuner.model import Purpose
-from tuner.search.space import Key
+from tuner.search.space import Floats, Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 from tuner.stats.noise import INTERVALS, spread
 
 Ending = Literal["finished", "killed", "failed"]
+
+#: Five times slower than the best or fifty: it is not there. A logarithm.
+CEILING = 1.6
+
+
+def bounded(log_ratio: Floats, ceiling: float = CEILING) -> tuple[Floats, Floats]:
+    """The ratios to the fastest (logarithms) as a model takes them, and the variance that adds.
+
+    What is slower by more than the ceiling is taken for little slower than that.
+    """
+    far = log_ratio - ceiling
+    kept = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_ratio)
+    return kept, np.where(far > 0, 0.15**2, 0.0)
 
 
 @dataclass(frozen=True)

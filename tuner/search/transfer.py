@@ -17,14 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner.model import Lesson, Purpose, Shown, Value
-from tuner.search.history import Groups, SearchObservation, grouped
+from tuner.search.history import Groups, SearchObservation, bounded, grouped
 from tuner.search.space import Floats, Grid, Key, KnobAxis, Points
 
 #: Of an earlier study no more settings than this are looked at, half of them its fastest.
 _MOST = 60
-
-#: Five times slower than the best or fifty: it is not there. A logarithm.
-_CEILING = 1.6
 
 #: A value that lies further outside of a range than this is left out, in octaves.
 _OUTSIDE = 0.5
@@ -41,12 +38,6 @@ class Earlier:
     log_ratio: Floats  # to that study's best
     extra_var: Floats
     groups: Groups
-
-    @property
-    def best(self) -> Key:
-        """The setting that was the fastest."""
-        known = {key: min(group.finished) for key, group in self.groups.items() if group.finished}
-        return min(known, key=lambda key: known[key])
 
 
 def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
@@ -74,8 +65,7 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
         keys.append(key)
     if not kept:
         return None
-    ratio = np.array([shown.log_ratio for shown, _ in kept], float)
-    far = ratio - _CEILING
+    log_ratio, more_var = bounded(np.array([shown.log_ratio for shown, _ in kept], float))
     var = np.array([shown.log_sd**2 + lost**2 for shown, lost in kept])
     return Earlier(
         points=replace(
@@ -83,8 +73,8 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
             demand=np.array([shown.demand for shown, _ in kept]) * grid.has_roles,
             earlier=np.ones(len(kept), bool),
         ),
-        log_ratio=np.where(far > 0, _CEILING + 0.2 * np.minimum(2.0, far), ratio),
-        extra_var=var + np.where(far > 0, 0.15**2, 0.0),
+        log_ratio=log_ratio,
+        extra_var=var + more_var,
         groups=grouped(seen),
     )
 

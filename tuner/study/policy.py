@@ -29,7 +29,7 @@ from tuner.search import Done, Options, Proposal, Search
 from tuner.search.history import grouped
 from tuner.search.regions import excessive, infeasible
 from tuner.search.space import Grid
-from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
+from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
@@ -142,10 +142,7 @@ class SearchThenConfirm:
             return None
         observed = observations(history, history.explored)
         limit, noise = self._searching(history).to_simplify(observed)
-        iterations = history.expected_iterations(setting)
-        race = ProjectionStopper(limit, noise, iterations)
-        stopper = stopper_by(history.spec.objective.clock, race, iterations)
-        return Step(Purpose.SIMPLIFY, setting, stopper)
+        return Step(Purpose.SIMPLIFY, setting, _race(limit, noise, setting, history))
 
     def fewest(self, history: History) -> FewestChanges | None:
         """What is known of leaving knobs out of what the search found; ``None`` before that."""
@@ -182,11 +179,17 @@ def _step(launch: Proposal, history: History) -> Step:
     if setting is None:
         assert launch.setting is not None
         setting = as_setting(history, launch.setting)
-    stopper, iterations = None, history.expected_iterations(setting)
+    stopper = None
     if launch.limit is not None:
-        race = ProjectionStopper(launch.limit, launch.noise, iterations)
-        stopper = stopper_by(history.spec.objective.clock, race, iterations)
+        stopper = _race(launch.limit, launch.noise, setting, history)
     return Step(launch.purpose, setting, stopper, launch)
+
+
+def _race(limit: Limit, noise: Noise, setting: Setting, history: History) -> EarlyStopper | None:
+    """What stops a launch of the setting once it cannot come in under the limit."""
+    iterations = history.expected_iterations(setting)
+    race = ProjectionStopper(limit, noise, iterations)
+    return stopper_by(history.spec.objective.clock, race, iterations)
 
 
 def with_setting(step: Step, setting: Setting, history: History) -> Step:
