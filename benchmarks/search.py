@@ -6,7 +6,7 @@
 Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
 Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface, or a
 kind of them (`NAME-1`, `NAME-2`, …: `benchmarks/synthetic.py`), with the target beside each figure,
-then what holds over all of them; ends with 1 where one is missed.
+then what holds over all of them; ends with 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def _cell(figure: float, most: float | None) -> tuple[str, bool]:
 
 
 def table(results: Sequence[Result]) -> bool:
-    """Print a line a surface or a kind; True where every target is met."""
+    """Print a line a surface or a kind; True if every target is met."""
     kept = True
     names = list(dict.fromkeys(result.line for result in results))
     width = max(len(name) for name in names) + 11
@@ -280,7 +280,7 @@ def overall(results: Sequence[Result]) -> bool:
         rows.append(("a worse trial's run, % of the incumbent's", middle(losers), 25.0))
     if gainless:
         false = 100 * sum(result.faster for result in gainless) / len(gainless)
-        rows.append((f'"faster" in {len(gainless)} studies where nothing is, %', false, 5.0))
+        rows.append((f'"faster" in {len(gainless)} studies without a gain, %', false, 5.0))
     if covered:
         missed = 100 * (1 - sum(covered) / len(covered))
         rows.append((f"of {len(covered)} intervals, without the true ratio, %", missed, 7.0))

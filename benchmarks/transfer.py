@@ -46,7 +46,7 @@ def pipeline(ranks: int, cores: int, step: float, load: float, power: float = 0.
 
 
 def with_communicator(job: Job) -> Job:
-    """The job with one more knob, which costs a fifth where it is not set."""
+    """The job with one more knob, which costs a fifth if it is not set."""
     knobs = {**job.knobs, "communicator": ["naive", "flat", "pure_nccl"]}
     price = {"naive": 1.2, "flat": 1.05, "pure_nccl": 1.0}
     return _job(job, knobs, lambda *v: job.time(*v[:-1]) * price[v[-1]], (*job.default, "naive"))

@@ -1,7 +1,7 @@
 """Which values of a knob change nothing of the user's defaults. Pure.
 
 A setting may leave a knob out; the launch then treats it as the baseline does. Some values come to
-the same: the placeholder's own default, no binding, no variable where none is set.
+the same: the placeholder's own default, no binding, no variable if none is set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tuner.model import Env, StudySpec, Value
 
 
 def unchanged(spec: StudySpec) -> Mapping[str, Value]:
-    """Per knob the value that comes to the same as to leave it out, where that is known."""
+    """Per knob the value that comes to the same as to leave it out, if that is known."""
     environ, found = dict(spec.environment), dict[str, Value]()
     for knob in spec.knobs:
         is_set = isinstance(knob.route, Env) and any(name in environ for name in knob.route.names)

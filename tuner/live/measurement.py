@@ -154,8 +154,8 @@ class LiveMeasurement:
             UsageError: It was demanded (``--live on``), and is not possible.
         """
         record = records[-1]
-        confirms = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
-        if self._jobs is None or confirms:
+        is_always_cold = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
+        if self._jobs is None or is_always_cold:
             return ""
         why = self._why_cold(records)
         if why and self._spec.live == "on":

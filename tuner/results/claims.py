@@ -96,12 +96,12 @@ def _faster(result: Result, finding: Finding, than: str) -> str:
     said = words(result.objective)
     if finding.high is None:
         gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
-        return f"{gain} (95 % sure, {_launched(finding)}{_seen(result)})"
+        return f"{gain} (95 % sure, {_launched(finding)}{_beside_bound(result)})"
     gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
 
 
-def _seen(result: Result) -> str:
+def _beside_bound(result: Result) -> str:
     """What the launches show beside a bound that is proven."""
     if result.ratio:
         return f"; {result.ratio:.1f} times by the medians"

@@ -127,7 +127,7 @@ class Search:
         # Among windows of a running job it comes last: as a launch of its own it is stopped
         # earlier once a good setting is known, and the confirmation counts it as its first.
         # After an earlier study it comes last, too: little is to be learnt from it then.
-        later = state.live is not None or self._learns(state.groups)
+        later = state.live is not None or self._uses_lesson(state.groups)
         later = later and state.best is not None
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
@@ -164,8 +164,8 @@ class Search:
         kernel = self._of_windows if in_jobs else self._kernel
         if kernel.earlier is not None:
             # The first setting after the guesses is what is best without it: a look elsewhere.
-            is_first = groups.keys() == set(self._taught)
-            kernel = kernel.alone() if is_first or not self._learns(groups) else kernel
+            is_first = groups.keys() == set(self._lesson_guesses)
+            kernel = kernel.alone() if is_first or not self._uses_lesson(groups) else kernel
         fitted = fit(kernel, groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
         best = incumbent(fitted, groups, core_price) if fitted else None
@@ -184,7 +184,7 @@ class Search:
         if self._is_full(state):
             return None
         groups = state.groups
-        for key in self._taught if self._learns(groups) else self.space.guesses:
+        for key in self._lesson_guesses if self._uses_lesson(groups) else self.space.guesses:
             row = self._grid.rows([key])
             out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
             if key not in groups and not out[0]:
@@ -192,14 +192,14 @@ class Search:
         return None
 
     @cached_property
-    def _foretold(self) -> Gaussian:
+    def _earlier_alone(self) -> Gaussian:
         """What an earlier study alone says of the times, but for their level."""
         none = np.zeros(0)
         data = Evidence(self._grid.rows([]), none, none, none)
         return Gaussian(self._kernel, data, Effort(), self.seed)
 
     @cached_property
-    def _taught(self) -> tuple[Key, ...]:
+    def _lesson_guesses(self) -> tuple[Key, ...]:
         """The guesses with an earlier study: the machine's, and what should be fastest by that.
 
         The machine's comes first, so that one that misleads is stopped early; unless it is the one
@@ -213,26 +213,28 @@ class Search:
         if not len(rows):
             return ()
         own = self.space.guesses[:1]
-        mean, _ = self._foretold.predict(np.concatenate([rows, self._grid.rows(own)]))
+        mean, _ = self._earlier_alone.predict(np.concatenate([rows, self._grid.rows(own)]))
         fastest = int(np.argmin(mean[: len(rows)]))
         guess = self._grid.key(rows[fastest])
         is_safe = (mean[len(rows) :] < mean[fastest] + _SAFE).all()
         return tuple(dict.fromkeys((*own, guess) if is_safe else (guess, *own)))
 
-    def _learns(self, groups: Groups) -> bool:
+    def _uses_lesson(self, groups: Groups) -> bool:
         """Whether an earlier study is a prior.
 
         Not once its guess is slower than the machine's, or than a setting that should be slow.
         """
         known = {key: each[0] for key, g in groups.items() if (each := g.estimate(_RUN_SD))}
-        if not self._taught or not known or not groups.keys() >= set(self._taught):
-            return bool(self._taught)
+        if not self._lesson_guesses or not known or not groups.keys() >= set(self._lesson_guesses):
+            return bool(self._lesson_guesses)
         own = self.space.guesses[:1]
-        guess = next((key for key in self._taught if key not in own), self._taught[0])
+        guess = next(
+            (key for key in self._lesson_guesses if key not in own), self._lesson_guesses[0]
+        )
         if guess not in known or any(known[key] < known[guess] for key in own if key in known):
             return False
         fastest = min(known, key=lambda key: known[key])
-        mean, _ = self._foretold.predict(self._grid.rows([fastest, guess]))
+        mean, _ = self._earlier_alone.predict(self._grid.rows([fastest, guess]))
         return fastest == guess or bool(mean[0] < mean[1] + _SLOW)
 
     def _doubtful_failure(self, state: State) -> Key | None:

@@ -95,7 +95,7 @@ class InterferenceFilter:
         outcome = replace(outcome, load=replace(outcome.load, unusual=True))
         if record.purpose is Purpose.WARM_UP:  # that one counts never
             return replace(record, outcome=outcome), ""
-        if _is_made_again(record.setting, past):
+        if _is_repeated(record.setting, past):
             outcome = replace(outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
             return replace(record, outcome=outcome), ""
         made = replace(record, outcome=outcome)
@@ -215,7 +215,7 @@ def _is_own(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
     return sum(each.outcome.exclusion is not None for each in mine) >= MOST_EXCLUDED
 
 
-def _is_made_again(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
+def _is_repeated(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
     """Whether a disturbed launch of the setting is excluded and made again."""
     return len(_last_unusual(past)) < IN_A_ROW and not _is_own(setting, past)
 

@@ -35,7 +35,7 @@ _SETTING = re.compile(r"-.*|[\d.]*")
 _RUN_SD = 0.05
 
 
-def taught(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
+def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
     """The spec with its lesson, and a sentence on that if it is new.
 
     A stored study keeps the lesson that it began with, as long as it is to learn from the same.

@@ -94,7 +94,7 @@ def tune(
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
-        spec, news = lessons.taught(spec, store, fresh=fresh)
+        spec, news = lessons.with_lesson(spec, store, fresh=fresh)
         if news:
             emit(Note(news))
         policy = policy or SearchThenConfirm()
