@@ -86,6 +86,19 @@ def test_the_defaults_come_last() -> None:
     assert len(history) > 5
 
 
+def test_the_defaults_come_early_if_other_hosts_compare_themselves_by_them() -> None:
+    search = Search(replace(SPACE, baseline=None))
+    seen = [
+        SearchObservation(guess, "finished", Purpose.GUESS, 12.0, 10.0, in_job=True)
+        for guess in SPACE.guesses
+    ]
+    alone, shared = (search.next(seen, made((2, 2, "none")), is_shared=s) for s in (False, True))
+    assert isinstance(alone, Proposal)
+    assert isinstance(shared, Proposal)
+    assert alone.purpose is not Purpose.BASELINE
+    assert shared.purpose is Purpose.BASELINE
+
+
 def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
     grid = Grid(SPACE)
     assert grid.all is not None

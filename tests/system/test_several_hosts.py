@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import time
@@ -31,6 +32,9 @@ pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 #: A launch of the model's second takes this long, s.
 SCALE = 0.05
 
+#: No study here starts from another one.
+ALONE = replace(SPEC, learn_from="none", trials=12)
+
 HOSTS = ("node1", "node2", "node3")
 
 
@@ -42,29 +46,42 @@ def server(require_program: Callable[[str], str]) -> Iterator[str]:
 
 @dataclass
 class Sleeper(FakeRunner):
-    """Takes the time that it says, ``slowness`` times as long."""
+    """Takes the time that it says; from the fifth launch on, until ``held_by`` is gone.
 
-    slowness: float = 1.0
+    By then the baseline was launched: the warm-up and two guesses come before it.
+    """
+
+    held_by: Path | None = None
+
+    def _is_held(self) -> bool:
+        return self.held_by is not None and len(self.launches) > 4 and self.held_by.exists()
 
     def __call__(self, *args: object, **given: object) -> Outcome:
         began_s = time.monotonic()
         outcome: Outcome = super().__call__(*args, **given)  # type: ignore[arg-type]
         left_s = SCALE * outcome.wall_s
         cancelled = given["cancelled"]
-        while time.monotonic() < began_s + left_s:
+        while time.monotonic() < began_s + left_s or self._is_held():
             assert callable(cancelled)
             cancelled()
             time.sleep(0.01)
         return outcome
 
 
-def measure(spec: StudySpec, host: str, url: str, folder: Path, slowness: float = 1.0) -> Result:
+def measure(
+    spec: StudySpec,
+    host: str,
+    url: str,
+    folder: Path,
+    slowness: float = 1.0,
+    held_by: Path | None = None,
+) -> Result:
     """One host's work; the first one begins the study."""
     workers.HEARTBEAT_S, workers.LOST_AFTER_S = 1, 2
     os.environ["TUNE_LOCK_DIR"] = str(folder / f"lock-{host}")
     os.chdir(folder)
     joined = host != HOSTS[0]
-    runner = Sleeper(time_s=lambda setting: slowness * surface(setting))
+    runner = Sleeper(time_s=lambda setting: slowness * surface(setting), held_by=held_by)
     machine = replace(MACHINE, hostname=host)
     return tune(replace(spec, machine=machine), storage=url, joined=joined, run=runner)
 
@@ -75,8 +92,10 @@ class Cluster:
     url: str
     folder: Path
 
-    def start(self, spec: StudySpec, host: str, slowness: float = 1.0) -> Future[Result]:
-        return self.pool.submit(measure, spec, host, self.url, self.folder, slowness)
+    def start(
+        self, spec: StudySpec, host: str, slowness: float = 1.0, held_by: Path | None = None
+    ) -> Future[Result]:
+        return self.pool.submit(measure, spec, host, self.url, self.folder, slowness, held_by)
 
     def records(self, spec: StudySpec) -> tuple[LaunchRecord, ...]:
         with Store.open(resolve_url(self.url, {}), create=False) as store:
@@ -103,7 +122,7 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
 def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, sampler: str) -> None:
-    spec = replace(SPEC, name=f"shared-{sampler}", trials=12, confirm="auto", sampler=sampler)
+    spec = replace(ALONE, name=f"shared-{sampler}", confirm="auto", sampler=sampler)
     first = cluster.start(spec, HOSTS[0])
     cluster.wait_for(spec, 2)
     others = [cluster.start(spec, host) for host in HOSTS[1:]]
@@ -127,26 +146,37 @@ def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, samp
     assert sorted(launches) == sorted(made)
 
 
-def test_a_slower_host_is_left_out(cluster: Cluster) -> None:
-    spec = replace(SPEC, name="slower", trials=12)
-    first = cluster.start(spec, HOSTS[0])
+def test_a_slower_host_is_left_out(cluster: Cluster, tmp_path: Path) -> None:
+    spec = replace(ALONE, name="slower")
+    held = tmp_path / "held"
+    held.touch()
+    first = cluster.start(spec, HOSTS[0], held_by=held)
     cluster.wait_for(spec, 4)
-    with pytest.raises(
-        TunerError, match=r"node2 is left out: the defaults take 6\.00 s here and 4\.00 s"
-    ):
-        cluster.start(spec, HOSTS[1], slowness=1.5).result(120)
+    second = cluster.start(spec, HOSTS[1], slowness=1.5)
+    try:
+        refused = second.exception(60)
+    finally:
+        held.unlink()
     first.result(120)
+    assert isinstance(refused, TunerError)
+    why = r"node2 is left out: the defaults take 6\.00 s here and 4\.00 s"
+    assert re.match(why, str(refused))
     mine = [r for r in cluster.records(spec) if r.machine.hostname == HOSTS[1]]
     assert all(r.outcome.exclusion for r in mine if r.purpose is not Purpose.WARM_UP)
 
 
-def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster) -> None:
-    spec = replace(SPEC, name="lost", trials=12)
-    first = cluster.start(spec, HOSTS[0], slowness=8)
-    cluster.wait_for(spec, 1)
+def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, tmp_path: Path) -> None:
+    spec = replace(ALONE, name="lost")
+    held = tmp_path / "held"
+    held.touch()
+    first = cluster.start(spec, HOSTS[0], held_by=held)
+    cluster.wait_for(spec, 4)
     context = multiprocessing.get_context("spawn")
     lost = context.Process(
-        target=measure, args=(spec, HOSTS[1], cluster.url, cluster.folder, 8), daemon=True
+        target=measure,
+        args=(spec, HOSTS[1], cluster.url, cluster.folder),
+        kwargs={"held_by": held},
+        daemon=True,
     )
     lost.start()
     storage = open_storage(cluster.url)
@@ -161,6 +191,7 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster) -> None:
         time.sleep(0.02)
     lost.kill()
     lost.join()
+    held.unlink()
     found = first.result(120)
     last = of_the_lost()[-1]
     assert last.state is TrialState.FAIL

@@ -99,24 +99,31 @@ class Search:
         return replace(state.limit, factor=1 + self.options.precision), state.noise
 
     def next(
-        self, history: Sequence[SearchObservation], live: Live | None = None
+        self,
+        history: Sequence[SearchObservation],
+        live: Live | None = None,
+        *,
+        is_shared: bool = False,
     ) -> Proposal | Done:
         """The next launch, or why there is none.
 
         Args:
             history: The launches so far.
             live: What running jobs change of the costs, in a study that measures live.
+            is_shared: Other hosts measure, too: the baseline tells if they are as fast.
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s
         spent_s = sum(seen.wall_s for seen in history if seen.purpose is not Purpose.CONFIRM)
         is_spent = budget_s is not None and spent_s >= budget_s
-        launch = Done("budget") if is_spent else self._wanted(history, state)
+        launch = Done("budget") if is_spent else self._wanted(history, state, is_shared)
         if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
             return self._baseline(state)  # there is no verdict without
         return launch
 
-    def _wanted(self, history: Sequence[SearchObservation], state: State) -> Proposal | Done:
+    def _wanted(
+        self, history: Sequence[SearchObservation], state: State, is_shared: bool
+    ) -> Proposal | Done:
         """What promises most, as long as there is time."""
         guess = self._guess(state)
         if guess is not None:
@@ -128,7 +135,7 @@ class Search:
         # earlier once a good setting is known, and the confirmation counts it as its first.
         # After an earlier study it comes last, too: little is to be learnt from it then.
         later = state.live is not None or self._uses_lesson(state.groups)
-        later = later and state.best is not None
+        later = later and state.best is not None and not is_shared
         if not later and self._wants_baseline(history, state.groups):
             return self._baseline(state)
         if state.fit is None or state.best is None:

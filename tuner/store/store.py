@@ -178,13 +178,14 @@ class Store:
         samples: dict[int, list[Finished]] = defaultdict(list)
         with self._transaction() as connection:
             mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
+            query = sa.select(*columns).where(mine).order_by(_LAUNCHES.c.number)
+            found = connection.execute(query).all()
+            # The samples after the launches: another host may add some of both in between.
             joined = sa.select(schema.samples).join(_LAUNCHES).where(mine)
             for row in connection.execute(joined.order_by(schema.samples.c.window)):
                 samples[row.launch_id].append(
                     Finished(row.elapsed_s, row.iterations, row.epochs, row.loss)
                 )
-            query = sa.select(*columns).where(mine).order_by(_LAUNCHES.c.number)
-            found = connection.execute(query).all()
         records = []
         for row in found:
             with self._readable(f"launch {shown(row.number)} of {shown(name)}"):

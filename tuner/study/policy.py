@@ -126,7 +126,8 @@ class SearchThenConfirm:
         names = [knob.name for knob in history.knobs]
         costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
         observed += pending(history, observed)
-        launch = self._searching(history).next(observed, costs)
+        is_shared = bool(history.pending)
+        launch = self._searching(history).next(observed, costs, is_shared=is_shared)
         if isinstance(launch, Done):
             return Stop(_reason(launch, history))
         return _step(launch, history)
