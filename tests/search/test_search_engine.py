@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tuner.model import Purpose
 from tuner.search import Done, Key, KnobAxis, Options, Proposal, Search, SearchObservation, Space
-from tuner.stats.confirm import ALONE, LEAST_CUT
+from tuner.stats.confirm import LEAST_CUT, ONE_IS_ENOUGH
 
 SPACE = Space(
     (
@@ -109,7 +109,7 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert isinstance(step, Proposal)
     assert (step.setting, step.purpose) == (None, Purpose.BASELINE)
     assert step.limit is not None
-    assert (step.limit.factor, step.limit.least) == (ALONE, LEAST_CUT)
+    assert (step.limit.factor, step.limit.least) == (ONE_IS_ENOUGH, LEAST_CUT)
     told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     after = search.next(told)
     assert isinstance(after, Proposal)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import optuna
 import pytest
@@ -79,6 +80,21 @@ def test_nothing_more_is_taken_from_it_once_its_guess_is_slower_than_the_machine
     for purpose, other in others:
         history.append(SearchObservation(other, "finished", purpose, 30.0, bowl(other)))
     assert search.next(history) == Search(SPACE).next(history)
+
+
+def test_what_was_taken_back_once_is_not_believed_later() -> None:
+    """A setting that should be slow was faster than the lesson's best: others change nothing."""
+    lesson = of(far)
+    guess, slow = (8, 1, "none"), (1, 8, "core")
+    own = [(key, bowl(key)) for key in SPACE.guesses]
+    seen = [(guess, 20.0), *((key, 25.0) for key, _ in own), (slow, 15.0), ((8, 2, "none"), 12.0)]
+    history = [
+        SearchObservation(key, "finished", Purpose.SEARCH, time_s + 2, time_s)
+        for key, time_s in seen
+    ]
+    assert SPACE.baseline is not None
+    history.append(SearchObservation(SPACE.baseline, "finished", Purpose.BASELINE, 42.0, 40.0))
+    assert Search(SPACE, lesson=lesson).next(history) == Search(SPACE).next(history)
 
 
 def test_the_baseline_is_launched_all_the_same() -> None:
@@ -185,6 +201,20 @@ def test_threads_grow_with_the_cores() -> None:
     earlier.optimize(objective, n_trials=5)
     study = optuna.create_study(sampler=in_terms(16))
     assert study.ask().suggest_int("threads", 1, 32) == 16
+
+
+def test_choices_that_are_no_numbers_are_taken_over_as_they_are() -> None:
+    def timed(trial: optuna.Trial, choices: Sequence[int | None] = (1, 2, None)) -> float:
+        return 2.0 + (trial.suggest_categorical("threads", choices) is not None)
+
+    earlier = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    earlier.optimize(timed, n_trials=6)
+    for choices in ((1, 2, None), (1, None)):
+        roles: dict[str, Role] = {"threads": "threads"}
+        sampler = RuntimeSampler(cores=8, roles=roles, seed=0, learn_from=earlier, earlier_cores=4)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(partial(timed, choices=choices), n_trials=4)
+        assert study.trials[0].params == {"threads": None}
 
 
 def test_trials_of_other_parameters_teach_nothing() -> None:

@@ -25,7 +25,7 @@ from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scor
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.search.transfer import translated
-from tuner.stats.confirm import ALONE, LEAST_CUT
+from tuner.stats.confirm import LEAST_CUT, ONE_IS_ENOUGH
 from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
@@ -149,11 +149,11 @@ class Search:
     def _baseline(self, state: State) -> Proposal:
         """The baseline, followed until it serves the confirmation as a bound: it may be ruinous.
 
-        That is no race: how much single runs differ allows for nothing here.
+        It is no race, so the noise of single runs widens nothing.
         """
         limit = state.limit
         if limit is not None:
-            limit = replace(limit, log_se=0.0, factor=ALONE, least=LEAST_CUT)
+            limit = replace(limit, log_se=0.0, factor=ONE_IS_ENOUGH, least=LEAST_CUT)
         noise = replace(state.noise, run_sd=0.0)
         return Proposal(self.space.baseline, Purpose.BASELINE, limit, noise)
 
@@ -240,9 +240,11 @@ class Search:
         )
         if guess not in known or any(known[key] < known[guess] for key in own if key in known):
             return False
-        fastest = min(known, key=lambda key: known[key])
-        mean, _ = self._earlier_alone.predict(self._grid.rows([fastest, guess]))
-        return fastest == guess or bool(mean[0] < mean[1] + _SLOW)
+        faster = [key for key in known if known[key] < known[guess]]
+        if not faster:
+            return True
+        mean, _ = self._earlier_alone.predict(self._grid.rows([guess, *faster]))
+        return bool((mean[1:] < mean[0] + _SLOW).all())
 
     def _doubtful_failure(self, state: State) -> Key | None:
         """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""

@@ -162,7 +162,8 @@ class RuntimeSampler(BaseSampler):
             axis = _Axis.of(param_name, param_distribution, self._roles)
             if param_name in best.params:
                 value = best.params[param_name]
-                if self._cores is not None and axis.knob.role in {"threads", "workers"}:
+                is_count = axis.is_number(value) and axis.knob.role in {"threads", "workers"}
+                if self._cores is not None and is_count:
                     share = self._cores / self._ranks
                     value *= share * self._earlier_ranks / self._earlier_cores
                 if axis.is_number(value) or value in axis.external:
@@ -246,9 +247,10 @@ class _Axis:
         if isinstance(distribution, CategoricalDistribution):
             choices = tuple(distribution.choices)
             numbers = tuple(each for each in choices if type(each) is int)
-            names = tuple(f"{n}" for n in range(len(choices)))
-            values = numbers if len(numbers) == len(choices) else names
-            return cls(KnobAxis(name, values, roles.get(name)), choices)
+            if len(numbers) == len(choices):
+                return cls(KnobAxis(name, numbers, roles.get(name)), choices)
+            # Only numbers count cores: a role of others says nothing.
+            return cls(KnobAxis(name, tuple(f"{n}" for n in range(len(choices)))), choices)
         assert isinstance(distribution, FloatDistribution | IntDistribution)
         scale = _scale(distribution)
         if isinstance(distribution, IntDistribution) and (scale[0] > 0 or name in roles):
@@ -276,7 +278,7 @@ class _Axis:
 
     def is_number(self, external: Any) -> bool:
         """Whether the value and those of the parameter are numbers."""
-        return all(isinstance(each, int | float) for each in (external, self.external[0]))
+        return all(isinstance(each, int | float) for each in (external, *self.external))
 
 
 def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:
