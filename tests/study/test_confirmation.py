@@ -119,6 +119,16 @@ def test_a_baseline_that_came_last_in_the_search_is_the_first_launch_in_turn() -
     assert confirmation(near, BEST).conclusion is Conclusion.FASTER
 
 
+def test_the_baseline_of_another_host_is_no_launch_in_turn() -> None:
+    stopped = Stopped(1.6, 4.0, 3.5, 4.5, 0.1, "drift")
+    best, default = history_of(
+        (Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, stopped)
+    ).records
+    elsewhere = replace(default, machine=replace(default.machine, hostname="node2"))
+    history = History.judged(CONFIRMED, (best, elsewhere))
+    assert sides(proved(history, {BEST: always(1.0), BASELINE: always(4.0)})) == "bd"
+
+
 def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
     history = proved(searched(1.02), {BEST: always(1.0), BASELINE: always(0.8)})
     state = confirmation(history, BEST)

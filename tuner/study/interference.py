@@ -99,6 +99,9 @@ class InterferenceFilter:
             outcome = replace(outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
             return replace(record, outcome=outcome), ""
         made = replace(record, outcome=outcome)
+        if _is_own(record.setting, past):
+            counts = "counts: its setting meets this whenever it is launched"
+            return made, f"launch {record.number} {counts}: {why}"
         if any(each.outcome.exclusion is None for each in _last_unusual(past)):
             return made, ""  # that is told already
         counts = "counts all the same, as long as the machine stays like that"
@@ -129,11 +132,14 @@ def met(record: LaunchRecord, records: Sequence[LaunchRecord]) -> Met:
     """What a launch met, by the launches of its study."""
     if not _is_unusual(record):
         return "usual"
-    before = [each for each in records if each.number < record.number]
+    here = _on_host(record.machine.hostname, records)
+    before = [each for each in here if each.number < record.number]
     return "own" if _is_own(record.setting, before) else "disturbed"
 
 
-def alike(launches: Sequence[LaunchRecord], records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+def comparable(
+    launches: Sequence[LaunchRecord], records: Sequence[LaunchRecord]
+) -> list[LaunchRecord]:
     """Those of the launches that met what the last of them did; they alone can be compared."""
     what = {record.number: met(record, records) for record in launches}
     now = next((each for each in reversed(what.values()) if each != "own"), "own")
@@ -257,7 +263,8 @@ def notes(history: History) -> list[str]:
             if len(spoiled) > 1:
                 which = f"the last one, {which}"
             found.append(f"{wording.count(len(spoiled), one, several)} excluded ({which})")
-    disturbed = [r.number for r in estimates.counted(history.records) if _is_unusual(r)]
+    counted = estimates.counted(history.records)
+    disturbed = [r.number for r in counted if met(r, history.records) == "disturbed"]
     if disturbed:
         which = f"number {disturbed[-1]}" if len(disturbed) == 1 else f"last {disturbed[-1]}"
         count = wording.count(len(disturbed), "launch counts", "launches count")

@@ -158,7 +158,9 @@ class StudyRun:
         records = self.history.records
         if outdated := self.interference.outdated(records, self.spec):
             numbers = [record.number for record in outdated]
-            text = f"disturbed, while launch {records[-1].number} was not"
+            host = self.spec.machine.hostname
+            quiet = next(r.number for r in reversed(records) if r.machine.hostname == host)
+            text = f"disturbed, while launch {quiet} was not"
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
             self.history = self.recorder.exclude(self.history, numbers, exclusion)
             one, several = "disturbed launch counts", "disturbed launches count"
@@ -184,6 +186,10 @@ class StudyRun:
         Raises:
             TunerError: It is not as fast as the others.
         """
+        over = "the search is over; the host that began the study confirms the result"
+        if self.history.simplifying or self.history.confirming:
+            self._say(over)
+            return Stop(over)
         records, host = self.history.records, self.spec.machine.hostname
         mine = [r for r in estimates.counted(records) if r.machine.hostname == host]
         why = workers.why_left_out(records, host, self.spec.objective)
@@ -198,7 +204,6 @@ class StudyRun:
             )
         step = self._proposed()
         if isinstance(step, Stop) or step.purpose in AFTERWARDS:
-            over = "the search is over; the host that began the study confirms the result"
             self._say(over)
             return Stop(over)
         return step
