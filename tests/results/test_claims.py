@@ -12,6 +12,7 @@ from tuner.model import BASELINE, Conclusion, Finding, Purpose
 from tuner.results import claims
 from tuner.results.claims import BreakEven
 from tuner.results.study_view import StudyView
+from tuner.study.fewest import Contribution
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, 3, "faster")
@@ -23,6 +24,22 @@ def test_a_comparison_says_what_stands_behind_it() -> None:
     assert claims.comparison(study().result) == (
         "2.31 times faster than your defaults (3.60 s against 8.32 s, 1 run each; not confirmed)"
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.97, 1.04, "no effect seen (0.97 to 1.04)"),
+        (0.7, 1.6, "not clear (0.70 to 1.60)"),
+        (1.2, 1.6, "1.10 times (1.20 to 1.60)"),
+        (1.2, None, "at least 1.20 times"),
+    ],
+)
+def test_a_knob_of_which_little_is_known_is_not_said_to_have_no_effect(
+    low: float, high: float | None, said: str
+) -> None:
+    found = Contribution("omp_threads", 1, 1.1, low, high, was_launched=True)
+    assert claims.contribution(found, 0.02) == said
 
 
 def test_slower_is_called_slower() -> None:

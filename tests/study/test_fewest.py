@@ -172,6 +172,9 @@ def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> N
     assert view(played(fixed, noisy(one_matters))).best_setting == Setting.of(
         {"nstlist": 60, "omp_threads": 2}
     )
+    single = replace(OMP, domain=IntRange(1, 1))
+    asked = view(played(replace(SPEC, knobs=(single, OPENCV, NSTLIST)), noisy(one_matters)))
+    assert asked.best_setting == Setting.of({"nstlist": 60, "omp_threads": 1})
     script = replace(SPEC, command=("sh", "-c", "md -t {omp_threads} > {out}/log"))
     names = {name for name, _ in view(played(script, noisy(one_matters))).best_setting.items}
     assert names == {"nstlist", "omp_threads"}

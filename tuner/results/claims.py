@@ -192,8 +192,12 @@ def made(result: Result) -> str:
     return f"{windows} and {own}" if result.launches > result.windows else windows
 
 
+#: Beyond this factor either way an interval does not say that there is no effect.
+_UNCLEAR = 1.1
+
+
 def contribution(found: Contribution, precision: float) -> str:
-    """``3.01 times (2.84 to 3.20)``, ``no effect seen (0.98 to 1.03)``, ``not known …``.
+    """``3.01 times (2.84 to 3.20)``, ``no effect seen (0.98 to 1.03)``, ``not clear …``.
 
     Args:
         found: Of one knob of the best setting, or of one that it leaves as it is.
@@ -205,9 +209,11 @@ def contribution(found: Contribution, precision: float) -> str:
     if found.low > 1 + precision or found.high < 1 / (1 + precision):
         by = "" if found.was_launched else ", by the model"
         return f"{found.ratio:.2f} times {interval}{by}"
-    if found.was_launched or found.high < 1 + 2 * precision:
+    if found.low > 1 / _UNCLEAR and found.high < _UNCLEAR:
         return f"no effect seen {interval}"
-    return "not known: the program's default is unknown, and no launch left out only this knob"
+    if found.was_launched:
+        return f"not clear {interval}"
+    return "not known: no launch left out only this knob"
 
 
 def _nothing_faster(result: Result) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tuner.knobs import space
 from tuner.launch import command
-from tuner.model import Finding, LaunchRecord, Purpose, Setting, Value
+from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
 from tuner.search.history import Group
 from tuner.search.left_out import LeftOutModel
 from tuner.search.space import LEFT_OUT, Key
@@ -44,8 +44,8 @@ class Contribution:
         ratio: The estimate.
         low: Of its 95 % interval.
         high: The same; ``None``: only the lower end is known.
-        was_launched: What the knob is by default is known, or was launched without the knob; else
-            the interval is what the model makes of the other launches.
+        was_launched: A launch that leaves out this knob alone came to its end; else the interval
+            is what the model makes of the other launches.
     """
 
     knob: str
@@ -95,19 +95,26 @@ class FewestChanges:
         wide = replace(searched, knobs=knobs, baseline=None, guesses=())
         return LeftOutModel(wide, keyed, self.history.spec.seed)
 
+    @cached_property
+    def _times_s(self) -> dict[Setting, float | None]:
+        """The time of each (canonical) setting; ``None`` if it never ran to its end."""
+        found = estimates.measurements(self.records, self.history.pooling.canonical)
+        return {each.setting: each.elapsed_s for each in found}
+
+    @cached_property
     def best(self) -> Setting:
         """Of the settings that are equal to what was found, the one with the fewest changes.
 
         It has one: what changes nothing is the baseline's part.
         """
         canonical, most = self.history.pooling.canonical, len(self.changes(self.found))
-        launched = dict.fromkeys(canonical(record.setting) for record in self.records)
-        fewer = [each for each in launched if 0 < len(self.changes(each)) < most]
-        fixed = set(self.history.spec.fixed.items)
         rivals = [
             each
-            for each in fewer
-            if fixed <= set(each.items) and self._key(each) is not None and self._is_near(each)
+            for each in self._times_s
+            if self._is_near(each)
+            and 0 < len(self.changes(each)) < most
+            and self._asked <= set(each.items)
+            and self._key(each) is not None
         ]
         left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
         equal = [
@@ -119,9 +126,9 @@ class FewestChanges:
 
     def next(self) -> Setting | None:
         """What to launch to simplify the best; ``None``: nothing more is likely to be left out."""
-        if len(self.history.simplifying) == MOST_LAUNCHES or self._baseline_is_equal():
+        if len(self.history.simplifying) >= MOST_LAUNCHES or self._baseline_is_equal():
             return None
-        best = self.best()
+        best = self.best
         names = [name for name in self.changes(best) if can_leave_out(self.history, name)]
         alone = dict(
             zip(names, self._chances([self.without(best, {n}) for n in names]), strict=True)
@@ -199,15 +206,19 @@ class FewestChanges:
     def _is_near(self, setting: Setting) -> bool:
         """True if it ran to its end, neither slower than the baseline nor far from the best."""
         own, best, baseline = (
-            estimates.estimate_s([s for record in found for s in record.outcome.samples])
-            for found in (
-                self.history.of(self.records, each)
-                for each in (setting, self.found, self.history.default)
-            )
+            self._times_s.get(each) for each in (setting, self.found, self.history.default)
         )
         if own is None or best is None or (baseline is not None and own > baseline):
             return False
         return own <= best * _FAR
+
+    @cached_property
+    def _asked(self) -> set[tuple[str, Value]]:
+        """What the user fixed, a knob with a single value among them: that is never left out."""
+        single = (each for each in self.history.spec.knobs if _has_one_value(each))
+        chosen = self.found.as_dict()
+        asked = {each.name: chosen[each.name] for each in single if each.name in chosen}
+        return set((self.history.spec.fixed.as_dict() | asked).items())
 
     def _baseline_is_equal(self) -> bool:
         """True if there is nothing to be had: the baseline is kept."""
@@ -221,6 +232,12 @@ def can_leave_out(history: History, name: str) -> bool:
     """Whether a knob may be left to the program: the command and the job can do without it."""
     spec = history.spec
     knob = next(each for each in spec.knobs if each.name == name)
+    if _has_one_value(knob):  # the user wants it
+        return False
     return knob.default is not None or all(
         command.can_leave_out(template, name) for template in (spec.command, spec.job)
     )
+
+
+def _has_one_value(knob: Knob) -> bool:
+    return len(space.values(knob.domain)) == 1

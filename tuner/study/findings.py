@@ -9,6 +9,7 @@ from tuner.launch import render
 from tuner.live.eligibility import why_switched_off
 from tuner.model import (
     Cap,
+    Conclusion,
     Failed,
     LaunchRecord,
     Measurement,
@@ -61,6 +62,8 @@ def build(
     """
     measured = estimates.measurements(history.records, history.pooling.canonical)
     by_setting = {m.setting: m for m in measured}
+    if best is not None:
+        best = history.pooling.canonical(best)
     baseline = by_setting.get(history.default)
     if best is None and history.spec.fixed.is_baseline:
         best = history.default  # no setting works, but this may
@@ -134,8 +137,11 @@ def summary(found: Result) -> Summary:
     """The result as the list of studies has it."""
     from tuner.store.rows import Summary
 
+    best = found.candidate.setting if found.candidate else None
+    if found.conclusion is Conclusion.FASTER:  # as it is handed over: only what matters
+        best = found.export
     return Summary(
-        best_setting=found.candidate.setting if found.candidate else None,
+        best_setting=best,
         best_s=found.candidate.elapsed_s if found.candidate else None,
         baseline_s=found.baseline.elapsed_s if found.baseline else None,
         trials=found.trials,
