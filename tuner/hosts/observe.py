@@ -30,6 +30,10 @@ TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
+#: Every such sample a process is looked at again for OpenCV, which may be loaded late.
+_LOOK_AGAIN = 16
+
+
 class Member(NamedTuple):
     """A process of a trial: ``started`` (clock ticks since boot) tells it from a later one."""
 
@@ -64,7 +68,7 @@ class Watcher:
         self._proc = str(proc)
         self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
-        self._samples: dict[tuple[int, int], int] = {}
+        self._samples: dict[tuple[int, int, str], int] = {}
         #: The processes of the last sample; another thread may read them at any time.
         self.members: tuple[Member, ...] = ()
 
@@ -95,10 +99,13 @@ class Watcher:
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
 
     def _look_for_opencv(self, stat: Stat, noted: _Rank) -> None:
-        """See if a process has OpenCV mapped: ever more rarely, since that costs a millisecond."""
-        process = stat.pid, stat.started
+        """See if a process has OpenCV mapped: ever more rarely, since that costs a millisecond.
+
+        A process that has become another program (``exec``) is looked at from the start.
+        """
+        process = stat.pid, stat.started, stat.name
         count = self._samples[process] = self._samples.get(process, 0) + 1
-        if noted.has_opencv or count & (count - 1):
+        if noted.has_opencv or (count & (count - 1) and count % _LOOK_AGAIN):
             return
         maps = procfs.read(f"{self._proc}/{stat.pid}/maps")
         noted.mapped |= bool(maps)
