@@ -24,7 +24,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from tuner.model import Finding
-from tuner.stats.confirm import ALONE, AUTO, EXACT, LEAST_CUT, Evidence, Run, SearchTimes, Side, cut
+from tuner.stats.confirm import (
+    AUTO,
+    EXACT,
+    LEAST_CUT,
+    ONE_IS_ENOUGH,
+    Evidence,
+    Run,
+    SearchTimes,
+    Side,
+    cut,
+)
 
 RATIOS = (1.0, 1.02, 1.1, 1.5, 3.0, 8.0)
 NOISES = (0.025, 0.05, 0.10, 0.15)
@@ -87,7 +97,7 @@ def simulated(case: Case, rng: random.Random, rule_name: str) -> tuple[Finding, 
     best_s, reference_s = statistics.median(first), draw("reference", -PLACES[case.baseline])
     rule = EXACT if rule_name == "exact" else AUTO
     limit_s = cut(SearchTimes(best_s, reference_s, 2.0, BUDGET * BEST_S), rule)
-    is_stopped = reference_s > ALONE * best_s
+    is_stopped = reference_s > ONE_IS_ENOUGH * best_s
     in_search = Run("reference", LEAST_CUT * best_s if is_stopped else reference_s, is_stopped)
     repeats = [[math.log(each) for each in first]]
     runs, cost_s = list[Run](), 0.0

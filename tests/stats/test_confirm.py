@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tuner.model import Finding
 from tuner.stats.confirm import (
-    ALONE,
     AUTO,
     EXACT,
     LEAST_CUT,
+    ONE_IS_ENOUGH,
     Evidence,
     Look,
     Next,
@@ -73,7 +73,7 @@ def study(rng: random.Random, ratio: float, sd: float, rule: Rule) -> Finding:
     draw = drawing(rng, ratio, sd)
     seen = SearchTimes(draw("best"), draw("reference"), 2.0, 400.0)
     limit_s, seen_ratio = cut(seen, rule), seen.reference_s / seen.best_s
-    is_stopped = seen_ratio > ALONE
+    is_stopped = seen_ratio > ONE_IS_ENOUGH
     last_s = LEAST_CUT * seen.best_s if is_stopped else seen.reference_s
     before = [Run("reference", last_s, is_stopped)] if rule is AUTO else []
     return confirmed(draw, limit_s, rule, seen_ratio, before)[1]

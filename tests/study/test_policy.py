@@ -45,7 +45,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.search.stopper import ProjectionStopper
-from tuner.stats.confirm import ALONE
+from tuner.stats.confirm import ONE_IS_ENOUGH
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
@@ -118,7 +118,9 @@ def test_the_defaults_are_given_three_times_as_long_as_a_setting() -> None:
     )
     step = SearchThenConfirm().next(history)
     assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
-    assert isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == ALONE
+    assert (
+        isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == ONE_IS_ENOUGH
+    )
     assert step.stopper.iterations == 100
     assert isinstance(ran(5.0, stopper=step.stopper).ending, Finished)
     assert isinstance(ran(20.0, stopper=step.stopper).ending, Stopped)

@@ -30,8 +30,12 @@ from tuner.stats import estimates
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 from tuner.study.policy import COST_SHARE
 
-#: What a setting is launched for that was launched before.
-_AGAIN = {Purpose.REPEAT: "repeat", Purpose.CONFIRM: "confirmation"}
+#: What a launch is for that is no new trial.
+_AGAIN = {
+    Purpose.REPEAT: "repeat",
+    Purpose.SIMPLIFY: "fewer changes",
+    Purpose.CONFIRM: "confirmation",
+}
 
 
 @dataclass

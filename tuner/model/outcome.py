@@ -255,7 +255,7 @@ class ExclusionKind(StrEnum):
 class Exclusion:
     """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone.
 
-    ``knobs`` are by older versions: those that the kind is about.
+    Only older versions wrote ``knobs``.
     """
 
     kind: ExclusionKind
@@ -325,7 +325,7 @@ class Outcome:
 
 
 class Purpose(StrEnum):
-    """What a launch was made for: to simplify, leaves out what the best setting may do without."""
+    """What a launch was made for; ``SIMPLIFY``: the best without knobs that may not matter."""
 
     WARM_UP = "warm-up"
     BASELINE = "baseline"

@@ -19,11 +19,11 @@ at 5 %, and get 1/32 of it.
 
 **At least.** If the search already saw that the reference is far slower, its launches are cut and
 only a lower end is claimed: with `AUTO` the shortest launch of the reference over the slowest of
-the best. One run of the best is enough, since an outlier makes the claim smaller. From `ALONE`
-times on one launch of the reference is enough, as outliers are 2 to 3 times slower (as a whole and
-up to where it is cut); below that a second one shows whether the first is an outlier. If that
-proves nothing, more of both are launched; if a reference ends before the cut, both run to their end
-from then on. With `EXACT` the order is BABABAB, and the bound that of the exact rank-sum
+the best. One run of the best is enough, since an outlier makes the claim smaller. From
+`ONE_IS_ENOUGH` times on so is one launch of the reference, as outliers are 2 to 3 times slower (as
+a whole and up to where it is cut); below that a second one shows whether the first is an outlier.
+If that proves nothing, more of both are launched; if a reference ends before the cut, both run to
+their end from then on. With `EXACT` the order is BABABAB, and the bound that of the exact rank-sum
 distribution (the same book, sections 4.1-4.3): 4 launches of the best that all lie below 3 of the
 reference have the error 1/35. It takes the two to differ by a factor alone; if they differ in
 spread too, the error of such a bound can reach 1/8.
@@ -127,7 +127,7 @@ WORTH = 0.01
 _BELOW_SEEN = 1.7
 
 #: If the search saw this ratio, one launch of the reference is enough for a bound.
-ALONE = 3.2
+ONE_IS_ENOUGH = 3.2
 
 #: What ending a launch early takes, s.
 _STOP_S = 0.5
@@ -163,8 +163,8 @@ class SearchTimes:
 def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
     """Where the reference is cut, s; ``None``: it runs to its end.
 
-    As high as the first look may cost: the higher the cut, the more can be claimed. Fixed
-    before the first launch: no outlier among those in turn makes the others longer.
+    With `EXACT` as high as the first look may cost: the higher the cut, the more can be claimed.
+    Fixed before the first launch: no outlier among those in turn makes the others longer.
     """
     ratio = seen.reference_s / seen.best_s
     if ratio <= rule.cut_above:
@@ -205,7 +205,7 @@ class Evidence:
     def judge(self, runs: Sequence[Run]) -> Finding | Next:
         """What the launches so far prove, or which comes next; in the order of the launches.
 
-        The first of them may be the reference's last in the search, if nothing came after that.
+        The first of them may be the reference's last launch in the search proper.
         """
         full = [run for run in runs if not run.is_cut]  # a bound is no time
         if self.limit_s is None or self.rule is not EXACT:
@@ -213,7 +213,7 @@ class Evidence:
             if found is not None:
                 return found
         if self._is_at_least(runs):
-            found = self._looked_at(runs, self._bounds, is_cut=True)
+            found = self._looked_at(runs, self._bound_looks, is_cut=True)
             if found is not None:
                 return found
             side = self._next_for_a_bound(runs)
@@ -222,10 +222,10 @@ class Evidence:
         return Next(_missing(full, _ABBA), None)
 
     @property
-    def _bounds(self) -> Sequence[Look]:
+    def _bound_looks(self) -> Sequence[Look]:
         """The looks at a bound."""
         looks = self.rule.at_least
-        if self.rule is EXACT or self.seen_ratio >= ALONE:
+        if self.rule is EXACT or self.seen_ratio >= ONE_IS_ENOUGH:
             return looks
         return [look for look in looks if look.references > 1]
 
@@ -234,7 +234,7 @@ class Evidence:
         if self.rule is EXACT:
             return _missing(runs, _BAB)
         sides = Counter(run.side for run in runs)
-        for look in self._bounds:
+        for look in self._bound_looks:
             if sides["best"] < look.bests:
                 return "best"
             if sides["reference"] < look.references:

@@ -35,7 +35,7 @@ from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
-from tuner.study.interference import alike, met
+from tuner.study.interference import comparable, met
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
@@ -93,7 +93,7 @@ class SearchThenConfirm:
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
         known = self.fewest(history)
-        return None if known is None else known.best()
+        return None if known is None else known.best
 
     def next(self, history: History) -> Step | Stop:
         """The next launch of the search, then of the confirmation; see `Policy`."""
@@ -134,7 +134,7 @@ class SearchThenConfirm:
 
     def _simpler(self, history: History) -> Step | None:
         """What the search found with fewer changes, if that may be as fast; within the budget."""
-        spent_s, budget_s = _wall_s(history.searched), history.spec.budget_s
+        spent_s, budget_s = _search_s(history.searched), history.spec.budget_s
         if budget_s is not None and spent_s >= budget_s:
             return None
         known = self.fewest(history)
@@ -309,7 +309,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     if not history.of(searched, reference):
         return Confirmation(best, None, failure)
     # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
-    budget_s = COST_SHARE * _wall_s(r for r in searched if r.purpose is not Purpose.CONFIRM)
+    budget_s = COST_SHARE * _search_s(searched)
     how, limit_s, ratio = history.spec.confirm, None, 1.0
     rule = EXACT if how == "exact" else AUTO
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
@@ -318,10 +318,16 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         limit_s = None if how == "more" else _cut_s(history, seen, reference, rule)
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     in_turn = list(history.confirming)
-    # The last launch of the search is the first in turn, unless it was chosen for its time.
+    # If the search proper ended with the baseline, that launch is the first in turn; unless it is a
+    # surface's setting that the search calls best: then it was chosen for its time.
     last = history.explored[-1]
-    is_baseline = last.purpose is Purpose.BASELINE and met(last, history.records) == "usual"
-    if rule is AUTO and is_baseline and not is_search_best:
+    is_first = (
+        last.purpose is Purpose.BASELINE
+        and last.job is None
+        and last.machine.hostname == history.spec.machine.hostname
+        and met(last, history.records) == "usual"
+    )
+    if rule is AUTO and is_first and not is_search_best:
         in_turn.insert(0, last)
     step = Evidence(
         rule,
@@ -331,7 +337,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         _repeats(history),
         may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
         to_the_end=how == "more",
-    ).judge(_runs(alike(in_turn, history.records), sides, canonical))
+    ).judge(_runs(comparable(in_turn, history.records), sides, canonical))
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
     return Confirmation(best, reference, failure, next=step)
@@ -384,6 +390,11 @@ def confirm_s(history: History) -> float:
 
 def _wall_s(records: Iterable[LaunchRecord]) -> float:
     return sum(record.outcome.wall_s for record in records)
+
+
+def _search_s(searched: Iterable[LaunchRecord]) -> float:
+    """What the search took; the confirmations before it went on are none of it."""
+    return _wall_s(record for record in searched if record.purpose is not Purpose.CONFIRM)
 
 
 def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
