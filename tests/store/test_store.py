@@ -290,7 +290,7 @@ def test_a_database_is_for_its_owner_and_on_a_local_disk(
     number = f"{os.major(device)}:{os.minor(device)}"
     mounts.write_text(f"1 1 0:9 / /a rw - ext4 /dev/x rw\n2 1 {number} / /b rw - nfs4 s:/ rw\n\n")
     assert database.file_system(tmp_path / "new" / "x.db", mounts) == "nfs4"
-    monkeypatch.setattr(database, "file_system", lambda _: "nfs4")
+    monkeypatch.setattr(database, "file_system", lambda *_: "nfs4")
     with pytest.raises(UsageError, match="network file system") as caught:
         Store.open(store.url, create=False)
     assert "--storage" in caught.value.hint

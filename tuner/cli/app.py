@@ -27,6 +27,7 @@ COMMANDS = {
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",
     "dashboard": "Open the studies in the browser, behind a token.",
+    "doctor": "Check this host: what would make a study fail, slow or noisy, and how to mend it.",
     "knobs": "List the knobs: what applies here, what does not, and why.",
     "init": "Write a study file with comments, for you to edit.",
     "explain": "Name what held a run back: best setting and baseline side by side.",

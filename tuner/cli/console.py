@@ -47,13 +47,22 @@ def harmless(text: str) -> str:
     return "".join(map(shown, text))
 
 
-def out(text: str = "", *, indent: str | None = None, bold: bool = False) -> None:
+def out(
+    text: str = "",
+    *,
+    indent: str | None = None,
+    bold: bool = False,
+    lead: str = "",
+    colour: str = "",
+) -> None:
     """Write a line of the result to stdout.
 
     Args:
         text: The line; made :func:`harmless`.
         indent: Put this before it, and on a terminal before each line that it is wrapped into.
         bold: It is a heading.
+        lead: It takes the place of the indent's begin in the first line.
+        colour: That of the lead's first word.
     """
     line = harmless(text)
     if indent is not None:
@@ -61,6 +70,11 @@ def out(text: str = "", *, indent: str | None = None, bold: bool = False) -> Non
         line = line.replace("\xa0", " ")  # nothing is wrapped between a number and its unit
     if bold and in_colour(sys.stdout):
         line = click.style(line, bold=True)
+    if lead:
+        line = lead + line[len(lead) :]
+    if colour and in_colour(sys.stdout):
+        first, blank, rest = line.partition(" ")
+        line = f"{click.style(first, fg=colour, bold=True)}{blank}{rest}"
     sys.stdout.write(_encodable(line, sys.stdout) + "\n")
 
 

@@ -8,13 +8,15 @@ OK = 0
 #: A defect in ``tune`` itself (Python's own code for an uncaught exception).
 DEFECT = 1
 USAGE = 2
+#: What ``tune doctor`` ends with.
+WOULD_FAIL = 3
 
 #: What ``tune --help`` says about them.
 MEANINGS = (
     ("0", "a result"),
     ("1", "a defect in `tune` itself"),
     ("2", "a mistake in the command line or in a file"),
-    ("3", "nothing more could be measured; what was measured is kept"),
+    ("3", "nothing more could be measured; what was measured is kept (doctor: a study would fail)"),
     ("4", "every launch was stopped by the time limit"),
     ("5", "another process holds this machine or the database"),
     ("128+n", "ended by signal n (130: Ctrl-C); type the same command again to continue"),

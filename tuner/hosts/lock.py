@@ -144,23 +144,27 @@ def parse_owner(note: bytes) -> Owner:
     return owner if well_formed and owner.pid < 2**31 else Owner(0, "")
 
 
-def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
-    """False if no process of this host measures for the study; the lock is left alone.
+def holder(environ: Mapping[str, str]) -> Owner | None:
+    """Who measures on this host, ``None`` if nobody does; the lock is left alone.
 
-    True also if that cannot be seen: a lock file of another kind, or not ours to read.
+    Raises:
+        OSError: That cannot be seen: a lock file of another kind, or not ours to read.
     """
     try:
         owner = parse_owner(read_untrusted(lock_path(environ), _NOTE_BYTES))
     except FileNotFoundError:  # nobody has ever measured here
-        return False
+        return None
+    process = procfs.stat(owner.pid)
+    return owner if process is not None and process.started == owner.started else None
+
+
+def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
+    """False if no process of this host measures for the study; True if that cannot be seen."""
+    try:
+        owner = holder(environ)
     except OSError:
         return True
-    process = procfs.stat(owner.pid)
-    return (
-        (owner.study, owner.database) == (study, database)
-        and process is not None
-        and process.started == owner.started
-    )
+    return owner is not None and (owner.study, owner.database) == (study, database)
 
 
 def lock_path(environ: Mapping[str, str], hostname: str | None = None) -> Path:

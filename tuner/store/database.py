@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from contextlib import suppress
@@ -34,6 +35,9 @@ NETWORK = frozenset(
     {"nfs", "nfs4", "lustre", "cifs", "smb3", "smbfs", "gpfs", "beegfs", "afs", "panfs"}
     | {"fuse.sshfs", "fuse.glusterfs"}
 )
+
+#: The file systems that are mounted.
+MOUNTS = Path("/proc/self/mountinfo")
 
 #: No row is longer, bytes.
 MOST_BYTES = 1 << 25
@@ -80,6 +84,34 @@ def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
     return engine
 
 
+def check(url: str, *, mounts: Path = MOUNTS) -> None:
+    """See whether a study can be kept there; nothing is made.
+
+    Raises:
+        UsageError: As :func:`connect` with ``create`` would.
+        BusyError: Locked for longer than a second.
+    """
+    path = sqlite_path(url)
+    if path is not None:
+        _refuse_place(path, mounts)
+        folder = next(each for each in path.absolute().parents if each.exists())
+        code = 0 if folder.is_dir() else errno.ENOTDIR
+        # SQLite makes its journal beside the file.
+        if not all(os.access(each, os.W_OK) for each in (folder, path) if each.exists()):
+            code = errno.EACCES
+        if code:
+            hint = "choose another place with --storage FILE"
+            raise from_os_error(OSError(code, os.strerror(code)), f"the database {path}", hint)
+        if not path.exists():
+            return
+    with translated(url):
+        engine = _engine(url, busy_s=1.0)
+        try:
+            _stored_version(engine, url)
+        finally:
+            engine.dispose()
+
+
 def _engine(url: str, busy_s: float) -> Engine:
     try:
         engine = sa.create_engine(url, **engine_options(url, busy_s))
@@ -103,8 +135,9 @@ def _set_up(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA synchronous = FULL")  # whatever it was built with: commits last
 
 
-def _prepare_file(path: Path, *, create: bool) -> None:
-    kind = file_system(path.resolve())
+def _refuse_place(path: Path, mounts: Path) -> None:
+    """Refuse a network file system and a folder."""
+    kind = file_system(path.resolve(), mounts)
     if kind in NETWORK:
         raise UsageError(
             f"the database {path} would lie on a network file system ({kind}),"
@@ -114,6 +147,10 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         )
     if path.is_dir():
         raise UsageError(f"the database {path} is a folder", "name a file in it with --storage")
+
+
+def _prepare_file(path: Path, *, create: bool) -> None:
+    _refuse_place(path, MOUNTS)
     if path.exists():
         return
     if not create:
@@ -132,7 +169,7 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         ) from error
 
 
-def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     """The kind of the file system that a path, which need not exist, is on; empty if unknown."""
     there = next(each for each in (path, *path.parents) if each.exists())
     device = there.stat().st_dev
@@ -147,7 +184,8 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     return ""
 
 
-def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
+def _stored_version(engine: Engine, url: str) -> int | None:
+    """The version of the schema that is there, ``None`` for none; ours or an older one."""
     # A view may have no end, and nothing can be written to it.
     views = {*sa.inspect(engine).get_view_names()} & {*schema.metadata.tables, *schema.OF_OPTUNA}
     if views:
@@ -164,6 +202,11 @@ def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
             f" (schema {version}, this one knows {schema.SCHEMA_VERSION})",
             "update tune, or choose another database with --storage FILE",
         )
+    return version
+
+
+def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
+    version = _stored_version(engine, url)
     if not create and version is None:
         raise UsageError(
             f"the database {display_url(url)} holds no studies of tune",

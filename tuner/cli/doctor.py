@@ -1,0 +1,116 @@
+"""``tune doctor``: what on this host would make a study fail, slow or noisy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tuner.cli import exits
+from tuner.cli.base import TuneCommand, tail
+from tuner.cli.options import json_option, launcher_names, option, storage_option
+
+if TYPE_CHECKING:
+    from tuner.model import Machine
+    from tuner.results.doctor import Finding
+
+
+@click.command(
+    "doctor",
+    cls=TuneCommand,
+    takes_tail=True,
+    help="Check this host: launcher, MPI, Python, limits, CPUs, network, database, disk, other"
+    " work. Each check says what it saw; if something is wrong, also why it matters and the command"
+    " that mends it. Nothing is changed. The exit code is 3 if a study would fail, otherwise 0.",
+    examples=(
+        ("tune doctor", "this host, for the Python that runs tune"),
+        ("tune doctor -- python train.py", "the MPI and the packages of your own program's Python"),
+        ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
+    ),
+)
+@option("--mpirun", metavar="PATH", help="Which mpirun [TUNE_MPIRUN, else the one found].")
+@option(
+    "--launcher",
+    metavar="KIND",
+    shell_complete=launcher_names,
+    help="openmpi, mpich or torchrun [what is found].",
+)
+@storage_option()
+@json_option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    mpirun: str | None,
+    launcher: str | None,
+    storage: str | None,
+    as_json: bool,
+) -> int:
+    """Check this host."""
+    from dataclasses import asdict
+
+    from tuner.model.errors import UsageError
+    from tuner.results import doctor
+    from tuner.results.exporters.json import dumps
+
+    words = tail(ctx)
+    if words == ():
+        raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
+    view = doctor.look(words, storage=storage, mpirun=mpirun, kind=launcher, environ=os.environ)
+    findings = doctor.diagnose(view)
+    fails = any(each.state is doctor.State.FAILURE for each in findings)
+    if as_json:
+        document = {
+            "schema": "tuner.doctor/1",
+            "machine": asdict(view.machine),
+            "would_fail": fails,
+            "checks": [asdict(each) for each in findings],
+        }
+        sys.stdout.write(dumps(document))
+    else:
+        _print(findings, view.machine)
+    return exits.WOULD_FAIL if fails else exits.OK
+
+
+#: Per state its mark, the mark for a stream that cannot hold that one, and its colour.
+MARKS = {
+    "ok": ("✓", "+", "green"),
+    "warning": ("!", "!", "yellow"),
+    "failure": ("✗", "x", "red"),
+    "not seen": ("-", "-", ""),
+}
+
+
+def _print(findings: list[Finding], machine: Machine) -> None:
+    """A line a check, with why it matters and what mends it unless all is well."""
+    from tuner.cli import console
+    from tuner.model import wording
+    from tuner.results.doctor import State
+
+    cpus = wording.count(machine.cores, "usable CPU")
+    memory = f"{machine.memory_bytes / 2**30:.3g} GiB"
+    console.out(f"{machine.hostname}: {machine.cpu_model}, {cpus}, {memory}", bold=True)
+    console.out()
+    is_unicode = "utf" in (sys.stdout.encoding or "").lower()
+    width = max(len(each.name) for each in findings)
+    for each in findings:
+        mark, plain, colour = MARKS[each.state]
+        lead = f"{mark if is_unicode else plain} {each.name}"
+        indent = " " * (width + 4)
+        said = f"not seen: {each.saw}" if each.state is State.NOT_SEEN else each.saw
+        console.out(said, indent=indent, lead=lead, colour=colour)
+        if each.state in {State.WARNING, State.FAILURE}:
+            console.out(f"why: {each.why}", indent=indent)
+        label = "try: " if each.state is State.OK else "next:"
+        for line in each.mend.splitlines():
+            console.out(f"{indent}{label} {line}")  # never wrapped, to be copied
+            label = "     "
+    console.out()
+    failures, warnings = (
+        wording.count(sum(each.state is state for each in findings), str(state))
+        for state in (State.FAILURE, State.WARNING)
+    )
+    fails = any(each.state is State.FAILURE for each in findings)
+    verdict = "A study would fail here" if fails else "A study can run here"
+    console.out(f"{verdict}: {failures}, {warnings}", bold=True)
