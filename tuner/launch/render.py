@@ -42,7 +42,7 @@ def launch(
     if marker is not None:
         env[MARKER] = marker
     options = launcher_options(spec, setting)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, program)
+    argv = launcher.argv(spec.launcher, spec.layout, options, program)
     return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
 
 

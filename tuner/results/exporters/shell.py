@@ -115,7 +115,7 @@ def script(data: StudyView) -> Export:
     changes += [f"{name}={value}" for name, value in assignments.items()]
     prefix = ("env", *changes) if changes else ()
     options = render.launcher_options(spec, data.best_setting)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*prefix, *job))
+    argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
     parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
     secrets = _Secrets()
     command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
