@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -90,7 +91,7 @@ def build_spec(
             ``None`` or ``()``: not typed.
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
-        machine: This host; looked at by default.
+        machine: The tightest host; by default this one, or an agent on each looks at them.
         found: What the host has besides; looked at by default.
         find: How mpirun is found.
 
@@ -105,8 +106,8 @@ def build_spec(
     study = _merged(file, typed, _placed(command))
     template = study.command
     check_command(template, "after --" if command is not None else f"in {source}")
+    is_known = machine is not None
     machine = machine or this_machine(environ=environ)
-    _check_gpus(template, machine.gpus, source)
     layout = _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
@@ -135,6 +136,13 @@ def build_spec(
             f"--live on ({source}): {why_not_live}, so no running job can measure settings",
             "--live auto launches each setting then; docs/live.md says what is needed",
         )
+    if not layout.is_local and not is_known:
+        from tuner.launch.hosts import reach
+
+        with closing(reach(launcher, layout, environ)) as others:
+            # Any rank may be on it: a setting must fit there.
+            machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
+    _check_gpus(template, machine.gpus, source)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
     stem = study.option("name") or program.stem(template)

@@ -45,7 +45,7 @@ class LaunchMonitor:
 
     launch: Launch
     spec: StudySpec
-    running: process.RunningTrial
+    running: process.RunningCommand
     objective: Objective
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]

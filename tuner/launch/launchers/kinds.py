@@ -101,9 +101,23 @@ def launcher_for(kind: str) -> Launcher:
 
 def wrapper_argv() -> tuple[str, ...]:
     """The words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
+    return _script("task_wrapper.sh")
+
+
+def ssh_wrapper_argv() -> tuple[str, ...]:
+    """The same for ``ssh_wrapper.sh``."""
+    return _script("ssh_wrapper.sh")
+
+
+def _script(name: str) -> tuple[str, ...]:
     spec = find_spec("tuner.wrappers")
     assert spec is not None and spec.origin is not None  # it is part of this package
-    return ("/bin/sh", str(Path(spec.origin).parent / "task_wrapper.sh"))
+    return ("/bin/sh", str(Path(spec.origin).parent / name))
+
+
+def in_slurm(environ: Mapping[str, str]) -> bool:
+    """Whether this runs in an allocation of Slurm, whose own way starts processes on its nodes."""
+    return "SLURM_JOB_ID" in environ
 
 
 # --- MPI ------------------------------------------------------------------------------------------
