@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.hosts.several.bench import Bench
 from tests.marked import eventually
-from tuner.model import Failed, FailureKind, LaunchRecord
+from tuner.model import Failed, FailureKind, Finished, LaunchRecord
 from tuner.store import Store, resolve_url
 
 pytestmark = pytest.mark.system
 
-#: The other hosts are empty sooner after a notice, s; a shared machine gets several times that.
-EMPTY_S = 20.0
-
 #: A rank that has a daemon of its own, in a session of its own, and then computes for a while.
 PROGRAM = """
 import os, sys, time
-from mpi4py import MPI
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        for fd in range(3):  # mpirun waits for whoever holds its pipes
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
         os.execvp("sleep", ["sleep", "1000"])
     os._exit(0)
 os.wait()
-world, end = MPI.COMM_WORLD, time.monotonic() + float(sys.argv[1])
+from mpi4py import MPI
+world, end = MPI.COMM_WORLD, time.monotonic() + float(open(sys.argv[1]).read())
 while world.allreduce(time.monotonic() < end):
     time.sleep(0.02)
 print("ranks", world.size, flush=True)
-os._exit(0)
 """
 
 #: Options that make three launches: a warm-up, a setting and the baseline.
 SHORT = ("--objective", "wall", "--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 
-MPIRUN = "import base64,zlib;exec("  # the agents' begin, beside which mpirun is another
+#: A word of an agent.
+AGENT = "import base64,zlib;exec("
 
 
 class Tune:
@@ -52,12 +49,13 @@ class Tune:
     def __init__(self, bench: Bench, folder: Path, seconds: float, *options: str) -> None:
         self.bench, self.folder = bench, folder
         (folder / "program.py").write_text(PROGRAM)
+        (folder / "seconds").write_text(str(seconds))
         self.words = [
             str(Path(sys.executable).parent / "tune"),
             *SHORT,
             *("--storage", str(folder / "study.db"), "--name", "study", "--hosts", "h2:1,h3:1"),
             *options,
-            *("--", sys.executable, str(folder / "program.py"), str(seconds)),
+            *("--", sys.executable, str(folder / "program.py"), str(folder / "seconds")),
         ]
         self.process = self.start()
 
@@ -74,31 +72,84 @@ class Tune:
         with Store.open(resolve_url(str(self.folder / "study.db"), {}), create=False) as store:
             return tuple(store.launches("study"))
 
-    def pids(self, host: str, *words: str) -> list[int]:
-        """The processes of a host that have all these words."""
+    def kill(self, host: str, word: str) -> None:
+        """Kill the processes of a host that have this in one of their words."""
         found = self.bench.processes(host).items()
-        return [pid for pid, argv in found if all(any(w in a for a in argv) for w in words)]
-
-    def kill(self, host: str, *words: str) -> None:
-        for pid in self.pids(host, *words):
+        pids = [pid for pid, argv in found if _has(argv, word)]
+        assert pids
+        for pid in pids:
             os.kill(pid, signal.SIGKILL)
+
+    def of_launch(self) -> set[int]:
+        """All processes of the other hosts that are not agents."""
+        found = [self.bench.processes(host) for host in ("h2", "h3")]
+        return {pid for each in found for pid, argv in each.items() if not _has(argv, AGENT)}
 
     def is_running(self) -> bool:
         """Both ranks run, and have their daemons."""
-        return all(self.pids(host, "sleep", "1000") for host in ("h2", "h3"))
+        return all(
+            ["sleep", "1000", ""] in self.bench.processes(host).values() for host in ("h2", "h3")
+        )
 
     def are_empty(self) -> bool:
         return not any(self.bench.processes(host) for host in ("h2", "h3"))
 
 
-def test_a_study_over_two_hosts_measures_and_leaves_nothing(bench: Bench, folder: Path) -> None:
-    tune = Tune(bench, folder, 0.3)
+def _has(argv: list[str], word: str) -> bool:
+    return any(word in each for each in argv)
+
+
+@pytest.fixture
+def study(bench: Bench, folder: Path) -> Iterator[Callable[..., Tune]]:
+    """Starts a study; afterwards all hosts are empty."""
+    yield lambda seconds, *options: Tune(bench, folder, seconds, *options)
+    eventually(lambda: not any(bench.processes(host) for host in bench.names))
+
+
+def test_a_study_over_two_hosts_measures_and_leaves_nothing(study: Callable[..., Tune]) -> None:
+    tune = study(0.3)
     code, printed = tune.end()
     assert code == 0, printed
-    eventually(tune.are_empty)
-    assert bench.processes("h1") == {}
     records = tune.records()
     assert len(records) == 3
     for record in records:
-        assert record.outcome.is_ok, record.outcome.ending
+        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
+
+
+def test_kill_9_of_tune_empties_all_hosts(study: Callable[..., Tune]) -> None:
+    tune = study(100)
+    eventually(tune.is_running)
+    tune.kill("h1", "--hosts")
+    eventually(tune.are_empty)
+    # Nothing is held either: the same command goes on.
+    (tune.folder / "seconds").write_text("0.3")
+    tune.process = tune.start()
+    code, printed = tune.end()
+    assert code == 0, printed
+
+
+@pytest.mark.parametrize(
+    ("host", "word", "kind"),
+    [
+        ("h1", "prterun", FailureKind.INTERRUPTED),
+        ("h2", "program.py", FailureKind.CRASHED),
+        ("h3", "prted", FailureKind.LOST_HOST),
+        ("h2", AGENT, FailureKind.LOST_HOST),
+    ],
+    ids=["mpirun", "a rank", "the daemon of the MPI", "an agent"],
+)
+def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
+    study: Callable[..., Tune], host: str, word: str, kind: FailureKind
+) -> None:
+    tune = study(3)
+    eventually(tune.is_running)
+    of_launch = tune.of_launch()
+    tune.kill(host, word)
+    eventually(lambda: not of_launch & tune.of_launch())
+    code, printed = tune.end()
+    assert code == 0, printed
+    endings = [record.outcome.ending for record in tune.records()]
+    failed = [each for each in endings if isinstance(each, Failed)]
+    assert [each.kind for each in failed] == [kind], failed
+    assert len(endings) - len(failed) == 3 - (kind is FailureKind.CRASHED)
