@@ -84,6 +84,7 @@ _IN_LINES: _Phrases = (
 _IN_NOTICES: _Phrases = (
     (_HOST, r"(?i)\blost (communication|connection)\b|daemon has unexpectedly failed"),
     (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died)"),
+    (_HOST, r"A daemon failed to report back after being spawned"),
     (_SHARED, r"(?i)shared memory .*(not enough|insufficient)|not enough space .*/dev/shm"),
     (_MEMORY, r"(?i)\bout of memory\b|oom[-_ ]kill|cannot allocate memory"),
     (_THREADS, r"(?i)(fork|clone|thread)\w*\b.*resource temporarily unavailable"),

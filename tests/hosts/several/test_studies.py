@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tests.marked import eventually
 from tuner.model import Failed, FailureKind, Finished, LaunchRecord
 from tuner.store import Store, resolve_url
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: A rank that has a daemon of its own, in a session of its own, and then computes for a while.
 PROGRAM = """
@@ -153,3 +154,57 @@ def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     failed = [each for each in endings if isinstance(each, Failed)]
     assert [each.kind for each in failed] == [kind], failed
     assert len(endings) - len(failed) == 3 - (kind is FailureKind.CRASHED)
+
+
+def test_a_host_whose_link_goes_down_is_named_and_the_study_goes_on_later(
+    bench: Bench, study: Callable[..., Tune]
+) -> None:
+    tune = study(3)
+    eventually(tune.is_running)
+    bench.link("h3", "down")
+    try:
+        code, printed = tune.end()
+        assert code == 3
+        assert re.search(r"error: .*\bh3\b", printed), printed
+        eventually(tune.are_empty)  # the one that is cut off has swept itself
+    finally:
+        bench.link("h3", "up")
+    tune.process = tune.start()
+    code, printed = tune.end()
+    assert code == 0, printed
+    endings = [record.outcome.ending for record in tune.records()]
+    (lost,) = [each for each in endings if isinstance(each, Failed)]
+    assert lost.kind is FailureKind.LOST_HOST
+    assert "h3" in lost.reason
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ("h2:1,nohost:1", r"no answer from nohost: ssh: Could not resolve hostname nohost"),
+        ("h2:1,10.77.0.12:1", r"h2 and 10\.77\.0\.12 are the same host"),
+        ("h2:1,10.77.0.99:1", r"no answer from 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99"),
+    ],
+)
+def test_hosts_that_cannot_be_used_are_named_before_anything_starts(
+    study: Callable[..., Tune], hosts: str, said: str
+) -> None:
+    tune = study(0, "--hosts", hosts)
+    code, printed = tune.end()
+    assert code in {2, 3}
+    assert re.search(said, printed), printed
+    assert not (tune.folder / "study.db").exists()
+
+
+def test_a_host_is_measured_by_one_study_at_a_time(
+    bench: Bench, folder: Path, study: Callable[..., Tune]
+) -> None:
+    tune = study(100, "--hosts", "h3:1")
+    eventually(lambda: ["sleep", "1000", ""] in bench.processes("h3").values())
+    other = ["--name", "other", "--storage", str(folder / "other.db")]
+    command = tune.words.index("--")
+    words = [*tune.words[:command], *other, *tune.words[command:]]
+    done = bench.run("h2", *words, check=False)
+    assert done.returncode == 5
+    assert re.search(r"h3: this machine is measuring for process \d+ \(study study\)", done.stderr)
+    tune.kill("h1", "--hosts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 import time
@@ -65,7 +66,9 @@ class RemoteHost:
     def is_lost(self) -> bool:
         """Whether the connection has ended; it is not waited for."""
         if not self.lost and select.select([self._channel.sock], [], [], 0)[0]:
-            self._lose("its agent has ended")  # it says nothing by itself
+            # An agent says nothing by itself: the connection has ended, or broken.
+            broken = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            self._lose(os.strerror(broken) if broken else "its agent has ended")
         return bool(self.lost)
 
     def _call(self, method: str, *arguments: Any) -> Any:
