@@ -17,7 +17,7 @@ from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, St
 LAUNCHER_DEFAULTS: Mapping[str, Value] = {"bind_to": "none"}
 
 
-#: What ``ssh_wrapper.sh`` runs.
+#: The variable of what ``ssh_wrapper.sh`` runs.
 SSH_COMMAND = "TUNE_SSH"
 
 
@@ -40,12 +40,15 @@ def launch(
     from tuner.launch.launchers import (
         in_slurm,
         launcher_for,
-        ssh_wrapper_argv,
+        ssh_wrapper,
         wrapper_argv,
     )
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
-    several = not spec.layout.is_local
+    several, ssh = not spec.layout.is_local, {}
+    if several and marker is not None and not in_slurm(environ) and (marking := ssh_wrapper()):
+        ssh = {SSH_COMMAND: shlex.join(info.ssh or ("ssh",))}
+        info = replace(info, ssh=(marking,))
     out_dir = folder / "out"
     ours = launcher.environment(info)
     ours |= probe_environment(folder, {**environ, **ours})
@@ -59,11 +62,7 @@ def launch(
         template=spec.command,
         variables=ours if several else {},
     )
-    env = {**environ, **ours}
-    if several and marker is not None and not in_slurm(environ):
-        env[SSH_COMMAND] = shlex.join(info.ssh or ("ssh",))
-        info = replace(info, ssh=ssh_wrapper_argv())
-        env |= launcher.environment(info)
+    env = {**environ, **ours, **ssh}
     argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
     return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
 

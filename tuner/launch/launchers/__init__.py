@@ -11,7 +11,7 @@ from tuner.launch.launchers.kinds import (
     in_slurm,
     launcher_for,
     launchers,
-    ssh_wrapper_argv,
+    ssh_wrapper,
     wrapper_argv,
 )
 
@@ -23,6 +23,6 @@ __all__ = [
     "in_slurm",
     "launcher_for",
     "launchers",
-    "ssh_wrapper_argv",
+    "ssh_wrapper",
     "wrapper_argv",
 ]

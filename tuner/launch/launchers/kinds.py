@@ -104,12 +104,13 @@ def wrapper_argv() -> tuple[str, ...]:
     return _script("task_wrapper.sh")
 
 
-def ssh_wrapper_argv() -> tuple[str, ...]:
-    """The same for ``ssh_wrapper.sh``."""
-    return _script("ssh_wrapper.sh")
+def ssh_wrapper() -> str:
+    """The path of ``ssh_wrapper.sh``; empty if a launcher cannot run it from where it is."""
+    (_, path) = _script("ssh_wrapper.sh")
+    return path if os.access(path, os.X_OK) and len(path.split()) == 1 else ""
 
 
-def _script(name: str) -> tuple[str, ...]:
+def _script(name: str) -> tuple[str, str]:
     spec = find_spec("tuner.wrappers")
     assert spec is not None and spec.origin is not None  # it is part of this package
     return ("/bin/sh", str(Path(spec.origin).parent / name))
