@@ -77,6 +77,7 @@ _IN_LINES: _Phrases = (
     (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
     (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
     (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
+    (_HOST, r"^A daemon failed to report back after being spawned"),  # between rules of 60
     (_HOST, r"^\[mpiexec@.*(assert \(!closed\) failed|connection to proxy|lost)"),
 )
 
@@ -84,7 +85,6 @@ _IN_LINES: _Phrases = (
 _IN_NOTICES: _Phrases = (
     (_HOST, r"(?i)\blost (communication|connection)\b|daemon has unexpectedly failed"),
     (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died)"),
-    (_HOST, r"A daemon failed to report back after being spawned"),
     (_SHARED, r"(?i)shared memory .*(not enough|insufficient)|not enough space .*/dev/shm"),
     (_MEMORY, r"(?i)\bout of memory\b|oom[-_ ]kill|cannot allocate memory"),
     (_THREADS, r"(?i)(fork|clone|thread)\w*\b.*resource temporarily unavailable"),
