@@ -146,8 +146,12 @@ def main(port: str, stays: str, *addresses: str) -> None:
     os.write(1, f"{GREETING} {rank} {ident.hex()} {secret}\n".encode())
     # Whoever started us by ssh comes from an address that we reach.
     caller = os.environ.get("SSH_CONNECTION", "").split()[:1]
-    channel = _dial(int(port), [*addresses, *caller], ident, secret)
-    code = channel.receive(CODE_S)
+    try:
+        channel = _dial(int(port), [*addresses, *caller], ident, secret)
+        code = channel.receive(CODE_S)
+    except OSError as error:
+        tried = ", ".join([*addresses, *caller]) or "nothing"
+        sys.exit(f"{socket.gethostname()} cannot reach port {port} of {tried}: {error}")
     channel.send(b"here")
     if stays != "yes":
         _detach()
