@@ -188,7 +188,7 @@ def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -
         job = ("sh", "-c", 'exec "$@"', "sh", *job)
     options = render.launcher_options(spec, setting)
     program = (*(("env", *words) if words else ()), *job)
-    argv = launcher_for(spec.launcher.kind).argv(spec.launcher, spec.layout.ranks, options, program)
+    argv = launcher_for(spec.launcher.kind).argv(spec.launcher, spec.layout, options, program)
     left = iter(secrets)
     with_secrets = (_filled(word, left) for word in argv[1:])
     libmpi = launcher_for(spec.launcher.kind).environment(spec.launcher).get("MPI4PY_LIBMPI", "")

@@ -111,6 +111,7 @@ def test_failures_have_kinds() -> None:
         ("cat: write error: No space left on device\n", DISK),
         ("ssh: connect to host h2 port 22: No route to host\n", HOST),
         (notice("PRTE has lost communication with a remote daemon."), HOST),
+        (f"{RULE[14:]}\nA daemon failed to report back after being spawned. This\n", HOST),
         (notice("An ORTE daemon has unexpectedly failed after launch"), HOST),
         ("[mpiexec@h1] control_cb (mpiexec/cb.c:280): assert (!closed) failed\n", HOST),
         # A word alone decides nothing.

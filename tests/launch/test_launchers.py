@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tuner.launch.launchers import launcher_for, launchers, wrapper_argv
-from tuner.model import LauncherInfo, Value
+from tuner.model import LauncherInfo, Layout, Value
 from tuner.model.errors import UsageError
 
 PROGRAM = ("python", "-m", "mpi4py", "train.py")
@@ -27,12 +27,15 @@ def argv(
     kind: str,
     *extra: str,
     ranks: int = 8,
+    layout: Layout | None = None,
+    version: str = "5.0.11",
+    ssh: tuple[str, ...] = (),
     mpirun: str = "",
     libmpi: str | None = None,
     **options: Value,
 ) -> tuple[str, ...]:
-    info = LauncherInfo(kind, mpirun or STARTERS[kind], "5.0.11", libmpi, extra)
-    return launcher_for(kind).argv(info, ranks, options, PROGRAM)
+    info = LauncherInfo(kind, mpirun or STARTERS[kind], version, libmpi, extra, ssh)
+    return launcher_for(kind).argv(info, layout or Layout(ranks), options, PROGRAM)
 
 
 def test_open_mpi() -> None:
@@ -100,6 +103,36 @@ def test_what_torchrun_cannot_be_told() -> None:
     for options in unknown:
         with pytest.raises(UsageError, match="torchrun has no such option"):
             argv("torchrun", **options)
+
+
+SEVERAL = Layout(3, ("h1", "h2"), (2, 1))
+SSH = ("ssh", "-F", "config")
+
+
+def test_each_mpi_names_hosts_with_their_ranks() -> None:
+    found = argv("openmpi", layout=SEVERAL, bind_to="none")
+    assert found[1:5] == ("--host", "h1:2,h2:1", "--bind-to", "none")
+    assert found[-6:-4] == ("-n", "3")
+    assert "--oversubscribe" not in found, "Open MPI 5 would put all on h1"
+    assert argv("mpich", layout=SEVERAL)[1:] == ("-hosts", "h1:2,h2:1", "-n", "3", *PROGRAM)
+    with pytest.raises(UsageError, match=r"this host only, not on h1, h2"):
+        argv("torchrun", layout=SEVERAL)
+
+
+def test_each_mpi_is_told_how_other_hosts_are_reached() -> None:
+    def words(kind: str, **options: Any) -> tuple[str, ...]:
+        found = argv(kind, layout=SEVERAL, **options)
+        return found[3 : found.index("-n")][:4]
+
+    assert words("openmpi", ssh=SSH)[:3] == ("--prtemca", "plm_ssh_agent", "ssh -F config")
+    old = words("openmpi", ssh=SSH, version="4.1.8")
+    assert old[:3] == ("--mca", "plm_rsh_agent", "ssh -F config")
+    assert words("mpich", ssh=SSH) == ("-launcher", "ssh", "-launcher-exec", "ssh")
+    info = LauncherInfo("mpich", MPIRUN, "5.0.2", ssh=SSH)
+    assert launcher_for("mpich").environment(info) == {"HYDRA_LAUNCHER_EXTRA_ARGS": "-F config"}
+    with pytest.raises(UsageError, match="cannot take a blank"):
+        argv("openmpi", layout=SEVERAL, ssh=("ssh", "-F", "my config"))
+    assert "ssh" not in " ".join(argv("openmpi", ssh=SSH)), "nothing is reached on one host"
 
 
 def test_a_version_is_that_of_one_kind() -> None:

@@ -14,7 +14,7 @@ from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
 from tuner.launch import render
 from tuner.launch.command import shipped_dir
-from tuner.launch.launchers import wrapper_argv
+from tuner.launch.launchers import ssh_wrapper, wrapper_argv
 from tuner.model import (
     BASELINE,
     UNSET,
@@ -23,6 +23,7 @@ from tuner.model import (
     Flag,
     IntRange,
     Knob,
+    Launch,
     LauncherInfo,
     LauncherOption,
     Layout,
@@ -104,6 +105,36 @@ def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     job = render.rank_argv(shipped(), THREE, out="O", wrapper=("W",), template=shipped().job)
     assert job[: len(ONE_THREAD) + 2] == ("W", *ONE_THREAD, "--")
     assert job[-6:] == ("--out", "O", "--loaderjob", "2", "--communicator", "naive")
+
+
+def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    info = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11", "/opt/mpi/lib/libmpi.so.40")
+    spec = replace(
+        spec_of(("prog", "{out}"), OMP),
+        launcher=replace(info, ssh=("ssh", "-F", "config")),
+        layout=Layout(3, ("h1", "h2"), (2, 1)),
+    )
+    setting = Setting.of({"omp_threads": 1})
+
+    def launched(**environ: str) -> Launch:
+        folder = Path("/data/trial")
+        return render.launch(spec, setting, folder, environ=environ, cwd=Path("/"), marker="abc")
+
+    launch = launched(HOME="/h")
+    # ssh carries no variable there, and nothing of ours is installed there.
+    assert launch.argv == (
+        *("/opt/mpi/bin/mpirun", "--host", "h1:2,h2:1"),
+        *("--prtemca", "plm_ssh_agent", ssh_wrapper()),
+        *("--bind-to", "none", "--mca", "btl", "^ofi", "-n", "3"),
+        *("env", "MPI4PY_LIBMPI=/opt/mpi/lib/libmpi.so.40"),
+        *(f"{name}={launch.env[name]}" for name in ("PYTHONPATH", "TUNE_PROBE_DIR")),
+        *("TUNE_TRIAL=abc", *ONE_THREAD, "prog", "/data/trial/out"),
+    )
+    assert launch.env["TUNE_TRIAL"] == "abc"
+    assert launch.env["TUNE_SSH"] == "ssh -F config"
+    # Slurm starts what is on other nodes itself, with the whole environment.
+    assert "TUNE_SSH" not in launched(SLURM_JOB_ID="7").env
 
 
 def test_binding_is_none_unless_it_is_tuned() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import MACHINE
-from tuner.config import knob_selection, program, study_file
+from tuner.config import hosts, knob_selection, program, study_file
 from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS, SECONDS, SHARE
 from tuner.config.spec import check_command
@@ -175,3 +176,38 @@ def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
     error = TunerError("a\x1b[2Jb\r\x9bc\u202ed\0", "x\x7fy\tz\nw")
     assert error.message == str(error) == r"a\x1b[2Jb\r\x9bc\u202ed\x00"
     assert error.hint == "x\\x7fy\tz\nw"
+
+
+_HOSTFILES = (
+    b"# ours\nh1 slots=2 max_slots=4\nh2 slots=4 # fast\n",
+    b"h1:2\nnode-2.example.org:4\n10.0.0.1:1\n",
+    b"h1\nh1\nh2\n",
+)
+
+
+@holds(texts(*_HOSTFILES, b"n[08-10,2]x,login", b"h1:4,h2:4", b"2(x3),1", words="slots cpu -x @"))
+def test_where_ranks_run(data: bytes) -> None:
+    text = data.decode(errors="replace")
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": text}
+    tasks = {**slurm, "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": text}
+    readers: tuple[Callable[[], tuple[hosts.Offer, ...]], ...] = (
+        lambda: hosts.parse_hostfile(text, "a hostfile"),
+        lambda: hosts.parse_hosts(text),
+        lambda: hosts.from_slurm(slurm),
+        lambda: hosts.from_slurm(tasks),
+    )
+    for read in readers:
+        try:
+            offers = read()
+        except UsageError as error:
+            assert error.message.strip() and error.hint and len(error.message) < 50_000
+            continue
+        if not offers:
+            continue
+        for ranks in (1, 7, None):
+            with suppress(UsageError):
+                layout = hosts.place(offers, source="here", ranks=ranks, oversubscribe=True)
+                assert layout.ranks == sum(number for _, number in layout.slots)
+                assert all(number > 0 for _, number in layout.slots)
+                assert set(layout.hosts) <= {offer.name for offer in offers}
+                assert not any(set(name) & set(" ,:\n") or name[0] == "-" for name in layout.hosts)

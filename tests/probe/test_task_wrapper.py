@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuner.launch.launchers import wrapper_argv
+from tuner.launch.launchers import ssh_wrapper, wrapper_argv
 
 WRAPPER = wrapper_argv()[-1]
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
@@ -117,4 +117,6 @@ def test_wrapper_argv_needs_no_x_bit(tmp_path: Path) -> None:
 
 
 def test_clean_under_shellcheck(require_program: Callable[[str], str]) -> None:
-    subprocess.run([require_program("shellcheck"), "--shell=sh", WRAPPER], check=True)
+    subprocess.run(
+        [require_program("shellcheck"), "--shell=sh", WRAPPER, ssh_wrapper()], check=True
+    )

@@ -127,7 +127,7 @@ def launch_of(
     words = [f"{name}={value}" for name, value in (assigned or {}).items()]
     wrapper = [*launchers.wrapper_argv(), *words, "--"] if words else []
     python = [*wrapper, sys.executable, "-m", "mpi4py", *program]
-    argv = launcher.argv(info, ranks, {"bind_to": bind_to}, python)
+    argv = launcher.argv(info, Layout(ranks), {"bind_to": bind_to}, python)
     variables = {**os.environ, **launcher.environment(info), **(env or {})}
     return Launch(argv, variables, folder, folder, folder)
 

@@ -122,7 +122,7 @@ _COMPLETIONS: dict[str, Complete] = {
 
 def _of_table(row: Option) -> Callable[[Function], Function]:
     """An option of :mod:`tuner.config.options`, which says all but how it is completed."""
-    attributes: dict[str, Any] = {"type": row.kind.typed} if row.kind.metavar else {}
+    attributes: dict[str, Any] = {"type": row.kind.typed} if row.kind.metavar else {"is_flag": True}
     if row.key == "mpirun_args":
         attributes["multiple"] = True
     usual = f" [{row.usual}]" if row.usual else ""

@@ -22,7 +22,10 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         held_back: What holds the best setting back, if that is known.
     """
     result, spec = data.result, data.spec
-    machine = f"{wording.count(spec.layout.ranks, 'rank')} on {spec.machine.hostname}"
+    where = spec.machine.hostname
+    if not spec.layout.is_local:
+        where = wording.count(len(spec.layout.hosts), "host")
+    machine = f"{wording.count(spec.layout.ranks, 'rank')} on {where}"
     console.out(
         f"Study {spec.name}: {result.state.value},"
         f" {claims.measured(result)} in {claims.made(result)}"

@@ -182,7 +182,7 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
     if isinstance(knob.route, LauncherOption):
         options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
         try:
-            launcher_for(host.launcher.kind).argv(host.launcher, host.layout.ranks, options, ())
+            launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
         except UsageError as error:
             return error.message, error.hint
     return None

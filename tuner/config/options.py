@@ -121,6 +121,12 @@ def _words(value: object) -> tuple[str, ...]:
     raise ValueError("must be a string or a list of strings")
 
 
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
 def _whole(low: int = 1, high: int = MOST_WHOLE) -> Kind:
     def read(value: object) -> int:
         if type(value) is not int:
@@ -140,6 +146,7 @@ TEXT = Kind(_text, "TEXT")
 WORDS = Kind(_words, "ARG")
 MULTIPLE = Kind(_multiple, "X", float)
 AMOUNT = Kind(_amount, "X", float)
+SWITCH = Kind(_switch, "")
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,15 @@ OPTIONS = (
     Option(
         "mpi_procs", "--mpi-procs", _whole(), WHAT, "MPI ranks", "8", "one per GPU, without GPUs 2"
     ),
+    Option("hosts", "--hosts", TEXT, WHAT, "Hosts of the ranks, with their slots", '"h1:4,h2:4"',
+           "this host; in a Slurm allocation its nodes", metavar="H1:N,H2:N"),
+    Option("hostfile", "--hostfile", TEXT, WHAT, "The same from Open MPI's or MPICH's hostfile",
+           '"hosts"', metavar="FILE"),
+    Option("ppn", "--ppn", _whole(), WHAT, "Ranks on each host", "4", "its slots"),
+    Option("more_ranks_than_slots", "--oversubscribe-hosts", SWITCH, WHAT,
+           "Run more ranks on a host than it has slots", "true"),
+    Option("ssh", "--ssh", WORDS, WHAT, "How other hosts are reached", '"ssh -F config"',
+           "the launcher's own way", metavar="COMMAND"),
     Option("name", "--name", TEXT, WHAT, "The study's name", '"my_job"', "made from the program's",
            metavar="NAME"),
     Option("mpirun", "--mpirun", TEXT, WHAT, "Which mpirun starts the ranks",

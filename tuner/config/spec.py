@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from tuner.config import knob_selection, program
+from tuner.config import hosts, knob_selection, program
 from tuner.config.applicability import TargetHost
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
@@ -25,7 +26,14 @@ from tuner.launch.launchers import launcher_for
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
-from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
+from tuner.model import (
+    LauncherInfo,
+    Layout,
+    Machine,
+    ObjectiveSpec,
+    StudySpec,
+    price,
+)
 from tuner.model.errors import UsageError
 
 #: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.
@@ -83,7 +91,7 @@ def build_spec(
             ``None`` or ``()``: not typed.
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
-        machine: This host; looked at by default.
+        machine: The tightest host; by default this one, or an agent on each looks at them.
         found: What the host has besides; looked at by default.
         find: How mpirun is found.
 
@@ -98,10 +106,9 @@ def build_spec(
     study = _merged(file, typed, _placed(command))
     template = study.command
     check_command(template, "after --" if command is not None else f"in {source}")
+    is_known = machine is not None
     machine = machine or this_machine(environ=environ)
-    _check_gpus(template, machine.gpus, source)
-    ranks = study.option("mpi_procs") or len(machine.gpus) or DEFAULT_RANKS
-    layout = Layout(ranks)
+    layout = _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
     figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
@@ -120,19 +127,27 @@ def build_spec(
     wanted = WantedLauncher(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
     )
-    launcher = find(wanted, path, environ)
+    launcher = replace(find(wanted, path, environ), ssh=study.option("ssh") or ())
     # The launcher refuses the user's own arguments now, not at the first launch.
-    launcher_for(launcher.kind).argv(launcher, layout.ranks, render.LAUNCHER_DEFAULTS, ())
-    why_not_live = eligibility.why_cold(objective, environ)
+    launcher_for(launcher.kind).argv(launcher, layout, render.LAUNCHER_DEFAULTS, ())
+    why_not_live = eligibility.why_cold(objective, layout, environ)
     if figures["live"] == "on" and why_not_live:
         raise UsageError(
             f"--live on ({source}): {why_not_live}, so no running job can measure settings",
             "--live auto launches each setting then; docs/live.md says what is needed",
         )
+    if not layout.is_local and not is_known:
+        from tuner.launch.hosts import reach
+
+        with closing(reach(launcher, layout, environ)) as others:
+            # Any rank may be on it: a setting must fit there.
+            machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
+    _check_gpus(template, machine.gpus, source)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
     stem = study.option("name") or program.stem(template)
-    name = typed.get("name") or f"{stem}-n{layout.ranks}"
+    on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
+    name = typed.get("name") or f"{stem}-n{layout.ranks}{on_hosts}"
     return StudySpec(
         name=program.check_name(name, "--name" if "name" in typed else "name"),
         launcher=launcher,
@@ -146,6 +161,48 @@ def build_spec(
         **program.fields(template, study.job, path, cwd),
         **figures,
     )
+
+
+#: A longer hostfile is none, bytes.
+MOST_HOSTFILE = 1 << 24
+
+
+def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: Path) -> Layout:
+    """Where the ranks run: on the hosts that are named, else on those of Slurm, else here.
+
+    Raises:
+        UsageError: The hosts cannot be read, or do not take the ranks.
+    """
+    ranks, ppn, file, named = map(study.option, ("mpi_procs", "ppn", "hostfile", "hosts"))
+    if file and named:
+        raise UsageError("--hosts and --hostfile both name hosts", "leave one of them out")
+    if named:
+        offers, source = hosts.parse_hosts(named), "--hosts"
+    elif file:
+        source = f"--hostfile {file}"
+        offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
+    else:
+        offers, source = hosts.from_slurm(environ), "the Slurm allocation"
+        if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
+            if ranks and ppn and ranks > ppn:
+                raise UsageError(
+                    f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
+                    "name them with --hosts h1,h2 or --hostfile FILE",
+                )
+            return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS)
+    many = bool(study.option("more_ranks_than_slots"))
+    return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+
+
+def _read_hostfile(path: Path, source: str) -> str:
+    try:
+        with path.open(errors="replace") as opened:
+            text = opened.read(MOST_HOSTFILE)
+    except OSError as error:
+        raise UsageError(
+            f"{source} cannot be read: {error.strerror}", "a path of a file"
+        ) from error
+    return text
 
 
 def _in_own_names(file: Document, typed: dict[str, Any]) -> tuple[Document, dict[str, Any]]:

@@ -77,6 +77,7 @@ _IN_LINES: _Phrases = (
     (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
     (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
     (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
+    (_HOST, r"^A daemon failed to report back after being spawned"),  # between rules of 60
     (_HOST, r"^\[mpiexec@.*(assert \(!closed\) failed|connection to proxy|lost)"),
 )
 

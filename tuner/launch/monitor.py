@@ -45,7 +45,7 @@ class LaunchMonitor:
 
     launch: Launch
     spec: StudySpec
-    running: process.RunningTrial
+    running: process.RunningCommand
     objective: Objective
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]
@@ -105,7 +105,7 @@ class LaunchMonitor:
     def watch(self, limit_s: float) -> None:
         """From now on the launch hangs if nothing happens for this long."""
         # On one host, a rank that is not seen has ended: the others may wait for it.
-        known = not may_be_elsewhere(self.launch.env)
+        known = self.spec.layout.is_local and not may_be_elsewhere(self.launch.env)
         ranks = 0 if known else self.spec.layout.ranks
         self._watched_s = self.clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts.supervisor.cleanup import MARKER
@@ -13,6 +15,10 @@ from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, St
 #: A launch is not bound to cores unless binding is tuned: Open MPI's default would pin a
 #: rank to one core, and the thread counts under test would have no effect.
 LAUNCHER_DEFAULTS: Mapping[str, Value] = {"bind_to": "none"}
+
+
+#: The variable of what ``ssh_wrapper.sh`` runs.
+SSH_COMMAND = "TUNE_SSH"
 
 
 def launch(
@@ -27,22 +33,37 @@ def launch(
     """The launch of a setting in the trial's own folder.
 
     ``environ`` is the user's environment, kept as it is but for what the launcher, the
-    probe and the marker need; the setting reaches the ranks through the wrapper.
+    probe and the marker need; the setting reaches the ranks through the wrapper. Other hosts have
+    no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
     from tuner.hosts.probe import probe_environment
-    from tuner.launch.launchers import launcher_for, wrapper_argv
-
-    launcher = launcher_for(spec.launcher.kind)
-    out_dir = folder / "out"
-    program = rank_argv(
-        spec, setting, out=str(out_dir), wrapper=wrapper_argv(), template=spec.command
+    from tuner.launch.launchers import (
+        in_slurm,
+        launcher_for,
+        ssh_wrapper,
+        wrapper_argv,
     )
-    env = {**environ, **launcher.environment(spec.launcher)}
-    env |= probe_environment(folder, env)
+
+    info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
+    several, ssh = not spec.layout.is_local, {}
+    if several and marker is not None and not in_slurm(environ) and (marking := ssh_wrapper()):
+        ssh = {SSH_COMMAND: shlex.join(info.ssh or ("ssh",))}
+        info = replace(info, ssh=(marking,))
+    out_dir = folder / "out"
+    ours = launcher.environment(info)
+    ours |= probe_environment(folder, {**environ, **ours})
     if marker is not None:
-        env[MARKER] = marker
-    options = launcher_options(spec, setting)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, program)
+        ours[MARKER] = marker
+    program = rank_argv(
+        spec,
+        setting,
+        out=str(out_dir),
+        wrapper=("env",) if several else wrapper_argv(),
+        template=spec.command,
+        variables=ours if several else {},
+    )
+    env = {**environ, **ours, **ssh}
+    argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
     return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
 
 
@@ -58,15 +79,21 @@ def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
 
 
 def rank_argv(
-    spec: StudySpec, setting: Setting, *, out: str, wrapper: Sequence[str], template: Sequence[str]
+    spec: StudySpec,
+    setting: Setting,
+    *,
+    out: str,
+    wrapper: Sequence[str],
+    template: Sequence[str],
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """What every rank runs: the wrapper with the assignments, then the program."""
+    """What every rank runs: the wrapper with ``variables`` and the setting's, then the program."""
     unset, values = assignments(spec, setting, template)
     return (
         *wrapper,
         *(part for name in unset for part in ("-u", name)),
-        *(f"{name}={value}" for name, value in values.items()),
-        "--",
+        *(f"{name}={value}" for name, value in {**(variables or {}), **values}.items()),
+        *(() if wrapper == ("env",) else ("--",)),
         *program_argv(spec, setting, out=out, template=template),
     )
 

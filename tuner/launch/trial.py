@@ -59,7 +59,7 @@ def begin(
     spec: StudySpec,
     setting: Setting,
     expected_iterations: int | None,
-    start: Callable[[Launch], process.RunningTrial] = process.start,
+    start: Callable[[Launch], process.RunningCommand] = process.start,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -268,6 +268,8 @@ class OutcomeClassifier:
 
     def _from_outside(self, exit_: process.Exit) -> Failed | None:
         """If somebody else has ended the launch: that says nothing of the setting."""
+        if exit_.lost_host:
+            return Failed(FailureKind.LOST_HOST, exit_.lost_host)
         if exit_.lost:
             return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
         number = -(exit_.code or 0)

@@ -17,6 +17,7 @@ from tuner.model import (
     Failed,
     FailureKind,
     LaunchRecord,
+    Layout,
     ObjectiveSpec,
     Purpose,
     Setting,
@@ -44,7 +45,7 @@ SCALE_SD = 0.1
 _OVER = "live measurement was switched off for this study"
 
 
-def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
+def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
     """Why each setting needs its own launch, as far as a study says before it starts; else empty.
 
     A window shows the pace of iterations, so the figure must follow from that. And rank 0 must be
@@ -55,7 +56,7 @@ def why_cold(objective: ObjectiveSpec, environ: Mapping[str, str]) -> str:
     if objective.clock == "none":
         what = f"{objective.kind}:{objective.key}" if objective.kind == "logreport" else ""
         return f"a part of a run tells nothing of the objective {what or objective.kind}"
-    if may_be_elsewhere(environ):
+    if not layout.is_local or may_be_elsewhere(environ):
         return "the ranks may run on other hosts"
     return ""
 

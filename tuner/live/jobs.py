@@ -80,7 +80,7 @@ class Job:
         return self.launch.monitor
 
     @property
-    def running(self) -> process.RunningTrial:
+    def running(self) -> process.RunningCommand:
         """Its processes."""
         return self.monitor.running
 

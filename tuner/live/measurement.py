@@ -170,7 +170,7 @@ class LiveMeasurement:
 
     def _why_cold(self, records: Sequence[LaunchRecord]) -> str:
         """Why no launch of this study can be a window; empty if it can."""
-        why = eligibility.why_cold(self._spec.objective, os.environ)
+        why = eligibility.why_cold(self._spec.objective, self._spec.layout, os.environ)
         why = why or eligibility.why_too_short(records)
         had_windows = any(record.job is not None for record in records)
         refused = self._refused >= (IN_A_ROW if had_windows else 1)

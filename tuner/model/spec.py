@@ -38,17 +38,32 @@ class Machine:
         return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
 
 
+#: The host that a job runs on if none is named: the one that the tool runs on.
+LOCALHOST = "localhost"
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Which hosts, and how many ranks in all and on each."""
+    """How many ranks there are, on which hosts, and how many on each (of one host: all)."""
 
     ranks: int
-    hosts: tuple[str, ...] = ("localhost",)
+    hosts: tuple[str, ...] = (LOCALHOST,)
+    by_host: tuple[int, ...] = ()
+
+    @property
+    def slots(self) -> tuple[tuple[str, int], ...]:
+        """Each host with its ranks, in the order of the ranks."""
+        return tuple(zip(self.hosts, self.by_host or (self.ranks,), strict=True))
+
+    @property
+    def is_local(self) -> bool:
+        """No host is named: all ranks run where the tool runs."""
+        return self.hosts == (LOCALHOST,)
 
     @property
     def ranks_per_host(self) -> int:
         """Ranks on the fullest host."""
-        return -(-self.ranks // len(self.hosts))
+        return max(ranks for _, ranks in self.slots)
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,7 @@ class LauncherInfo:
     version: str  # "5.0.11"
     libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path
     extra_args: tuple[str, ...] = ()  # the user's own --mpirun-arg
+    ssh: tuple[str, ...] = ()  # how it reaches other hosts; empty: its own way
 
 
 #: Units of time, in seconds: a figure in one of them is a time.

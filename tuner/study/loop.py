@@ -102,26 +102,47 @@ def tune(
         if not (fresh or remeasure) and (found := _finished(context)) is not None:
             return found
         folders.prepare(folder)
-        # While this is held, nobody else measures on this host; the note is for the launch
-        # in flight.
-        held = lock.measuring(
+
+        # While these are held, nobody else measures on this host, nor on others of the study; the
+        # note is for the launch in flight.
+        def on_wait(owner: object) -> None:
+            emit(Note(f"waiting for {owner}"))
+
+        here = lock.measuring(
             spec.name,
             environ=os.environ,
             database=place(url),
             wait=wait,
-            on_wait=lambda owner: emit(Note(f"waiting for {owner}")),
+            on_wait=on_wait,
             cancelled=stop,
         )
         try:
-            with held as note:
+            hosts = None
+            if run is None and not spec.layout.is_local:
+                from tuner.launch.hosts import reach
+
+                hosts = stack.enter_context(closing(reach(spec.launcher, spec.layout, os.environ)))
+                context = replace(context, marker=os.urandom(16).hex())
+                here = hosts.held(
+                    here,
+                    spec.name,
+                    database=place(url),
+                    marker=context.marker,
+                    lock_folder=os.environ.get(lock.LOCK_DIR_VARIABLE, ""),
+                    wait=wait,
+                    on_wait=on_wait,
+                    cancelled=stop,
+                )
+            with here as note:
                 is_real = run is None
                 if run is None:
                     from tuner.hosts import process
+                    from tuner.hosts.remote.trial import starter
                     from tuner.launch import trial
                     from tuner.live.jobs import LiveJobs
 
                     start = partial(process.start, note=note)
-                    run = partial(trial.run, start=start)
+                    run = partial(trial.run, start=starter(hosts, start) if hosts else start)
                     jobs = jobs or LiveJobs(start=start)
                 live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)

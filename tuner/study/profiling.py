@@ -76,10 +76,16 @@ def profiled(
         on_launch: Told the name before each launch.
 
     Raises:
+        UsageError: The study is of other hosts.
         NothingMeasuredError: A launch failed, or none of its ranks left a profile.
         BusyError: The host is in use.
         StudyInterrupted: Ended by a signal.
     """
+    if not spec.layout.is_local:
+        raise UsageError(
+            f"study {spec.name} is of {len(spec.layout.hosts)} hosts, and profiles are of this one",
+            "tune the program on one host, and profile that study",
+        )
     url = resolve_url(storage, os.environ)
     study = outputs.study_folder(None, url, spec.name)
     outputs.prepare(study)

@@ -77,6 +77,7 @@ class StudyContext:
     policy: Policy
     remeasure: bool = False
     joined: bool = False  # another host began the study
+    marker: str = ""  # of every launch, if they run on several hosts
 
 
 @dataclass
@@ -290,7 +291,10 @@ class StudyRun:
             LaunchStarted(number, purpose, step.setting, trial, history.most_trials, live)
         )
         cwd = Path(spec.folder or Path.cwd())
-        launch = render.launch(spec, step.setting, folder, environ=os.environ, cwd=cwd)
+        marker = self.context.marker or None
+        launch = render.launch(
+            spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
+        )
         self.recorder.make_room(folder)
         started_at = now()
         record = LaunchRecord(

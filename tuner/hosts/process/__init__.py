@@ -16,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.process import left_over
-from tuner.hosts.process.running import Exit, RunningTrial, hurry
+from tuner.hosts.process.running import Exit, RunningCommand, RunningTrial, hurry
 from tuner.hosts.supervisor.cgroup import place_for
 from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
 
-__all__ = ["MARKER", "OUTPUT", "Exit", "RunningTrial", "execute", "hurry", "run_tool", "start"]
+__all__ = [
+    "MARKER",
+    "OUTPUT",
+    "Exit",
+    "RunningCommand",
+    "RunningTrial",
+    "execute",
+    "hurry",
+    "run_tool",
+    "start",
+]
 
 #: The name of the file in a trial's folder that takes the output of the command.
 OUTPUT = "output.log"

@@ -51,7 +51,7 @@ def write(path: Path, request: dict[str, Any]) -> None:
     """Note a launch before it is started; without a note if the file cannot be written."""
     since = now() - 1  # ticks are rounded down
     flight = InFlightLaunch(
-        request["marker"], since, _boot_id(), request["cgroup"], request["folder"]
+        request["marker"], since, boot_id(), request["cgroup"], request["folder"]
     )
     with contextlib.suppress(OSError), os.fdopen(create(path), "wb") as file:
         file.write(json.dumps(asdict(flight)).encode())
@@ -77,9 +77,10 @@ def end(path: Path) -> int:
     except OSError:
         flight = None
     killed = 0
-    if flight is not None and flight.boot_id == _boot_id():
+    if flight is not None and flight.boot_id == boot_id():
         remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
-        killed, left = remains.end(flight.folder, _GRACE_S)
+        # An agent's note has no folder, and no supervisor that may be at it.
+        killed, left = remains.end(flight.folder, _GRACE_S if flight.folder else 0.0)
         if left:
             raise unkillable(left, "an earlier trial")
     elif flight is not None and flight.folder:
@@ -120,5 +121,6 @@ def parse(text: bytes) -> InFlightLaunch | None:
     return flight if all(path.is_absolute() and path.name == name for path in paths) else None
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
+    """That of the kernel: it changes at each boot."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()

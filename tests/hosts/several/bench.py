@@ -1,0 +1,211 @@
+"""Hosts on one machine: each has namespaces of its own and an sshd as its process 1.
+
+All of it lives in processes: the bridge is in the network namespace of one, each host in those of
+another. Nothing has a name outside, so nothing is left: once the processes have ended, the kernel
+removes namespaces, links and mounts. They end with this process, ``kill -9`` included.
+
+Hosts share the root file system, but not ``/tmp``, ``/run`` and ``/dev/shm``. The folder of the
+bench is the same on all of them. Plain ``ssh h2`` works from each host to each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+#: A host is up sooner unless the machine stands still, s.
+UP_S = 30.0
+
+#: Before a command: it ends with its parent.
+TIED = ("setpriv", "--pdeathsig", "KILL")
+
+SSHD_CONFIG = """\
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/user_key.pub
+StrictModes no
+UsePAM no
+PermitRootLogin prohibit-password
+MaxStartups 100
+PidFile none
+"""
+
+SSH_CONFIG = """\
+IdentityFile {folder}/user_key
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+LogLevel ERROR
+ConnectTimeout 5
+"""
+
+#: The first process of a host; ``$1`` is its name, ``$2`` the folder of the bench.
+INIT = """\
+set -e
+hostname "$1"
+mount --make-rprivate /
+mount --bind "$2" /mnt
+for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+mkdir -p "$2" /run/sshd
+mount --move /mnt "$2"
+mount --bind "$2/hosts" /etc/hosts
+mount --bind "$2/ssh_config" /etc/ssh/ssh_config
+echo ready
+read -r _
+exec /usr/sbin/sshd -D -e -f "$2/sshd_config"
+"""
+
+
+class NoNamespacesError(Exception):
+    """The kernel or a container allows no namespaces here."""
+
+
+class Bench:
+    """Hosts ``h1``, ``h2`` … that reach each other over one bridge.
+
+    Args:
+        folder: An empty folder; it is the same on all hosts.
+        count: How many hosts there are.
+
+    Raises:
+        NoNamespacesError: They cannot be made here; with the system's own words.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self.names = tuple(f"h{number}" for number in range(1, count + 1))
+        self._processes: list[subprocess.Popen[str]] = []
+        self._inits: dict[str, int] = {}
+        try:
+            self._write_files()
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _write_files(self) -> None:
+        for name in ("host_key", "user_key"):
+            key = str(self.folder / name)
+            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+        lines = [f"10.77.0.{10 + n} {name}" for n, name in enumerate(self.names, 1)]
+        (self.folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
+        for name, text in (("sshd_config", SSHD_CONFIG), ("ssh_config", SSH_CONFIG)):
+            (self.folder / name).write_text(text.format(folder=self.folder))
+
+    def _start(self) -> None:
+        hub = self._unshare("--net", "sh", "-c", "echo ready; read -r _")
+        bridge = f"-t{self._child(hub)}"
+        for words in ("add bridge type bridge", "set bridge up", "set lo up"):
+            _run("nsenter", bridge, "-n", "ip", "link", *words.split())
+        for number, name in enumerate(self.names, 1):
+            flags = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+            host = self._unshare(*flags, "sh", "-c", INIT, "init", name, str(self.folder))
+            self._inits[name] = init = self._child(host)
+            link = f"link add {name} type veth peer name eth0 netns {init}"
+            _run("nsenter", bridge, "-n", "ip", *link.split())
+            _run("nsenter", bridge, "-n", "ip", *f"link set {name} master bridge up".split())
+            address = f"addr add 10.77.0.{10 + number}/24 dev eth0"
+            for words in (address, "link set eth0 up", "link set lo up"):
+                _run("nsenter", f"-t{init}", "-n", "ip", *words.split())
+            assert host.stdin is not None
+            host.stdin.write("\n")
+            host.stdin.flush()
+        deadline_s = time.monotonic() + UP_S
+        for name in self.names:
+            while self.run("h1", "ssh", name, "true", check=False).returncode:
+                if time.monotonic() > deadline_s:
+                    raise TimeoutError(f"{name} does not come up")
+                time.sleep(0.05)
+
+    def _unshare(self, *words: str) -> subprocess.Popen[str]:
+        """Start the first process of a namespace; it has said that it is ready."""
+        process = subprocess.Popen(
+            [*TIED, "unshare", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        assert process.stdout is not None and process.stderr is not None
+        if process.stdout.readline() != "ready\n":
+            raise NoNamespacesError(process.stderr.read().strip())
+        return process
+
+    def _child(self, process: subprocess.Popen[str]) -> int:
+        """The process in the namespace: the child of unshare, or what unshare became."""
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return int(children[0]) if children else process.pid
+
+    def argv(self, host: str, *words: str) -> list[str]:
+        """What runs a command on a host, in this folder, with this environment."""
+        return ["nsenter", f"-t{self._inits[host]}", "-m", "-u", "-n", "-p", f"--wd={self.folder}",
+                *words]  # fmt: skip
+
+    def run(self, host: str, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command on a host to its end."""
+        options = {"check": True, "capture_output": True, "text": True, "timeout": 60, **options}
+        return subprocess.run(self.argv(host, *words), stdin=subprocess.DEVNULL, **options)  # noqa: PLW1510
+
+    def start(
+        self, host: str, *words: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start a command on a host; it ends with the bench."""
+        process = subprocess.Popen(
+            [*TIED, *self.argv(host, *words)],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def processes(self, host: str) -> dict[int, list[str]]:
+        """What runs on a host beside its sshd: the words of each process by its id out here."""
+        space = Path(f"/proc/{self._inits[host]}/ns/pid").readlink()
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if (entry / "ns/pid").readlink() == space:
+                    words = (entry / "cmdline").read_bytes().decode(errors="replace")
+                    found[int(entry.name)] = words.split("\0")
+            except OSError:  # it has ended
+                continue
+        # A zombie has no words. A session of sshd outlives its link, as on any host.
+        return {
+            pid: words
+            for pid, words in found.items()
+            if any(words) and not words[0].startswith("sshd")
+        }
+
+    def link(self, host: str, state: str) -> None:
+        """Take the link of a host ``down`` or ``up``."""
+        _run("nsenter", f"-t{self._inits[host]}", "-n", "ip", "link", "set", "eth0", state)
+
+    def close(self) -> None:
+        """End all that was started; nothing is left then."""
+        for process in reversed(self._processes):
+            process.kill()
+        for pid in self._inits.values():  # unshare kills it too, but tells nobody when it is done
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for process in self._processes:
+            process.communicate()
+        deadline_s = time.monotonic() + UP_S
+        while any(Path(f"/proc/{pid}").exists() for pid in self._inits.values()):
+            assert time.monotonic() < deadline_s, "a host does not end"
+            time.sleep(0.01)
+
+
+def _run(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise NoNamespacesError(f"{' '.join(argv)}: {done.stderr.strip()}")

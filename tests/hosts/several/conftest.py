@@ -1,0 +1,39 @@
+"""The hosts of these tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.several.bench import Bench, NoNamespacesError
+
+#: Of Debian's packages iproute2, openssh-client, openssh-server and util-linux.
+PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv")
+
+
+@pytest.fixture(scope="package")
+def bench(
+    require_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """Three hosts; skipped if this machine allows none."""
+    if os.geteuid() != 0:
+        pytest.skip("hosts on one machine need root")
+    for name in PROGRAMS:
+        require_program(name)
+    try:
+        made = Bench(tmp_path_factory.mktemp("bench"), 3)
+    except NoNamespacesError as error:
+        pytest.skip(f"hosts on one machine cannot be made here: {error}")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(bench: Bench, request: pytest.FixtureRequest) -> Path:
+    """An empty folder that all hosts have."""
+    path: Path = bench.folder / request.node.name
+    path.mkdir()
+    return path

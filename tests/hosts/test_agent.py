@@ -1,0 +1,171 @@
+"""An agent, here started on this host by a launcher that is none: it becomes the agent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.marked import eventually, marked
+from tuner.hosts.host import LocalHost
+from tuner.hosts.process import MARKER
+from tuner.hosts.remote import start
+from tuner.hosts.remote.hosts import HostLostError, RemoteHost
+from tuner.model.errors import BusyError, TunerError
+
+pytestmark = pytest.mark.system
+
+ENVIRON = {**os.environ, "PMI_RANK": "0"}
+
+
+def directly(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
+    """Run the program on the one host: this one."""
+    return program
+
+
+@contextmanager
+def agent() -> Iterator[RemoteHost]:
+    """An agent; afterwards its host is empty."""
+    with start.calls(["here"], directly, ENVIRON, stays=True) as channels:
+        host = RemoteHost("here", channels["here"])
+        yield host
+        host.close()
+
+
+@pytest.fixture
+def marker() -> str:
+    return os.urandom(16).hex()
+
+
+@pytest.fixture
+def left(marker: str) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts processes that carry the marker."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start_one() -> subprocess.Popen[bytes]:
+        env = {**os.environ, MARKER: marker}
+        started.append(subprocess.Popen(["sleep", "100"], env=env, start_new_session=True))
+        return started[-1]
+
+    yield start_one
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
+    with agent() as host:
+        assert host.describe() == LocalHost().describe()
+
+
+def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
+    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    bystander = subprocess.Popen(["sleep", "100"])
+    with agent() as host:
+        assert host.sweep() == 0, "it holds no host yet"
+        host.hold("study", "", marker, str(tmp_path))
+        one, other = left(), left()
+        assert host.sweep() == 2
+        assert (one.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
+        assert host.sweep() == 0
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
+    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    with agent() as host:
+        host.hold("study", "/a.db", marker, str(tmp_path))
+        with agent() as second, pytest.raises(BusyError, match=r"here: .* \(study study\)"):
+            second.hold("other", "", marker, str(tmp_path))
+        one = left()
+    one.wait()
+    assert marked(marker) == []
+
+    with agent() as third:
+        eventually(lambda: _holds(third, tmp_path))
+
+
+def _holds(host: RemoteHost, folder: Path) -> bool:
+    try:
+        host.hold("other", "", "f" * 32, str(folder))
+    except BusyError:
+        return False
+    return True
+
+
+def test_what_a_killed_agent_has_left_is_ended_by_the_next(
+    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    with agent() as host:
+        host.hold("study", "", marker, str(tmp_path))
+        one = left()
+        for pid in _agents():
+            os.kill(pid, signal.SIGKILL)
+        eventually(host.is_lost)
+        with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
+            host.sweep()
+    with agent() as host:
+        host.hold("study", "", marker, str(tmp_path))
+        assert one.wait() == -signal.SIGKILL
+
+
+def test_an_agent_that_is_terminated_sweeps(
+    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    with agent() as host:
+        host.hold("study", "", marker, str(tmp_path))
+        one = left()
+        for pid in _agents():
+            os.kill(pid, signal.SIGTERM)
+        one.wait()
+        eventually(host.is_lost)
+
+
+def _agents() -> list[int]:
+    """The agents below this process's supervisors."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            above = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if any(word.startswith(b"import base64,zlib;exec(") for word in words):
+            found += [int(path.name)] if above == os.getpid() else []
+    assert found
+    return found
+
+
+def test_a_launcher_that_starts_nothing_is_quoted() -> None:
+    def fails(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
+        said = "ssh: connect to host h2 port 22: No route to host"
+        return ("sh", "-c", f"echo noise >&2; echo {said!r} >&2; exit 255")
+
+    with (
+        pytest.raises(TunerError, match="no answer from h2: ssh: connect to host h2 port 22: No"),
+        start.calls(["h1", "h2"], fails, ENVIRON),
+    ):
+        pass
+
+
+def test_a_caller_without_the_secret_is_not_listened_to() -> None:
+    def with_impostor(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
+        port = int(program[program.index("no") - 1])
+        for hello in (b"", b"x" * 40):
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                sock.sendall(hello)
+        return program
+
+    with start.calls(["here"], with_impostor, ENVIRON) as channels:
+        assert RemoteHost("here", channels["here"]).describe().hostname == socket.gethostname()

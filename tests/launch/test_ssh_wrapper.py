@@ -1,0 +1,47 @@
+"""What marks the processes that a launcher starts on other hosts: here ssh is a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tuner.launch.launchers import ssh_wrapper
+
+#: Like ssh: runs the words after the host, joined, in a shell; says with what it was called.
+SSH = """#!/bin/sh
+printf '<%s>' "$@" >&2
+while [ "$1" != "$HOST" ]; do shift; done
+shift
+exec env -i sh -c "$*"
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path: Path) -> str:
+    path = tmp_path / "my ssh"
+    path.write_text(SSH)
+    path.chmod(0o755)
+    return str(path)
+
+
+def run(ssh: str, *words: str) -> tuple[str, str]:
+    """What came out of it, and with what ssh was called."""
+    env = {**os.environ, "HOST": "h2", "TUNE_TRIAL": "abc", "TUNE_SSH": f"'{ssh}' -F 'a b'"}
+    argv = [ssh_wrapper(), *words]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_as_open_mpi_calls_it_with_one_text(ssh: str) -> None:
+    text = "A='x y';export A;sh -c 'echo $TUNE_TRIAL $A'"
+    out, called = run(ssh, "-x", "h2", text)
+    assert out == "abc x y"
+    assert called.startswith("<-F><a b><-x><h2>")
+
+
+def test_as_mpich_calls_it_with_words(ssh: str) -> None:
+    assert run(ssh, "h2", '"/bin/sh"', "-c", "'echo $TUNE_TRIAL'")[0] == "abc"

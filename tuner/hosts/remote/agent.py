@@ -1,0 +1,51 @@
+"""The agent of a host: answers with a :class:`~tuner.hosts.host.LocalHost` until it is left alone.
+
+Whatever ends the connection (the end of ``tune``, ``kill -9`` of it, a dead link), the agent then
+ends what launches have left on its host, gives the host back, and ends itself.
+
+A request is ``{"method": …, "arguments": […]}`` in JSON; an answer is ``{"value": …}``, or
+``{"error": [class, message, hint]}`` for a :class:`TunerError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tuner.hosts.host import HostDescription, LocalHost
+from tuner.model.errors import TunerError
+
+if TYPE_CHECKING:
+    from tuner.hosts.remote.dial import Channel
+
+#: What may be asked for.
+METHODS = frozenset({"describe", "hold", "sweep"})
+
+
+def serve(channel: Channel) -> None:
+    """Answer requests until the connection ends, then leave nothing behind."""
+    host = LocalHost()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: channel.close())
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                request = json.loads(channel.receive())
+                channel.send(json.dumps(_answer(host, request)).encode())
+    finally:
+        with contextlib.suppress(TunerError):  # nobody is left to tell
+            host.close()
+
+
+def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
+    method = request["method"]
+    try:
+        if method not in METHODS:
+            raise TunerError(f"an agent knows no {method}")
+        value = getattr(host, method)(*request["arguments"])
+    except TunerError as error:
+        return {"error": [type(error).__name__, error.message, error.hint]}
+    return {"value": asdict(value) if isinstance(value, HostDescription) else value}

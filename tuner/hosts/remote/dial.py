@@ -1,0 +1,164 @@
+"""How an agent comes up on a host, and the connection between it and the head.
+
+The launcher gives this file to ``python -c`` on each host, so it is the standard library alone and
+imports nothing of ours. The head is the host that ``tune`` runs on.
+
+1. The agent makes a secret and prints a line with it, which reaches the head through the launcher
+   (over ssh or the batch system). So the secret stands in no argument, variable or file.
+2. It dials one of the head's addresses. Both sides send a nonce; the key of the connection is
+   an HMAC of both under the secret.
+3. Every message carries an HMAC under that key, over its direction and number. Without the secret
+   nobody makes, changes, repeats or leaves out a message unseen. Nothing is encrypted.
+4. The head's first message is the code of the agent. The agent answers, detaches from its
+   launcher, which then ends, and serves until the connection does.
+
+A dead link ends the connection on both sides: the kernel asks for a sign of life each second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import socket
+import struct
+import sys
+
+#: What the line of an agent begins with: then come its rank, its id, and its secret.
+GREETING = "TUNE-AGENT"
+#: Where launchers say which of the agents one is.
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+
+#: A connection without a sign of life for this long is dead, s.
+SILENCE_S = 3
+#: An address of the head answers sooner, s.
+DIAL_S = 2.0
+#: The head sends the code sooner, s.
+CODE_S = 30.0
+
+ID_BYTES, NONCE_BYTES, MAC_BYTES = 8, 32, 32
+#: No message is longer, bytes.
+MOST_BYTES = 1 << 28
+
+HEAD, AGENT = b"head", b"agent"
+
+
+class Channel:
+    """One end of a connection; ``key`` as :func:`key_of` makes it.
+
+    Its errors are ``OSError``; after one the connection is of no use.
+    """
+
+    def __init__(self, sock: socket.socket, key: bytes, me: bytes) -> None:
+        self.sock = sock
+        self._key = key
+        self._me, self._other = me, AGENT if me == HEAD else HEAD
+        self._sent = self._received = 0
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            (socket.TCP_KEEPIDLE, 1),
+            (socket.TCP_KEEPINTVL, 1),
+            (socket.TCP_KEEPCNT, SILENCE_S),
+            (socket.TCP_USER_TIMEOUT, 1000 * SILENCE_S),
+            (socket.TCP_NODELAY, 1),
+        ):
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def send(self, data: bytes) -> None:
+        """Send a message."""
+        mac = self._mac(self._me, self._sent, data)
+        self._sent += 1
+        self.sock.sendall(struct.pack("!I", len(data)) + mac + data)
+
+    def receive(self, timeout_s: float | None = None) -> bytes:
+        """The next message; a ``TimeoutError`` if none comes in time."""
+        self.sock.settimeout(timeout_s)
+        (size,) = struct.unpack("!I", read_exactly(self.sock, 4))
+        if size > MOST_BYTES:
+            raise ConnectionError("a message that is too long")
+        mac = read_exactly(self.sock, MAC_BYTES)
+        data = read_exactly(self.sock, size)
+        if not hmac.compare_digest(mac, self._mac(self._other, self._received, data)):
+            raise ConnectionError("a message of somebody without the secret")
+        self._received += 1
+        return data
+
+    def _mac(self, sender: bytes, number: int, data: bytes) -> bytes:
+        text = sender + struct.pack("!Q", number) + data
+        return hmac.digest(self._key, text, "sha256")
+
+    def close(self) -> None:
+        """End the connection, also while another thread or this one waits for a message."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+        self.sock.close()
+
+
+def key_of(secret: str, of_agent: bytes, of_head: bytes) -> bytes:
+    """The key of a connection, of the two nonces."""
+    return hmac.digest(secret.encode(), of_agent + of_head, hashlib.sha256)
+
+
+def read_exactly(sock: socket.socket, size: int) -> bytes:
+    """So many bytes; a ``ConnectionResetError`` if there are fewer."""
+    found = bytearray()
+    while len(found) < size:
+        chunk = sock.recv(min(size - len(found), 1 << 20))
+        if not chunk:
+            raise ConnectionResetError("the connection was closed")
+        found += chunk
+    return bytes(found)
+
+
+def _dial(port: int, addresses: list[str], ident: bytes, secret: str) -> Channel:
+    """Connect to the first address that answers as the head does."""
+    nonce = os.urandom(NONCE_BYTES)
+    problem: OSError = ConnectionError("no address to dial")
+    for address in addresses:
+        try:
+            sock = socket.create_connection((address, port), DIAL_S)
+            sock.sendall(ident + nonce)
+            key = key_of(secret, nonce, read_exactly(sock, NONCE_BYTES))
+            return Channel(sock, key, AGENT)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _detach() -> None:
+    """Leave the launcher, which then takes us for ended."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+
+
+def main(port: str, stays: str, *addresses: str) -> None:
+    """Be an agent; ``stays``: in the foreground (``yes``), as batch systems need it."""
+    rank = next((os.environ[name] for name in RANKS if name in os.environ), "-")
+    ident, secret = os.urandom(ID_BYTES), os.urandom(32).hex()
+    os.write(1, f"{GREETING} {rank} {ident.hex()} {secret}\n".encode())
+    # Whoever started us by ssh comes from an address that we reach.
+    caller = os.environ.get("SSH_CONNECTION", "").split()[:1]
+    try:
+        channel = _dial(int(port), [*addresses, *caller], ident, secret)
+        code = channel.receive(CODE_S)
+    except OSError as error:
+        tried = ", ".join([*addresses, *caller]) or "nothing"
+        sys.exit(f"{socket.gethostname()} cannot reach port {port} of {tried}: {error}")
+    channel.send(b"here")
+    if stays != "yes":
+        _detach()
+    # A zip archive in memory: there may be no disk that we may write to.
+    archive = os.memfd_create("tune")
+    os.write(archive, code)
+    sys.path.insert(0, f"/proc/self/fd/{archive}")
+    from tuner.hosts.remote.agent import serve  # it is in the archive
+
+    serve(channel)

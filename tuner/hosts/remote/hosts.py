@@ -1,0 +1,271 @@
+"""The other hosts of a study: reached, held, seen to be empty, and lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tuner.hosts import lock
+from tuner.hosts.host import HostDescription, LocalHost
+from tuner.hosts.remote import start
+from tuner.hosts.remote.dial import SILENCE_S, Channel
+from tuner.hosts.supervisor.cleanup import GIVE_UP_S
+from tuner.model import Machine
+from tuner.model.errors import BusyError, TunerError, UsageError
+
+#: An agent answers sooner, s: a sweep gives up before.
+ANSWER_S = GIVE_UP_S + 10.0
+
+#: An agent that was cut off notices it, sweeps, and gives its host back sooner, s.
+BACK_S = 2.0 * SILENCE_S + 2.0
+
+_GOES_ON = "the same command goes on once it is back: what was measured is kept"
+
+_ERRORS = {each.__name__: each for each in (TunerError, UsageError, BusyError)}
+
+
+class HostLostError(TunerError):
+    """A host that does not answer any more."""
+
+
+class RemoteHost:
+    """A host with an agent; see :class:`tuner.hosts.host.Host`."""
+
+    def __init__(self, name: str, channel: Channel) -> None:
+        self.name = name
+        self._channel = channel
+        self.lost = ""  # why it does not answer any more
+
+    def describe(self) -> HostDescription:
+        """See :class:`Host`."""
+        found = self._call("describe")
+        machine = found.pop("machine")
+        gpus = tuple(machine.pop("gpus"))
+        return HostDescription(**found, machine=Machine(**machine, gpus=gpus))
+
+    def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
+        """See :class:`Host`."""
+        self._call("hold", study, database, marker, lock_folder)
+
+    def sweep(self) -> int:
+        """See :class:`Host`."""
+        killed: int = self._call("sweep")
+        return killed
+
+    def close(self) -> None:
+        """See :class:`Host`; the agent sweeps once the connection has ended."""
+        self._channel.close()
+
+    def is_lost(self) -> bool:
+        """Whether the connection has ended; it is not waited for."""
+        if not self.lost and select.select([self._channel.sock], [], [], 0)[0]:
+            # An agent says nothing by itself: the connection has ended, or broken.
+            broken = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            self._lose(os.strerror(broken) if broken else "its agent has ended")
+        return bool(self.lost)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        if self.lost:
+            raise self._error()
+        try:
+            self._channel.send(json.dumps({"method": method, "arguments": arguments}).encode())
+            answer = json.loads(self._channel.receive(ANSWER_S))
+        except OSError as error:
+            self._lose(error.strerror or str(error))
+            raise self._error() from error
+        if "error" in answer:
+            kind, message, hint = answer["error"]
+            raise _ERRORS.get(kind, TunerError)(f"{self.name}: {message}", hint)
+        return answer["value"]
+
+    def _lose(self, why: str) -> None:
+        self.lost = why
+        self._channel.close()
+
+    def _error(self) -> HostLostError:
+        return HostLostError(
+            f"the host {self.name} is lost: {self.lost}",
+            _GOES_ON,
+        )
+
+
+class Hosts:
+    """The hosts that a layout names, each with an agent, but for the one that this runs on.
+
+    Args:
+        names: As the launcher knows them.
+        once_per_host: The launcher's command that runs a program once on each.
+        env: Its environment.
+        stays: The agents end with their launcher, which must stay.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        once_per_host: start.OncePerHost,
+        env: Mapping[str, str],
+        *,
+        stays: bool = False,
+    ) -> None:
+        self._once_per_host, self._env, self._stays = once_per_host, env, stays
+        self._launchers = ExitStack()
+        self._here = LocalHost()
+        self._hold: tuple[str, str, str, str] | None = None
+        self.descriptions: dict[str, HostDescription] = {}
+        self.remote: dict[str, RemoteHost] = {}
+        _check_addresses(names)
+        try:
+            self._reach(names)
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _reach(self, names: Sequence[str]) -> None:
+        """Start agents there; the agent of this host is sent away again."""
+        own = self._here.describe()
+        calls = start.calls(names, self._once_per_host, self._env, stays=self._stays)
+        with ExitStack() as launcher:
+            for name, channel in launcher.enter_context(calls).items():
+                host = RemoteHost(name, channel)
+                self.descriptions[name] = found = host.describe()
+                if found.identity == own.identity:
+                    host.close()
+                else:
+                    self.remote[name] = host
+            if self._stays:
+                self._launchers.push(launcher.pop_all())
+
+    def _check(self) -> None:
+        """Raise UsageError for a host with two names, or with another Python than here."""
+        names: dict[tuple[str, str, str], str] = {}
+        python = self._here.describe().python
+        for name, found in self.descriptions.items():
+            if other := names.get(found.identity):
+                raise UsageError(f"{other} and {name} are the same host", "name it once")
+            names[found.identity] = name
+            if found.python != python:
+                raise UsageError(
+                    f"{name} has Python {found.python}, this host {python}",
+                    "the same interpreter must be at the same path on all hosts",
+                )
+
+    def machines(self) -> list[Machine]:
+        """What each host has, in the order of their names in the layout."""
+        return [found.machine for found in self.descriptions.values()]
+
+    @contextmanager
+    def held(
+        self,
+        here: AbstractContextManager[Path],
+        study: str,
+        *,
+        database: str,
+        marker: str,
+        lock_folder: str = "",
+        wait: bool = False,
+        on_wait: Callable[[str], None] = lambda _: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Path]:
+        """Hold all hosts for a study, this one too; gives what ``here`` gives.
+
+        They are taken in the order of their own names, so that of two studies that wait one has
+        all. Arguments and errors are those of :meth:`Host.hold` and :func:`lock.measuring`.
+        """
+        self._hold = (study, database, marker, lock_folder)
+        own = self._here.describe().hostname
+        order = [(own, ""), *((self.descriptions[name].hostname, name) for name in self.remote)]
+        with ExitStack() as stack:
+            note = Path()
+            for _, name in sorted(order):
+                if not name:
+                    note = stack.enter_context(here)
+                    continue
+                waits = False
+                while (busy := self._take(name)) is not None:
+                    if cancelled():
+                        raise KeyboardInterrupt
+                    if not wait:
+                        raise busy
+                    if not waits:
+                        on_wait(busy.message)
+                    waits = True
+                    time.sleep(lock.POLL_S)
+            yield note
+
+    def _take(self, name: str) -> BusyError | None:
+        assert self._hold is not None
+        try:
+            self.remote[name].hold(*self._hold)
+        except BusyError as error:
+            return error
+        return None
+
+    def lost(self) -> list[RemoteHost]:
+        """The hosts whose connection has ended."""
+        return [host for host in self.remote.values() if host.is_lost()]
+
+    def recover(self) -> None:
+        """Start an agent anew on each host that has lost its own, and sweep there.
+
+        Raises:
+            HostLostError: A host does not come back.
+        """
+        lost = self.lost()
+        if not lost:
+            return
+        why = {host.name: host.lost for host in lost}
+        try:
+            self._reach([*why])
+            deadline_s = time.monotonic() + BACK_S
+            for name in why:
+                # An agent that was cut off ends by itself, and gives the host back.
+                while (busy := self._take(name)) is not None:
+                    if time.monotonic() > deadline_s:
+                        raise busy
+                    time.sleep(lock.POLL_S)
+        except TunerError as error:
+            said = "; ".join(f"{name}: {text}" for name, text in why.items())
+            raise HostLostError(f"lost: {said}; {error.message}", _GOES_ON) from error
+
+    def sweep(self) -> int:
+        """End what a launch has left on any host; see :class:`Host`.
+
+        Raises:
+            HostLostError: A host is lost; the others are empty.
+        """
+        killed, lost = 0, None
+        for host in self.remote.values():
+            try:
+                killed += host.sweep()
+            except HostLostError as error:
+                lost = error
+        if lost is not None:
+            raise lost
+        return killed
+
+    def close(self) -> None:
+        """Leave all hosts; their agents sweep and end."""
+        for host in self.remote.values():
+            host.close()
+        self._launchers.close()
+
+
+def _check_addresses(names: Sequence[str]) -> None:
+    """Raise UsageError for two names of one address; Open MPI would take them for one host."""
+    known: dict[str, str] = {}
+    for name in names:
+        try:
+            address = socket.gethostbyname(name)
+        except OSError:  # a name that only ssh knows: the agents will tell
+            continue
+        if other := known.get(address):
+            raise UsageError(f"{other} and {name} are the same host ({address})", "name it once")
+        known[address] = name

@@ -1,0 +1,187 @@
+"""Starts agents on hosts with the user's launcher, and takes their calls.
+
+The launcher is given the few lines of :mod:`~tuner.hosts.remote.dial` as an argument; the code of
+the agent goes over the connection. An agent is known by its rank, which says which host it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+import select
+import socket
+import sys
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from tuner.hosts.process import request_of
+from tuner.hosts.process.running import RunningTrial
+from tuner.hosts.remote import dial
+from tuner.hosts.remote.dial import HEAD, ID_BYTES, NONCE_BYTES, Channel, key_of, read_exactly
+from tuner.model.errors import TunerError
+from tuner.model.wording import one_line
+
+#: All agents have called sooner, s: each host takes an ssh, one after the other at worst.
+START_S = 30.0
+
+#: A caller says who it is sooner, or is not listened to, s.
+HELLO_S = 0.5
+
+#: The launcher ends once its agents have detached; it is ended if it takes longer, s.
+RETURN_S = 1.0
+
+_LINE = re.compile(rf"{dial.GREETING} (\d{{1,9}}) ([0-9a-f]{{{2 * ID_BYTES}}}) ([0-9a-f]{{64}})")
+
+#: The command that starts a program once on each host: (hosts, program) -> argv.
+OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
+
+
+@cache
+def package() -> bytes:
+    """The code of an agent: the packages ``hosts`` and ``model``, as a zip archive."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        root = Path(import_module("tuner").__path__[0])
+        for path in [root / "__init__.py", *root.glob("hosts/**/*.py"), *root.glob("model/*.py")]:
+            file.write(path, Path("tuner", path.relative_to(root)))
+    return archive.getvalue()
+
+
+def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
+    """What the launcher runs on each host. The links of a virtual environment are followed."""
+    source = Path(dial.__file__).read_bytes() + b"\nmain(*sys.argv[1:])\n"
+    text = base64.b64encode(zlib.compress(source, 9)).decode()
+    loader = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{text}')))"
+    words = (str(port), "yes" if stays else "no", *addresses)
+    return (os.path.realpath(sys.executable), "-I", "-S", "-c", loader, *words)
+
+
+@contextmanager
+def calls(
+    hosts: Sequence[str], once_per_host: OncePerHost, env: Mapping[str, str], *, stays: bool = False
+) -> Iterator[dict[str, Channel]]:
+    """Start an agent on each host; gives their connections, whose code they have.
+
+    On leaving, the launcher is ended if it has not ended itself.
+
+    Args:
+        hosts: Their names, for the launcher.
+        once_per_host: The command of the launcher.
+        env: Its environment.
+        stays: The agents end with their launcher, so it must not end before them.
+
+    Raises:
+        TunerError: Not all hosts have answered; with the launcher's own words.
+    """
+    with (
+        socket.create_server(("", 0), backlog=len(hosts)) as listener,
+        tempfile.TemporaryFile() as printed,
+    ):
+        words = program(listener.getsockname()[1], own_addresses(hosts), stays=stays)
+        argv = once_per_host(hosts, words)
+        output, output_end = os.pipe()
+        try:
+            running = RunningTrial(
+                request_of(argv, env, Path.cwd()), output=output_end, error=printed.fileno()
+            )
+        except OSError as error:
+            os.close(output)
+            raise TunerError(f"{error.filename}: {error.strerror}") from error
+        finally:
+            os.close(output_end)
+        try:
+            found = _gather(listener, output, running, len(hosts))
+            missing = [name for rank, name in enumerate(hosts) if rank not in found]
+            if missing:
+                for channel in found.values():
+                    channel.close()
+                printed.seek(0)
+                text = printed.read(1 << 16).decode(errors="replace")
+                raise _unreachable(missing, text)
+            yield {name: found[rank] for rank, name in enumerate(hosts)}
+            if not stays:
+                running.wait(RETURN_S)
+        finally:
+            os.close(output)
+            running.stop()
+
+
+def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
+    """The error for hosts without an agent: which, and the words of ssh or of the launcher."""
+    lines = [one_line(line.strip()) for line in printed.splitlines() if re.search(r"\w", line)]
+    of_ssh = [line for line in lines if re.match(r"(\S*/)?(ssh|srun)\b|\S+@\S+: ", line)]
+    said = (of_ssh or lines or ["nothing was printed"])[:3]
+    named = [name for name in missing if any(name in line for line in of_ssh)] or missing
+    return TunerError(
+        f"no answer from {', '.join(named[:8])}: {'; '.join(said)}",
+        "each must be reachable without a password, have the same interpreter"
+        f" ({os.path.realpath(sys.executable)}), and reach this host in turn",
+    )
+
+
+def own_addresses(hosts: Sequence[str]) -> list[str]:
+    """The addresses of this host that others may reach, the likeliest first."""
+    found: dict[str, None] = {}
+    for name in hosts:
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.connect((name, 9))  # sends nothing: the kernel only picks the route
+                found[probe.getsockname()[0]] = None
+        except OSError:  # a name that only ssh knows
+            continue
+    with suppress(OSError):
+        found |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
+    # A host that reaches itself by the loopback tells nothing of how others reach it.
+    return sorted(found, key=lambda address: address.startswith("127."))
+
+
+def _gather(
+    listener: socket.socket, output: int, running: RunningTrial, count: int
+) -> dict[int, Channel]:
+    """The connections of the agents that called, by rank; fewer if the launcher has failed."""
+    text, sources = "", [output, listener.fileno()]
+    callers: list[tuple[socket.socket, bytes]] = []
+    found: dict[int, Channel] = {}
+    deadline_s = time.monotonic() + START_S
+    while len(found) < count and time.monotonic() < deadline_s:
+        ready, _, _ = select.select(sources, [], [], 0.1)
+        if not ready and running.poll() is not None:
+            break
+        if output in ready:
+            chunk = os.read(output, 1 << 16)
+            text += chunk.decode(errors="replace")
+            if not chunk:
+                sources.remove(output)
+        if listener.fileno() in ready:
+            sock, _ = listener.accept()
+            sock.settimeout(HELLO_S)
+            with suppress(OSError):
+                callers.append((sock, read_exactly(sock, ID_BYTES + NONCE_BYTES)))
+        # An agent may call before its line has come through the launcher.
+        said = {ident: (int(rank), secret) for rank, ident, secret in _LINE.findall(text)}
+        for sock, hello in tuple(callers):
+            rank, secret = said.get(hello[:ID_BYTES].hex(), (-1, ""))
+            if secret:
+                callers.remove((sock, hello))
+                with suppress(OSError):
+                    found[rank] = _welcome(sock, secret, hello[ID_BYTES:])
+    return found
+
+
+def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
+    """The connection of a caller, once it has shown that it knows the secret."""
+    own = os.urandom(NONCE_BYTES)
+    sock.sendall(own)
+    channel = Channel(sock, key_of(secret, nonce, own), HEAD)
+    channel.send(package())
+    channel.receive(dial.CODE_S)
+    return channel

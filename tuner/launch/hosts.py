@@ -1,0 +1,33 @@
+"""The other hosts of a layout, reached with the launcher of its launches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tuner.hosts.remote.hosts import Hosts
+from tuner.launch.launchers import in_slurm, launcher_for
+from tuner.model import LauncherInfo, Layout
+
+
+def reach(info: LauncherInfo, layout: Layout, environ: Mapping[str, str]) -> Hosts:
+    """Start an agent on each host of a layout.
+
+    Inside an allocation ``srun`` starts them, beside whatever else it runs (``--overlap``), and
+    they stay in its foreground: Slurm ends what is left when a step ends.
+
+    Raises:
+        TunerError: A host cannot be reached, or cannot be used.
+    """
+    launcher = launcher_for(info.kind)
+    slurm = in_slurm(environ)
+
+    def once_per_host(names: Sequence[str], program: Sequence[str]) -> Sequence[str]:
+        count = str(len(names))
+        if slurm:
+            nodes = ("--nodelist", ",".join(names), "--nodes", count, "--ntasks", count)
+            return ("srun", "--overlap", *nodes, "--ntasks-per-node", "1", *program)
+        one_each = Layout(len(names), tuple(names), (1,) * len(names))
+        return launcher.argv(info, one_each, {"bind_to": "none"}, program)
+
+    env = {**environ, **launcher.environment(info)}
+    return Hosts(layout.hosts, once_per_host, env, stays=slurm)
