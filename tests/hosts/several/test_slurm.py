@@ -1,0 +1,141 @@
+"""A study in an allocation of Slurm, whose nodes are the hosts of the bench."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.several.bench import UP_S, Bench
+from tests.hosts.several.test_studies import PROGRAM, SHORT
+from tests.marked import eventually
+from tuner.model import Finished
+from tuner.store import Store, resolve_url
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+#: Of Debian's packages slurm-wlm, slurm-wlm-basic-plugins and munge.
+PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scancel", "sinfo")
+
+CONFIG = """\
+ClusterName=bench
+SlurmctldHost=h1
+SlurmUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir=/run/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
+NodeName=h[1-3] CPUs=2 RealMemory=500
+PartitionName=all Nodes=h[1-3] Default=YES State=UP
+"""
+
+#: Starts what a node needs; ``$1`` is the folder.
+NODE = """\
+set -e
+mkdir -p /run/munge /run/slurmd
+munged --force --key-file "$1/munge.key" --socket /run/munge/munge.socket.2 \\
+  --pid-file /run/munge/pid --seed-file /run/munge/seed --log-file /run/munge/log
+[ "$(hostname)" != h1 ] || slurmctld
+slurmd -N "$(hostname)"
+"""
+
+
+class Slurm:
+    """Slurm on all hosts of a bench, controlled from the first one."""
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self.bench, self.folder = bench, folder
+        (folder / "state").mkdir()
+        (folder / "munge.key").write_bytes(os.urandom(128))
+        (folder / "munge.key").chmod(0o400)
+        (folder / "slurm.conf").write_text(CONFIG.format(folder=folder))
+        self.env = {
+            **os.environ,
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "TUNE_DISTURBED": "count",
+        }
+        for host in bench.names:
+            bench.run(host, "sh", "-c", NODE, "sh", str(folder), env=self.env)
+        deadline_s = time.monotonic() + UP_S
+        while self.run("sinfo", "-h", "-o", "%D %t").split() != [str(len(bench.names)), "idle"]:
+            assert time.monotonic() < deadline_s, "the nodes do not come up"
+            time.sleep(0.1)
+
+    def run(self, *words: str) -> str:
+        return str(self.bench.run("h1", *words, env=self.env).stdout)
+
+    def submit(self, folder: Path, seconds: float) -> str:
+        """A job that runs ``tune`` on two nodes; its id."""
+        (folder / "program.py").write_text(PROGRAM)
+        (folder / "seconds").write_text(str(seconds))
+        tune = [str(Path(sys.executable).parent / "tune"), *SHORT, "--name", "study"]
+        tune += ["--storage", str(folder / "study.db"), "--", sys.executable]
+        tune += [str(folder / "program.py"), str(folder / "seconds")]
+        script = folder / "job.sh"
+        script.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in tune))
+        words = ["--parsable", "--nodes=2", "--ntasks-per-node=1", "--exclusive"]
+        return self.run("sbatch", *words, f"--output={folder}/output", str(script)).strip()
+
+    def nodes_are_empty(self) -> bool:
+        return not any(map(self.of_job, self.bench.names))
+
+    def of_job(self, host: str) -> list[list[str]]:
+        """What runs on a node beside Slurm's own."""
+        found = self.bench.processes(host).values()
+        return [
+            argv for argv in found if not re.search(r"munged|slurm(ctl)?d|slurmscriptd", argv[0])
+        ]
+
+
+@pytest.fixture(scope="module")
+def slurm(bench: Bench, require_program: Callable[[str], str]) -> Iterator[Slurm]:
+    for name in PROGRAMS:
+        require_program(name)
+    folder = bench.folder / "slurm"
+    folder.mkdir()
+    made = Slurm(bench, folder)
+    yield made
+    for host in bench.names:  # the other tests know nothing of Slurm
+        bench.run(host, "pkill", "-9", "slurm|munged", check=False)
+
+
+def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path) -> None:
+    slurm.submit(folder, 0.3)
+    eventually(lambda: "Study study: finished" in _output(folder))
+    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
+        records = tuple(store.launches("study"))
+    assert len(records) == 3
+    for record in records:
+        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
+        assert "ranks 2" in Path(record.folder, "output.log").read_text()
+    eventually(slurm.nodes_are_empty)
+
+
+def test_scancel_empties_the_nodes(slurm: Slurm, folder: Path) -> None:
+    job = slurm.submit(folder, 100)
+    sleeper = ["sleep", "1000", ""]
+    eventually(lambda: sum(sleeper in slurm.of_job(host) for host in slurm.bench.names) == 2)
+    slurm.run("scancel", job)
+    eventually(slurm.nodes_are_empty)
+
+
+def _output(folder: Path) -> str:
+    path = folder / "output"
+    return path.read_text() if path.exists() else ""
