@@ -118,6 +118,8 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(HOSTS), mp_context=context) as pool:
         yield Cluster(pool, server, tmp_path)
+        for process in pool._processes.values():  # a test that failed does not wait for them
+            process.kill()
 
 
 @pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
