@@ -30,7 +30,7 @@ def test_a_program_is_handed_the_one_knob_that_matters(tmp_path: Path) -> None:
     by_knob = {each["knob"]: each for each in told["contributions"]}
     assert by_knob["nstlist"]["ratio"] > 2
     assert by_knob["omp_threads"]["value"] is None
-    assert by_knob["omp_threads"]["text"].startswith(("no effect seen", "not clear"))
+    assert by_knob["omp_threads"]["text"].startswith("no effect seen")
     for name, each in by_knob.items():
         assert f"{name}" in show.stdout and each["text"] in show.stdout
 
