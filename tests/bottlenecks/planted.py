@@ -34,10 +34,10 @@ SLOW_LINK = "TUNE_TEST_SLOW_LINK"
 #: what goes to it. Its own /sys too: there its counters are.
 NAMESPACE = (
     *("unshare", "--net", "--mount", "sh", "-c"),
-    "mount -t sysfs sysfs /sys && ip link set lo mtu 9000 up"
+    "mount -t sysfs sysfs /sys && ip link set lo mtu 1500 up"
     " && ip link add slow0 type veth peer name slow1 && ip address add 10.77.9.1/24 dev slow0"
     " && ip link set slow0 up && ip link set slow1 up"
-    ' && tc qdisc add dev lo root tbf rate 40mbit burst 128kbit latency 500ms && exec "$@"',
+    ' && tc qdisc add dev lo root tbf rate 40mbit burst 2kb latency 500ms && exec "$@"',
     "sh",
 )
 

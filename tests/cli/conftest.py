@@ -50,6 +50,15 @@ def tune_on(tune: Tune, tmp_path: Path) -> Tune:
     return call
 
 
+@pytest.fixture
+def mpirun(tmp_path: Path) -> str:
+    """An mpirun that says which it is, and can no more."""
+    path = tmp_path / "mpirun"
+    path.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
+    path.chmod(0o755)
+    return str(path)
+
+
 def store_study(path: Path, data: StudyView) -> Path:
     """Put a study into a database as a run would."""
     result = data.result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +16,6 @@ from tuner.model import Load
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interference, "before", lambda: Load(0.0))
-
-
-@pytest.fixture
-def mpirun(tmp_path: Path) -> str:
-    path = tmp_path / "mpirun"
-    path.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
-    path.chmod(0o755)
-    return str(path)
 
 
 def test_a_host_that_a_study_can_run_on(tune: Tune, mpirun: str) -> None:

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-
-import pytest
 
 from tests.cli.conftest import Tune
 from tuner.knobs import names
-
-
-@pytest.fixture
-def mpirun(tmp_path: Path) -> str:
-    """One that says which it is."""
-    path = tmp_path / "mpirun"
-    path.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
-    path.chmod(0o755)
-    return str(path)
 
 
 def test_the_table_has_every_knob_and_says_why_one_does_not_apply(tune: Tune, mpirun: str) -> None:

@@ -380,7 +380,7 @@ def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixtu
     out = shown(data, capsys, summary=True)
     text = " ".join(out.split())
     assert "4 settings tried (1 stopped early) in 6 windows of 3 jobs" in text
-    assert "2.32 times faster than your defaults" in text
+    assert "2.33 times faster than your defaults" in text
     head, *_ = (line for line in out.splitlines() if "faster" in line and "runs" in line)
     assert head.split()[:4] == ["time", "faster", "runs", "windows"]
     rows = list(csv.DictReader(io.StringIO(table.csv(data).text)))

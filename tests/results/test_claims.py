@@ -35,9 +35,7 @@ def test_a_comparison_says_what_stands_behind_it() -> None:
         (1.2, None, "at least 1.20 times"),
     ],
 )
-def test_a_knob_of_which_little_is_known_is_not_said_to_have_no_effect(
-    low: float, high: float | None, said: str
-) -> None:
+def test_no_effect_takes_a_narrow_interval(low: float, high: float | None, said: str) -> None:
     found = Contribution("omp_threads", 1, 1.1, low, high, was_launched=True)
     assert claims.contribution(found, 0.02) == said
 

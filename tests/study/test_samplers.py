@@ -174,6 +174,25 @@ def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mi
     assert any("suggestions of" in text and "not launched" in text for text in notes)
 
 
+def test_what_another_host_takes_from_the_queue_is_put_there_again(
+    folder: Path, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, enqueued = optuna.Study.enqueue_trial, 0
+
+    def enqueue_trial(study: optuna.Study, *args: Any, **given: Any) -> None:
+        nonlocal enqueued
+        original(study, *args, **given)
+        enqueued += 1
+        if enqueued % 2:
+            study.tell(study.ask(), state=TrialState.FAIL)  # another host, which has no use for it
+
+    monkeypatch.setattr(optuna.Study, "enqueue_trial", enqueue_trial)
+    found = study_in(folder, FakeRunner(), replace(SPEC, sampler=f"{mine}:Stubborn"))
+    assert found.state is StudyState.FINISHED
+    assert len(set(searched_in(folder))) == len(searched_in(folder)) == 4
+    assert enqueued > 4
+
+
 @pytest.mark.parametrize(
     ("name", "said", "hint"),
     [

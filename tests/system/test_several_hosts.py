@@ -118,6 +118,8 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(HOSTS), mp_context=context) as pool:
         yield Cluster(pool, server, tmp_path)
+        for process in pool._processes.values():  # a test that failed does not wait for them
+            process.kill()
 
 
 @pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
@@ -146,10 +148,16 @@ def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, samp
     assert sorted(launches) == sorted(made)
 
 
-def test_a_slower_host_is_left_out(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.fixture
+def held(tmp_path: Path) -> Path:
+    """A file that holds the first host as long as it is there."""
+    path = tmp_path / "held"
+    path.touch()
+    return path
+
+
+def test_a_slower_host_is_left_out(cluster: Cluster, held: Path) -> None:
     spec = replace(ALONE, name="slower")
-    held = tmp_path / "held"
-    held.touch()
     first = cluster.start(spec, HOSTS[0], held_by=held)
     cluster.wait_for(spec, 4)
     second = cluster.start(spec, HOSTS[1], slowness=1.5)
@@ -165,10 +173,8 @@ def test_a_slower_host_is_left_out(cluster: Cluster, tmp_path: Path) -> None:
     assert all(r.outcome.exclusion for r in mine if r.purpose is not Purpose.WARM_UP)
 
 
-def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Path) -> None:
     spec = replace(ALONE, name="lost")
-    held = tmp_path / "held"
-    held.touch()
     first = cluster.start(spec, HOSTS[0], held_by=held)
     cluster.wait_for(spec, 4)
     context = multiprocessing.get_context("spawn")

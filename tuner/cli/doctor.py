@@ -10,7 +10,7 @@ import click
 
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import json_option, launcher_names, option, storage_option
+from tuner.cli.options import json_option, launcher_options, storage_option
 
 if TYPE_CHECKING:
     from tuner.model import Machine
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
         ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
     ),
 )
-@option("--mpirun", metavar="PATH", help="Which mpirun [TUNE_MPIRUN, else the one found].")
-@option(
-    "--launcher",
-    metavar="KIND",
-    shell_complete=launcher_names,
-    help="openmpi, mpich or torchrun [what is found].",
-)
+@launcher_options
 @storage_option()
 @json_option()
 @click.pass_context
@@ -69,7 +63,7 @@ def command(
         }
         sys.stdout.write(dumps(document))
     else:
-        _print(findings, view.machine)
+        _print(findings, view.machine, would_fail=fails)
     return exits.WOULD_FAIL if fails else exits.OK
 
 
@@ -82,7 +76,7 @@ MARKS = {
 }
 
 
-def _print(findings: list[Finding], machine: Machine) -> None:
+def _print(findings: list[Finding], machine: Machine, *, would_fail: bool) -> None:
     """A line a check, with why it matters and what mends it unless all is well."""
     from tuner.cli import console
     from tuner.model import wording
@@ -111,6 +105,5 @@ def _print(findings: list[Finding], machine: Machine) -> None:
         wording.count(sum(each.state is state for each in findings), str(state))
         for state in (State.FAILURE, State.WARNING)
     )
-    fails = any(each.state is State.FAILURE for each in findings)
-    verdict = "A study would fail here" if fails else "A study can run here"
+    verdict = "A study would fail here" if would_fail else "A study can run here"
     console.out(f"{verdict}: {failures}, {warnings}", bold=True)

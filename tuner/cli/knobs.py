@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, knob_names, launcher_names, option
+from tuner.cli.options import json_option, knob_names, launcher_options, option
 
 if TYPE_CHECKING:
     from tuner.config.applicability import Answer
@@ -33,13 +33,7 @@ MOST_COLUMNS = 100
 )
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=knob_names)
 @option("--mpi-procs", "-n", "ranks", type=int, metavar="N", default=2, help="MPI ranks [2].")
-@option("--mpirun", metavar="PATH", help="Which mpirun [TUNE_MPIRUN, else the one found].")
-@option(
-    "--launcher",
-    metavar="KIND",
-    shell_complete=launcher_names,
-    help="openmpi, mpich or torchrun [what is found].",
-)
+@launcher_options
 @json_option()
 def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool

@@ -113,7 +113,7 @@ class FewestChanges:
             for each in self._times_s
             if self._is_near(each)
             and 0 < len(self.changes(each)) < most
-            and self._asked <= set(each.items)
+            and self._required <= set(each.items)
             and self._key(each) is not None
         ]
         left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
@@ -213,7 +213,7 @@ class FewestChanges:
         return own <= best * _FAR
 
     @cached_property
-    def _asked(self) -> set[tuple[str, Value]]:
+    def _required(self) -> set[tuple[str, Value]]:
         """What the user fixed, a knob with a single value among them: that is never left out."""
         single = (each for each in self.history.spec.knobs if _has_one_value(each))
         chosen = self.found.as_dict()

@@ -147,7 +147,7 @@ def mpi_library(view: HostView) -> Seen:
     saw = f"mpi4py loads {python.mpi} {python.mpi_version}, {python.libmpi}"
     if info is None or info.kind == "torchrun":
         return _ok(saw)
-    mend = f"tune --mpirun PATH (the mpirun of {python.mpi})\n{mend}"
+    mend = f"tune --mpirun PATH\n{mend}"
     saw_both = f"{saw}, but mpirun is of {wording.launcher(info)}"
     if (python.mpi == "Open MPI") != (info.kind == "openmpi"):
         return State.FAILURE, saw_both, mend
@@ -167,8 +167,8 @@ def cuda_aware_mpi(view: HostView) -> Seen:
         return _not_seen("the MPI does not say what it was built for")
     if view.is_cuda_aware:
         return _ok("Open MPI was built for CUDA")
-    mend = "tune --mpirun PATH (of an Open MPI that is configured --with-cuda)"
-    return State.WARNING, "Open MPI was built without CUDA", mend
+    saw = "Open MPI was built without CUDA; another one can be named"
+    return State.WARNING, saw, "tune --mpirun PATH"
 
 
 @_check("NCCL")

@@ -156,12 +156,12 @@ def look(
     search = environ.get("PATH", os.defpath)
     faults: dict[str, tuple[str, str]] = {}
     path, url, file_system, launcher, owner = "", "", "", None, None
-    with _noted(faults, "program"):
+    with _kept_error(faults, "program"):
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
-    with _noted(faults, "launcher"):
+    with _kept_error(faults, "launcher"):
         first = path or sys.executable
         launcher = launchers.find(mpirun, kind=kind, program=first, environ=environ)
-    with _noted(faults, "database"):
+    with _kept_error(faults, "database"):
         from tuner.store import database
 
         url = resolve_url(storage, environ)
@@ -185,7 +185,7 @@ def look(
         machine=machine,
         cpus=tuple(sorted(os.sched_getaffinity(0))),
         interfaces=host_features(environ, root=root).interfaces,
-        address=_said(environ, sys.executable, "-S", "-c", _ASK_ADDRESS),
+        address=_output(environ, sys.executable, "-S", "-c", _ASK_ADDRESS),
         variables={name: environ[name] for name in INTERFACE_VARIABLES if environ.get(name)},
         files=dict(_files(root)),
         folders={use: space for use, folder in folders.items() if (space := _space(folder))},
@@ -203,7 +203,7 @@ def look(
 
 
 @contextmanager
-def _noted(faults: dict[str, tuple[str, str]], what: str) -> Iterator[None]:
+def _kept_error(faults: dict[str, tuple[str, str]], what: str) -> Iterator[None]:
     """Keep the error that a study would end with."""
     try:
         yield
@@ -237,7 +237,7 @@ def _space(folder: Path) -> Space | None:
     return Space(str(folder), total_bytes, free_bytes, os.access(there, os.W_OK | os.X_OK))
 
 
-def _said(environ: Mapping[str, str], *argv: str) -> str:
+def _output(environ: Mapping[str, str], *argv: str) -> str:
     """What a short command prints; empty if it fails."""
     try:
         done = process.run_tool(argv, timeout_s=_LIMIT_S, env=environ)
@@ -249,8 +249,8 @@ def _said(environ: Mapping[str, str], *argv: str) -> str:
 def _is_cuda_aware(info: LauncherInfo, environ: Mapping[str, str]) -> bool | None:
     """Whether Open MPI was built for CUDA; ``None`` for another MPI, and if it does not say."""
     tool = str(Path(info.mpirun).with_name("ompi_info"))
-    said = _said(environ, tool, "--parsable", "--param", "mpi", "all", "--level", "9")
-    found = re.search(r"mpi_built_with_cuda_support:value:(\w+)", said)
+    output = _output(environ, tool, "--parsable", "--param", "mpi", "all", "--level", "9")
+    found = re.search(r"mpi_built_with_cuda_support:value:(\w+)", output)
     return found[1] == "true" if found else None
 
 
