@@ -15,7 +15,16 @@ from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import trial
 from tuner.launch.objectives import objective_for
 from tuner.launch.trial import OutcomeClassifier
-from tuner.model import Failed, FailureKind, Finished, Launch, LauncherInfo, RankView, Stopped
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    LauncherInfo,
+    Layout,
+    RankView,
+    Stopped,
+)
 
 KILLED = (
     "-" * 74 + "\nprterun noticed that process rank 1 exited on signal 9 (Killed).\n" + "-" * 74
@@ -52,6 +61,17 @@ def test_an_end_from_outside_says_nothing_of_the_setting(ending: OutcomeClassifi
         under_torchrun = failed(replace(ending, spec=TORCHRUN).classify(exit_, None, ()))
         assert under_torchrun.reason == reason.replace("mpirun", "torchrun")
         assert failed(ending.classify(exit_of(-11), None, ())).kind is FailureKind.CRASHED
+
+
+def test_a_lost_host_is_no_result_though_mpirun_says_all_is_well(ending: OutcomeClassifier) -> None:
+    rule = "-" * 74
+    text = f"{rule}\nPRTE has lost communication with a remote daemon.\n{rule}\n"
+    (ending.launch.folder / OUTPUT).write_text(text)
+    on_two = replace(SPEC, layout=Layout(2, ("h1", "h2"), (1, 1)))
+    found = failed(replace(ending, spec=on_two).classify(exit_of(0), None, ()))
+    assert found.kind is FailureKind.LOST_HOST
+    assert "lost communication" in found.reason
+    assert isinstance(ending.classify(exit_of(0), None, ()), Finished), "on one host it is a text"
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,13 @@ def explain(
     return Explanation(FailureKind.CRASHED, reason, line)
 
 
+def lost_host(text: str) -> str:
+    """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
+    notices = (" ".join(notice.split()) for notice in _NOTICE.findall(text))
+    lost = (each for each in notices if _match(each, _IN_NOTICES[:2]))
+    return next(lost, "")[:NOTICE_CHARACTERS]
+
+
 def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
     """The ranks' own lines that say something.
 

@@ -293,6 +293,8 @@ class OutcomeClassifier:
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             said = "; ".join(filter(None, (reason, wrong, self._what_was_done(exit_))))
             return Failed(kind, said)
+        if not self.spec.layout.is_local and (lost := failure.lost_host(output_of(self.launch))):
+            return Failed(FailureKind.LOST_HOST, lost)
         return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else self._result(exit_)
 
     def _result(self, exit_: process.Exit) -> Finished | Failed:
