@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
 
 import pytest
 
@@ -82,7 +81,7 @@ def test_a_bound_is_never_rounded_up() -> None:
     assert concluded(samples.at_least(), AT_LEAST) == (
         "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
     )
-    lower = replace(AT_LEAST, low=2.0)
+    lower = dataclasses.replace(AT_LEAST, low=2.0)
     assert concluded(samples.at_least(), lower).endswith("3 runs; projected: 2.5 times)")
     assert samples.at_least().result.conclusion is Conclusion.FASTER
     assert concluded(samples.faster(), AT_LEAST).endswith("3 runs; 2.3 times by the medians)")
