@@ -31,7 +31,8 @@ SLOW_LINK = "TUNE_TEST_SLOW_LINK"
 
 #: Runs a command in a network namespace of its own, in which everything goes through an interface
 #: with 40 Mbit/s. An MPI does not start on a loopback interface alone; to the other address goes
-#: what goes to it. Its own /sys too: there its counters are.
+#: what goes to it. It lets no more than a packet through at once: after a pause a longer burst
+#: would go faster than the link. Its own /sys too: there its counters are.
 NAMESPACE = (
     *("unshare", "--net", "--mount", "sh", "-c"),
     "mount -t sysfs sysfs /sys && ip link set lo mtu 1500 up"

@@ -111,7 +111,7 @@ def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced(
             assert surface(made.setting) > surface(BEST)
 
 
-def test_the_defaults_are_given_longer_than_a_setting() -> None:
+def test_the_defaults_have_more_time_than_a_setting() -> None:
     first, second = guesses(SPEC)
     history = History.judged(
         SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))

@@ -96,19 +96,20 @@ def _faster(result: Result, finding: Finding, than: str) -> str:
     said = words(result.objective)
     if finding.high is None:
         gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
-        return f"{gain} (95 % sure, {_launched(finding)}{_beside_bound(result)})"
+        return f"{gain} (95 % sure, {_launched(finding)}{_beside_bound(result, finding.low)})"
     gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
 
 
-def _beside_bound(result: Result) -> str:
-    """What the launches show beside a bound that is proven."""
+def _beside_bound(result: Result, low: float) -> str:
+    """What the launches show beside a bound that is proven, if that is more."""
     if result.ratio:
         return f"; {result.ratio:.1f} times by the medians"
     best, reference = result.candidate, result.reference
     if best is None or not best.elapsed_s or reference is None or reference.stopped is None:
         return ""
-    return f"; projected: {reference.stopped.projection_s / best.elapsed_s:.1f} times"
+    projected = reference.stopped.projection_s / best.elapsed_s
+    return f"; projected: {projected:.1f} times" if projected > low else ""
 
 
 def _interval(finding: Finding, said: Words) -> str:

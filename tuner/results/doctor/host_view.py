@@ -156,12 +156,12 @@ def look(
     search = environ.get("PATH", os.defpath)
     faults: dict[str, tuple[str, str]] = {}
     path, url, file_system, launcher, owner = "", "", "", None, None
-    with _kept_error(faults, "program"):
+    with _keep_error(faults, "program"):
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
-    with _kept_error(faults, "launcher"):
+    with _keep_error(faults, "launcher"):
         first = path or sys.executable
         launcher = launchers.find(mpirun, kind=kind, program=first, environ=environ)
-    with _kept_error(faults, "database"):
+    with _keep_error(faults, "database"):
         from tuner.store import database
 
         url = resolve_url(storage, environ)
@@ -203,7 +203,7 @@ def look(
 
 
 @contextmanager
-def _kept_error(faults: dict[str, tuple[str, str]], what: str) -> Iterator[None]:
+def _keep_error(faults: dict[str, tuple[str, str]], what: str) -> Iterator[None]:
     """Keep the error that a study would end with."""
     try:
         yield
