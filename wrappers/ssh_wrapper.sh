@@ -11,6 +11,7 @@ while [ "${1#-}" != "$1" ]; do
 done
 host=$1
 shift
+# shellcheck disable=SC2034  # eval reads it
 mark="TUNE_TRIAL=$TUNE_TRIAL; export TUNE_TRIAL;"
 eval "set -- $TUNE_SSH $options \"\$host\" \"\$mark\" \"\$@\""
 exec "$@"
