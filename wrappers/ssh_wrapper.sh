@@ -4,6 +4,8 @@
 # ssh carries no variable to the other host, so the marker goes before the command. The launchers
 # give ssh options without values only. TUNE_SSH is quoted as for a shell.
 
+# shellcheck disable=SC2034  # eval reads host and mark
+
 options=
 while [ "${1#-}" != "$1" ]; do
   options="$options $1"
@@ -11,7 +13,6 @@ while [ "${1#-}" != "$1" ]; do
 done
 host=$1
 shift
-# shellcheck disable=SC2034  # eval reads it
 mark="TUNE_TRIAL=$TUNE_TRIAL; export TUNE_TRIAL;"
 eval "set -- $TUNE_SSH $options \"\$host\" \"\$mark\" \"\$@\""
 exec "$@"
