@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 METHODS = frozenset({"describe", "hold", "sweep"})
 
 
-def serve(channel: Channel) -> None:
-    """Answer requests until the connection ends, then leave nothing behind."""
+def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
+    """Answer requests until the connection ends, then leave nothing behind.
+
+    ``detach`` comes after the first answer: on the host of ``tune`` itself, what the launcher has
+    left is ended with it.
+    """
     host = LocalHost()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: channel.close())
@@ -35,6 +40,9 @@ def serve(channel: Channel) -> None:
             while True:
                 request = json.loads(channel.receive())
                 channel.send(json.dumps(_answer(host, request)).encode())
+                if detach is not None:
+                    detach()
+                    detach = None
     finally:
         with contextlib.suppress(TunerError):  # nobody is left to tell
             host.close()

@@ -153,12 +153,10 @@ def main(port: str, stays: str, *addresses: str) -> None:
         tried = ", ".join([*addresses, *caller]) or "nothing"
         sys.exit(f"{socket.gethostname()} cannot reach port {port} of {tried}: {error}")
     channel.send(b"here")
-    if stays != "yes":
-        _detach()
     # A zip archive in memory: there may be no disk that we may write to.
     archive = os.memfd_create("tune")
     os.write(archive, code)
     sys.path.insert(0, f"/proc/self/fd/{archive}")
     from tuner.hosts.remote.agent import serve  # it is in the archive
 
-    serve(channel)
+    serve(channel, None if stays == "yes" else _detach)
