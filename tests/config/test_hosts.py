@@ -74,6 +74,8 @@ def test_slurm_says_its_nodes_and_their_tasks() -> None:
     tasks = slurm | {"SLURM_TASKS_PER_NODE": "2(x3),4,1"}
     assert from_slurm(tasks) == tuple(map(Offer, names, (2, 2, 2, 4, 1)))
     assert from_slurm({"SLURM_JOB_NODELIST": "n1"}) == ()
+    with pytest.raises(UsageError, match="names a node twice"):
+        from_slurm(slurm | {"SLURM_JOB_NODELIST": "n[1-2,2]"})
     with pytest.raises(UsageError, match="is for 2 nodes, SLURM_JOB_NODELIST has 5"):
         from_slurm(slurm | {"SLURM_TASKS_PER_NODE": "2(x2)"})
     with pytest.raises(UsageError, match="SLURM_TASKS_PER_NODE='two' is not as Slurm writes it"):

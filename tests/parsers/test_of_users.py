@@ -185,7 +185,16 @@ _HOSTFILES = (
 )
 
 
-@holds(texts(*_HOSTFILES, b"n[08-10,2]x,login", b"h1:4,h2:4", b"2(x3),1", words="slots cpu -x @"))
+@holds(
+    texts(
+        *_HOSTFILES,
+        b"n[08-10,2]x,login",
+        b"n[8-9,8-9]",
+        b"h1:4,h2:4",
+        b"2(x3),1",
+        words="slots cpu -x @",
+    )
+)
 def test_where_ranks_run(data: bytes) -> None:
     text = data.decode(errors="replace")
     slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": text}

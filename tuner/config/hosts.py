@@ -107,6 +107,8 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
         return ()
     place = f"SLURM_JOB_NODELIST={shown(nodes)}"
     names = [_name(name, place) for name in expand_nodes(nodes, place)]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{place} names a node twice", _SLURM_HINT)
     tasks = environ.get("SLURM_TASKS_PER_NODE", "")
     if not tasks:
         return tuple(Offer(name, None) for name in names)
