@@ -136,7 +136,7 @@ def spec_of(
     )
 
 
-def test_a_study_runs_where_it_is_told_to(tmp_path: Path) -> None:
+def test_a_study_runs_on_the_hosts_of_options_and_slurm(tmp_path: Path) -> None:
     (tmp_path / "my hosts").write_text("h1:4\nh2:4\n")
     eight = Layout(8, ("h1", "h2"), (4, 4))
     spec = spec_of(tmp_path, hostfile="my hosts", ssh="ssh -F 'config'")

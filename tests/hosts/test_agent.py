@@ -109,8 +109,7 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
     with agent() as host:
         host.hold("study", "", marker, str(tmp_path))
         one = left()
-        for pid in _agents():
-            os.kill(pid, signal.SIGKILL)
+        signal_agent(signal.SIGKILL)
         eventually(host.is_lost)
         with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
             host.sweep()
@@ -125,14 +124,13 @@ def test_an_agent_that_is_terminated_sweeps(
     with agent() as host:
         host.hold("study", "", marker, str(tmp_path))
         one = left()
-        for pid in _agents():
-            os.kill(pid, signal.SIGTERM)
+        signal_agent(signal.SIGTERM)
         one.wait()
         eventually(host.is_lost)
 
 
-def _agents() -> list[int]:
-    """The agents below this process's supervisors."""
+def signal_agent(number: int) -> None:
+    """Send a signal to the agents below this process's supervisors."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -144,7 +142,8 @@ def _agents() -> list[int]:
         if any(word.startswith(b"import base64,zlib;exec(") for word in words):
             found += [int(path.name)] if above == os.getpid() else []
     assert found
-    return found
+    for pid in found:
+        os.kill(pid, number)
 
 
 def test_a_launcher_that_starts_nothing_is_quoted() -> None:

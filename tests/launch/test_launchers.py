@@ -119,7 +119,7 @@ def test_each_mpi_names_hosts_with_their_ranks() -> None:
         argv("torchrun", layout=SEVERAL)
 
 
-def test_each_mpi_is_told_how_other_hosts_are_reached() -> None:
+def test_each_mpi_takes_the_ssh_command() -> None:
     def words(kind: str, **options: Any) -> tuple[str, ...]:
         found = argv(kind, layout=SEVERAL, **options)
         return found[3 : found.index("-n")][:4]

@@ -123,15 +123,7 @@ class Bench:
 
     def _unshare(self, *words: str) -> subprocess.Popen[str]:
         """Start the first process of a namespace; it has said that it is ready."""
-        process = subprocess.Popen(
-            [*TIED, "unshare", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._processes.append(process)
+        process = self._popen("unshare", *words, stdin=subprocess.PIPE)
         assert process.stdout is not None and process.stderr is not None
         if process.stdout.readline() != "ready\n":
             raise NoNamespacesError(process.stderr.read().strip())
@@ -156,10 +148,15 @@ class Bench:
         self, host: str, *words: str, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
         """Start a command on a host; it ends with the bench."""
+        return self._popen(*self.argv(host, *words), stdin=subprocess.DEVNULL, env=env)
+
+    def _popen(
+        self, *words: str, stdin: int, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*TIED, *self.argv(host, *words)],
+            [*TIED, *words],
             env=env,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
