@@ -259,7 +259,7 @@ def explain(
 def lost_host(text: str) -> str:
     """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
     notices = (" ".join(notice.split()) for notice in _NOTICE.findall(text))
-    lost = (each for each in notices if _match(each, _IN_NOTICES[:2]))
+    lost = (each for each in notices if _match(each, _IN_NOTICES) == _HOST)
     return next(lost, "")[:NOTICE_CHARACTERS]
 
 
