@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tuner.launch.launchers import in_slurm
 from tuner.model import LOCALHOST, Layout
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count
@@ -103,7 +104,7 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
         UsageError: Slurm's variables are not as Slurm writes them.
     """
     nodes = environ.get("SLURM_JOB_NODELIST", "")
-    if "SLURM_JOB_ID" not in environ or not nodes:
+    if not nodes or not in_slurm(environ):
         return ()
     place = f"SLURM_JOB_NODELIST={shown(nodes)}"
     names = [_name(name, place) for name in expand_nodes(nodes, place)]
