@@ -116,7 +116,7 @@ class Hosts:
     ) -> None:
         self._once_per_host, self._env, self._stays = once_per_host, env, stays
         self._launchers = ExitStack()
-        self._here = LocalHost()
+        self._own = LocalHost().describe()
         self._hold: tuple[str, str, str, str] | None = None
         self.descriptions: dict[str, HostDescription] = {}
         self.remote: dict[str, RemoteHost] = {}
@@ -130,13 +130,12 @@ class Hosts:
 
     def _reach(self, names: Sequence[str]) -> None:
         """Start agents there; the agent of this host is sent away again."""
-        own = self._here.describe()
         calls = start.calls(names, self._once_per_host, self._env, stays=self._stays)
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(calls).items():
                 host = RemoteHost(name, channel)
                 self.descriptions[name] = found = host.describe()
-                if found.identity == own.identity:
+                if found.identity == self._own.identity:
                     host.close()
                 else:
                     self.remote[name] = host
@@ -146,14 +145,13 @@ class Hosts:
     def _check(self) -> None:
         """Raise UsageError for a host with two names, or with another Python than here."""
         names: dict[tuple[str, str, str], str] = {}
-        python = self._here.describe().python
         for name, found in self.descriptions.items():
             if other := names.get(found.identity):
                 raise UsageError(f"{other} and {name} are the same host", "name it once")
             names[found.identity] = name
-            if found.python != python:
+            if found.python != self._own.python:
                 raise UsageError(
-                    f"{name} has Python {found.python}, this host {python}",
+                    f"{name} has Python {found.python}, this host {self._own.python}",
                     "the same interpreter must be at the same path on all hosts",
                 )
 
@@ -180,8 +178,8 @@ class Hosts:
         all. Arguments and errors are those of :meth:`Host.hold` and :func:`lock.measuring`.
         """
         self._hold = (study, database, marker, lock_folder)
-        own = self._here.describe().hostname
-        order = [(own, ""), *((self.descriptions[name].hostname, name) for name in self.remote)]
+        others = ((self.descriptions[name].hostname, name) for name in self.remote)
+        order = [(self._own.hostname, ""), *others]
         with ExitStack() as stack:
             note = Path()
             for _, name in sorted(order):
