@@ -26,14 +26,7 @@ from tuner.launch.launchers import launcher_for
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
-from tuner.model import (
-    LauncherInfo,
-    Layout,
-    Machine,
-    ObjectiveSpec,
-    StudySpec,
-    price,
-)
+from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
 from tuner.model.errors import UsageError
 
 #: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.

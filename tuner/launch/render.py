@@ -37,12 +37,7 @@ def launch(
     no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
     from tuner.hosts.probe import probe_environment
-    from tuner.launch.launchers import (
-        in_slurm,
-        launcher_for,
-        ssh_wrapper,
-        wrapper_argv,
-    )
+    from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
     several, ssh = not spec.layout.is_local, {}
