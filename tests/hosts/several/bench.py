@@ -5,7 +5,8 @@ another. Nothing has a name outside, so nothing is left: once the processes have
 removes namespaces, links and mounts. They end with this process, ``kill -9`` included.
 
 Hosts share the root file system, but not ``/tmp``, ``/run`` and ``/dev/shm``. The folder of the
-bench is the same on all of them. Plain ``ssh h2`` works from each host to each.
+bench and the checkout are the same on all of them, also below ``/tmp``. Plain ``ssh h2`` works from
+each host to each.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +23,9 @@ from typing import Any
 
 #: A host is up sooner unless the machine stands still, s.
 UP_S = 30.0
+
+#: The project and its environment.
+CHECKOUT = (str(Path(__file__).parents[3]), sys.prefix)
 
 #: Before a command: it ends with its parent.
 TIED = ("setpriv", "--pdeathsig", "KILL")
@@ -43,20 +48,31 @@ LogLevel ERROR
 ConnectTimeout 5
 """
 
-#: The first process of a host; ``$1`` is its name, ``$2`` the folder of the bench.
+#: The first process of a host; ``$1`` is its name, ``$2`` the folder of the bench, which all hosts
+#: have, as they have the folders after it.
 INIT = """\
 set -e
 hostname "$1"
 mount --make-rprivate /
-mount --bind "$2" /mnt
+mount -t tmpfs tmpfs /mnt
+bench=$2
+shift
+for folder; do
+  mkdir -p "/mnt$folder.kept"
+  mount --bind "$folder" "/mnt$folder.kept"
+done
 for place in /tmp /run /dev/shm; do mount -t tmpfs tmpfs "$place"; done
-mkdir -p "$2" /run/sshd
-mount --move /mnt "$2"
-mount --bind "$2/hosts" /etc/hosts
-mount --bind "$2/ssh_config" /etc/ssh/ssh_config
+for folder; do
+  mkdir -p "$folder"
+  mount --move "/mnt$folder.kept" "$folder"
+done
+umount /mnt
+mkdir -p /run/sshd
+mount --bind "$bench/hosts" /etc/hosts
+mount --bind "$bench/ssh_config" /etc/ssh/ssh_config
 echo ready
 read -r _
-exec /usr/sbin/sshd -D -e -f "$2/sshd_config"
+exec /usr/sbin/sshd -D -e -f "$bench/sshd_config"
 """
 
 
@@ -103,7 +119,9 @@ class Bench:
             _run("nsenter", bridge, "-n", "ip", "link", *words.split())
         for number, name in enumerate(self.names, 1):
             flags = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-            host = self._unshare(*flags, "sh", "-c", INIT, "init", name, str(self.folder))
+            host = self._unshare(
+                *flags, "sh", "-c", INIT, "init", name, str(self.folder), *CHECKOUT
+            )
             self._inits[name] = init = self._child(host)
             link = f"link add {name} type veth peer name eth0 netns {init}"
             _run("nsenter", bridge, "-n", "ip", *link.split())
