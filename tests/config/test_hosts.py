@@ -13,6 +13,7 @@ from tuner.config.spec import build_spec
 from tuner.hosts.machine import HostFeatures
 from tuner.model import LauncherInfo, Layout, StudySpec
 from tuner.model.errors import UsageError
+from tuner.store.identity import difference, identity
 
 TWO = (Offer("h1", 2), Offer("h2", 2))
 BARE = (Offer("h1", None), Offer("h2", None), Offer("h3", None))
@@ -27,6 +28,7 @@ def test_a_hostfile_is_of_either_dialect() -> None:
     assert hostfile("# two\nh1 slots=2 max_slots=4\n\n h2\tslots=4  # the second\n") == two
     assert hostfile("h1 cpu=2\nh2 count=4") == two
     assert hostfile("h1:2\nh2:4\n") == two
+    assert hostfile("h1 2\nh2 4\n") == two, "in short"
     assert hostfile("h1\nnode-2.example.org\n10.0.0.1\n") == [
         *(("h1", None), ("node-2.example.org", None), ("10.0.0.1", None)),
     ]
@@ -161,9 +163,43 @@ def test_without_hosts_a_study_runs_here(tmp_path: Path) -> None:
         spec_of(tmp_path, mpi_procs=4, ppn=2)
 
 
+def test_a_command_says_which_hosts_there_are(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, hosts_from="printf 'h1 4\\nh2 4\\nh3 4\\n'", mpi_procs=8)
+    assert spec.layout == Layout(8, ("h1", "h2"), (4, 4))
+    other = spec_of(tmp_path, hosts_from="printf 'h7 4\\nh2 4\\n'", mpi_procs=8)
+    assert difference(identity(spec), identity(other)) == [], "hosts come and go"
+    fewer = spec_of(tmp_path, hosts_from="echo h1 8")
+    assert difference(identity(spec), identity(fewer)) == ["hosts: any:4 any:4 -> any:8"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sh -c 'echo no credentials >&2; exit 7'", "exit code 7: no credentials"),
+        ("./none", "--hosts-from ./none: No such file or directory"),
+        ("true", "--hosts-from true names no host"),
+        ("echo h1 four", "line 1: 'four' is no number of slots"),
+    ],
+)
+def test_a_command_that_says_no_hosts_is_refused(tmp_path: Path, command: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        spec_of(tmp_path, hosts_from=command)
+    assert said in caught.value.message
+    assert caught.value.hint
+
+
+def test_hosts_that_a_layout_leaves_free_are_spares(tmp_path: Path) -> None:
+    named = "h1:2,h2:2,h3:1,h4:4"
+    assert spec_of(tmp_path, hosts=named, mpi_procs=4).spares == ("h4",), "h3 has no room"
+    assert spec_of(tmp_path, hosts=named, ppn=1).spares == ()
+    assert spec_of(tmp_path, hosts="h1,h2,h3", mpi_procs=4, ppn=2).spares == ("h3",)
+
+
 def test_hosts_that_cannot_be_had_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="both name hosts"):
+    with pytest.raises(UsageError, match="--hosts and --hostfile both name hosts"):
         spec_of(tmp_path, hosts="h1", hostfile="x")
+    with pytest.raises(UsageError, match="--hostfile and --hosts-from both name hosts"):
+        spec_of(tmp_path, hostfile="x", hosts_from="true")
     with pytest.raises(UsageError, match="--hostfile none cannot be read: No such file"):
         spec_of(tmp_path, hostfile="none")
     with pytest.raises(UsageError, match="the ranks may run on other hosts"):

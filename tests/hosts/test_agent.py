@@ -85,7 +85,7 @@ def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
 ) -> None:
     with agent() as host:
         host.hold("study", "/a.db", marker, str(tmp_path))
-        with agent() as second, pytest.raises(BusyError, match=r"here: .* \(study study\)"):
+        with agent() as second, pytest.raises(BusyError, match=r"measuring for .* \(study study\)"):
             second.hold("other", "", marker, str(tmp_path))
         one = left()
     one.wait()

@@ -1,8 +1,8 @@
 """Which hosts a job runs on, and how many ranks on each: read from what users have. Pure.
 
-A hostfile is Open MPI's (``h1 slots=2``) or MPICH's (``h1:2``); bare names are both. What it says
-is put into the words of whichever launcher is used, so any launcher takes either. A name in
-several lines has a slot a line, as batch systems write it.
+A hostfile is Open MPI's (``h1 slots=2``, in short ``h1 2``) or MPICH's (``h1:2``); bare names are
+both. What it says is put into the words of whichever launcher is used, so any launcher takes
+either. A name in several lines has a slot a line, as batch systems write it.
 
 Ranks are placed here and not by the launcher, so that all launchers place them alike: the hosts
 are filled in their order, each to its slots, or to ``--ppn``.
@@ -70,7 +70,9 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
         number_of = _slots(slots, where) if colon else None
         for word in words[1:]:
             key, _, value = word.partition("=")
-            if key in _SLOT_WORDS:
+            if _SLOTS.fullmatch(word):
+                number_of = _slots(word, where)
+            elif key in _SLOT_WORDS:
                 number_of = _slots(value, where)
             elif key not in _LIMIT_WORDS:
                 raise UsageError(
@@ -260,3 +262,8 @@ def place(
     if [*by_host] == [LOCALHOST]:
         return Layout(wanted)
     return Layout(wanted, tuple(by_host), tuple(by_host.values()))
+
+
+def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:
+    """The hosts that take so many ranks each."""
+    return tuple(offer.name for offer in offers if (offer.slots or ranks) >= ranks)

@@ -6,6 +6,7 @@ The command line wins over the study file, and that over the defaults.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tuner.config import hosts, knob_selection, program
 from tuner.config.applicability import TargetHost
+from tuner.config.hosts_from import hosts_from
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
@@ -26,7 +28,7 @@ from tuner.launch.launchers import launcher_for
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
-from tuner.model import LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
+from tuner.model import ANY_HOST, LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
 from tuner.model.errors import UsageError
 
 #: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.
@@ -101,7 +103,7 @@ def build_spec(
     check_command(template, "after --" if command is not None else f"in {source}")
     is_known = machine is not None
     machine = machine or this_machine(environ=environ)
-    layout = _layout(study, machine, environ=environ, cwd=cwd)
+    layout, spares = _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
     figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
@@ -132,9 +134,11 @@ def build_spec(
     if not layout.is_local and not is_known:
         from tuner.launch.hosts import reach
 
-        with closing(reach(launcher, layout, environ)) as others:
+        with closing(reach(launcher, layout.hosts, environ)) as others:
             # Any rank may be on it: a setting must fit there.
             machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
+    if figures["hosts_from"]:
+        machine = replace(machine, hostname=ANY_HOST)
     _check_gpus(template, machine.gpus, source)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
@@ -150,6 +154,7 @@ def build_spec(
         fixed=chosen.fixed,
         objective=objective,
         left_out=left_out,
+        spares=spares,
         environment=tuple(recorded_environment(environ).items()),
         **program.fields(template, study.job, path, cwd),
         **figures,
@@ -160,20 +165,29 @@ def build_spec(
 MOST_HOSTFILE = 1 << 24
 
 
-def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: Path) -> Layout:
+def _layout(
+    study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: Path
+) -> tuple[Layout, tuple[str, ...]]:
     """Where the ranks run: on the hosts that are named, else on those of Slurm, else here.
+
+    Returns:
+        With the hosts that could take the place of any of them.
 
     Raises:
         UsageError: The hosts cannot be read, or do not take the ranks.
     """
     ranks, ppn, file, named = map(study.option, ("mpi_procs", "ppn", "hostfile", "hosts"))
-    if file and named:
-        raise UsageError("--hosts and --hostfile both name hosts", "leave one of them out")
+    command = study.option("hosts_from")
+    sources = {"--hosts": named, "--hostfile": file, "--hosts-from": command}
+    if len(given := [flag for flag, value in sources.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(given)} both name hosts", "leave one of them out")
     if named:
         offers, source = hosts.parse_hosts(named), "--hosts"
     elif file:
         source = f"--hostfile {file}"
         offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
+    elif command:
+        offers, source = hosts_from(command), f"--hosts-from {shlex.join(command)}"
     else:
         offers, source = hosts.from_slurm(environ), "the Slurm allocation"
         if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
@@ -182,9 +196,11 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
                     f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
                     "name them with --hosts h1,h2 or --hostfile FILE",
                 )
-            return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS)
+            return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS), ()
     many = bool(study.option("more_ranks_than_slots"))
-    return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+    layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+    fit = hosts.with_room(offers, layout.ranks_per_host)
+    return layout, tuple(name for name in fit if name not in layout.hosts)
 
 
 def _read_hostfile(path: Path, source: str) -> str:

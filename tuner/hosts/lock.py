@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 import re
 import socket
@@ -20,11 +21,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tuner.hosts import procfs
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model.errors import BusyError, UsageError
 from tuner.model.wording import one_line
+
+T = TypeVar("T")
 
 #: Names another folder for the lock; every measuring process of the host must agree on it.
 LOCK_DIR_VARIABLE = "TUNE_LOCK_DIR"
@@ -56,6 +60,40 @@ class Owner:
         return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
 
 
+def waited(
+    take: Callable[[], T],
+    *,
+    most_s: float,
+    on_wait: Callable[[str], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> T:
+    """What ``take`` gives, once it raises no ``BusyError``.
+
+    Args:
+        take: Takes a host.
+        most_s: How long to wait for the present owner, s; ``inf``: as long as it takes.
+        on_wait: Called once, before the waiting, with who has the host.
+        cancelled: Asked while waiting; where it turns true, the wait ends.
+
+    Raises:
+        BusyError: Another process measures there.
+        KeyboardInterrupt: Cancelled.
+    """
+    deadline_s, told = time.monotonic() + most_s, False
+    while True:
+        try:
+            return take()
+        except BusyError as error:
+            if cancelled():
+                raise KeyboardInterrupt from error
+            if time.monotonic() >= deadline_s:
+                raise
+            if not told:
+                on_wait(error.message)
+        told = True
+        time.sleep(POLL_S)
+
+
 @contextmanager
 def measuring(
     study: str,
@@ -63,7 +101,7 @@ def measuring(
     environ: Mapping[str, str],
     database: str = "",
     wait: bool = False,
-    on_wait: Callable[[Owner], None] | None = None,
+    on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Path]:
     """Hold the host for one measuring process; gives the file to note each launch in.
@@ -75,8 +113,7 @@ def measuring(
         environ: ``TUNE_LOCK_DIR`` names another folder.
         database: Where the study is kept; for :func:`may_measure`.
         wait: Wait for the present owner instead of giving up.
-        on_wait: Called once, before the waiting.
-        cancelled: Asked while waiting; where it turns true, the wait ends.
+        on_wait, cancelled: As for :func:`waited`.
 
     Raises:
         BusyError: Another process measures here.
@@ -87,19 +124,17 @@ def measuring(
     from tuner.hosts.process import left_over
 
     path = lock_path(environ)
-    waiting = False
-    while isinstance(held := acquire(path), Owner):
-        if cancelled():
-            raise KeyboardInterrupt
-        if not wait:
-            raise BusyError(
-                f"this machine is measuring for {held} already",
-                "wait for it, or add --wait to queue up: two at once would spoil both",
-            )
-        if not waiting and on_wait is not None:
-            on_wait(held)
-        waiting = True
-        time.sleep(POLL_S)
+
+    def take() -> int:
+        held = acquire(path)
+        if isinstance(held, int):
+            return held
+        raise BusyError(
+            f"{socket.gethostname()} is measuring for {held} already",
+            "wait for it, or add --wait to queue up: two at once would spoil both",
+        )
+
+    held = waited(take, most_s=math.inf if wait else 0.0, on_wait=on_wait, cancelled=cancelled)
     try:
         me = procfs.stat(os.getpid())
         owner = Owner(os.getpid(), study, database, me.started if me else 0)

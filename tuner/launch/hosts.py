@@ -1,4 +1,4 @@
-"""The other hosts of a layout, reached with the launcher of its launches."""
+"""The other hosts of a job, reached with the launcher of its launches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tuner.launch.launchers import in_slurm, launcher_for
 from tuner.model import LauncherInfo, Layout
 
 
-def reach(info: LauncherInfo, layout: Layout, environ: Mapping[str, str]) -> Hosts:
-    """Start an agent on each host of a layout.
+def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) -> Hosts:
+    """Start an agent on each of these hosts.
 
     Inside an allocation ``srun`` starts them, beside whatever else it runs (``--overlap``), and
     they stay in its foreground: Slurm ends what is left when a step ends.
@@ -30,4 +30,4 @@ def reach(info: LauncherInfo, layout: Layout, environ: Mapping[str, str]) -> Hos
         return launcher.argv(info, one_each, {"bind_to": "none"}, program)
 
     env = {**environ, **launcher.environment(info)}
-    return Hosts(layout.hosts, once_per_host, env, stays=slurm)
+    return Hosts(names, once_per_host, env, stays=slurm)

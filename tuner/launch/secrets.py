@@ -291,12 +291,14 @@ def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     """The study as it may be stored: the same, but for secrets in its commands."""
     args = spec.launcher.extra_args
-    redactor = Redactor.of(environ, spec.command, spec.job, spec.prepare, args, spec.typed)
+    words = (spec.command, spec.job, spec.prepare, spec.hosts_from, args, spec.typed)
+    redactor = Redactor.of(environ, *words)
     return replace(
         spec,
         command=redactor.words(spec.command),
         job=redactor.words(spec.job),
         prepare=redactor.words(spec.prepare),
+        hosts_from=redactor.words(spec.hosts_from),
         typed=redactor.words(spec.typed),
         launcher=replace(spec.launcher, extra_args=redactor.words(args)),
         environment=tuple((name, redactor.text(value)) for name, value in spec.environment),

@@ -38,6 +38,9 @@ class Machine:
         return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
 
 
+#: Stands for the hosts of a study that come and go (``StudySpec.hosts_from``).
+ANY_HOST = "any"
+
 #: The host that a job runs on if none is named: the one that the tool runs on.
 LOCALHOST = "localhost"
 
@@ -220,6 +223,8 @@ class StudySpec:
     live: Live = "auto"  # whether one running job measures many settings
     learn_from: str = "auto"  # the study that this one starts from, or auto, or none
     lesson: Lesson | None = None  # what was learnt when the study began
+    hosts_from: tuple[str, ...] = ()  # the command that says which hosts there are
+    spares: tuple[str, ...] = ()  # hosts that may take the place of one that is lost
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 
 from tuner.launch import command
 from tuner.launch.secrets import redact_spec
-from tuner.model import Env, Flag, JsonDict, Knob, Layout, ObjectiveSpec, StudySpec
+from tuner.model import ANY_HOST, Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 
 #: The parts that are tables of their own, and what their entries are called.
@@ -43,7 +43,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "folder": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,
-        "hosts": _hosts(spec.layout),
+        "hosts": _hosts(spec),
         "mpi": f"{launcher.kind} {launcher.version}",
         "mpirun": launcher.mpirun,
         "libmpi": launcher.libmpi,
@@ -60,11 +60,12 @@ def identity(spec: StudySpec) -> JsonDict:
     }
 
 
-def _hosts(layout: Layout) -> list[str]:
+def _hosts(spec: StudySpec) -> list[str]:
     """Each host, with its ranks if there are several."""
-    if layout.is_local:
-        return list(layout.hosts)
-    return [f"{name}:{ranks}" for name, ranks in layout.slots]
+    if spec.layout.is_local:
+        return list(spec.layout.hosts)
+    any_host = ANY_HOST if spec.hosts_from else ""
+    return [f"{any_host or name}:{ranks}" for name, ranks in spec.layout.slots]
 
 
 def _objective(spec: ObjectiveSpec) -> str:

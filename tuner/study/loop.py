@@ -18,7 +18,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
 from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.live.measurement import LiveMeasurement, TrialRunner
-from tuner.model import Result, StudySpec, StudyState
+from tuner.model import Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
@@ -30,6 +30,7 @@ from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
+from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.optuna_study import OptunaStudy
@@ -105,8 +106,8 @@ def tune(
 
         # While these are held, nobody else measures on this host, nor on others of the study; the
         # note is for the launch in flight.
-        def on_wait(owner: object) -> None:
-            emit(Note(f"waiting for {owner}"))
+        def on_wait(why: str) -> None:
+            emit(Note(f"waiting: {why}"))
 
         here = lock.measuring(
             spec.name,
@@ -121,8 +122,10 @@ def tune(
             if run is None and not spec.layout.is_local:
                 from tuner.launch.hosts import reach
 
-                hosts = stack.enter_context(closing(reach(spec.launcher, spec.layout, os.environ)))
-                context = replace(context, marker=os.urandom(16).hex())
+                reached = reach(spec.launcher, spec.layout.hosts, os.environ)
+                hosts = stack.enter_context(closing(reached))
+                there = HostsThere(spec, hosts, lambda text: emit(Note(text)))
+                context = replace(context, marker=os.urandom(16).hex(), hosts=there)
                 here = hosts.held(
                     here,
                     spec.name,
@@ -137,12 +140,16 @@ def tune(
                 is_real = run is None
                 if run is None:
                     from tuner.hosts import process
-                    from tuner.hosts.remote.trial import starter
+                    from tuner.hosts.remote.trial import TrialOnHosts
                     from tuner.launch import trial
                     from tuner.live.jobs import LiveJobs
 
                     start = partial(process.start, note=note)
-                    run = partial(trial.run, start=starter(hosts, start) if hosts else start)
+
+                    def started(launch: Launch) -> process.RunningCommand:
+                        return TrialOnHosts(start(launch), hosts) if hosts else start(launch)
+
+                    run = partial(trial.run, start=started)
                     jobs = jobs or LiveJobs(start=start)
                 live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)

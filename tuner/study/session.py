@@ -41,6 +41,7 @@ from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import History
+from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.policy import Policy, Step, Stop
@@ -78,6 +79,7 @@ class StudyContext:
     remeasure: bool = False
     joined: bool = False  # another host began the study
     marker: str = ""  # of every launch, if they run on several hosts
+    hosts: HostsThere | None = None  # these
 
 
 @dataclass
@@ -283,6 +285,8 @@ class StudyRun:
 
     def _launched(self, step: Step, asked: Asked | None) -> LaunchRecord:
         spec, history, purpose = self.spec, self.history, step.purpose
+        if self.context.hosts is not None:
+            spec = replace(spec, layout=self.context.hosts.layout())
         number = max((record.number for record in history.records), default=0) + 1
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None

@@ -53,8 +53,8 @@ class Tune:
         self.words = [
             str(Path(sys.executable).parent / "tune"),
             *SHORT,
-            *("--storage", str(folder / "study.db"), "--name", "study", "--hosts", "h2:1,h3:1"),
-            *options,
+            *("--storage", str(folder / "study.db"), "--name", "study"),
+            *(options or ("--hosts", "h2:1,h3:1")),
             *("--", sys.executable, str(folder / "program.py"), str(folder / "seconds")),
         ]
         self.process = self.start()
@@ -177,6 +177,43 @@ def test_a_host_whose_link_goes_down_is_named_and_the_study_goes_on_later(
     assert "h3" in lost.reason
 
 
+@pytest.mark.parametrize("loss", ["its link", "its processes"])
+@pytest.mark.parametrize("source", ["--hosts", "--hosts-from"])
+def test_another_host_takes_the_place_of_a_lost_one(
+    bench: Bench, study: Callable[..., Tune], folder: Path, source: str, loss: str
+) -> None:
+    there = folder / "there"
+    there.write_text("h2 1\nh3 1\n")
+    options = ("--hosts", "h2:1,h3:1,h1:1", "-n", "2")
+    if source == "--hosts-from":
+        options = ("--hosts-from", f"cat '{there}'", "-n", "2")
+    tune = study(3, *options)
+    eventually(tune.is_running)
+    there.write_text("h2 1\nh1 1\n")
+    if loss == "its link":
+        bench.link("h3", "down")
+    else:
+        tune.kill("h3", "")
+    try:
+        code, printed = tune.end()
+        eventually(tune.are_empty)
+    finally:
+        bench.link("h3", "up")
+    assert code == 0, printed
+    replaced = loss == "its link" or source == "--hosts-from"  # else h3 is there again
+    assert ("h1 takes the place of h3" in printed) == replaced, printed
+    lost, *others = tune.records()
+    assert isinstance(lost.outcome.ending, Failed)
+    assert lost.outcome.ending.kind is FailureKind.LOST_HOST
+    assert len(others) == 3
+    for record in others:
+        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
+        assert ("h2:1,h1:1" in record.argv) == replaced
+    # The same command finds the study finished, whichever hosts there are now.
+    tune.process = tune.start()
+    assert tune.end()[0] == 0
+
+
 @pytest.mark.parametrize(
     ("hosts", "said"),
     [
@@ -205,5 +242,5 @@ def test_a_host_is_measured_by_one_study_at_a_time(
     words = [*tune.words[:command], *other, *tune.words[command:]]
     done = bench.run("h2", *words, check=False)
     assert done.returncode == 5
-    assert re.search(r"h3: this machine is measuring for process \d+ \(study study\)", done.stderr)
+    assert re.search(r"h3 is measuring for process \d+ \(study study\)", done.stderr)
     tune.kill("h1", "--hosts")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,8 @@ ANSWER_S = GIVE_UP_S + 10.0
 #: An agent that was cut off notices it, sweeps, and gives its host back sooner, s.
 BACK_S = 2.0 * SILENCE_S + 2.0
 
-_GOES_ON = "the same command goes on once it is back: what was measured is kept"
+#: The hint for a host that is lost.
+GOES_ON = "the same command goes on once it is back: what was measured is kept"
 
 _ERRORS = {each.__name__: each for each in (TunerError, UsageError, BusyError)}
 
@@ -82,7 +85,8 @@ class RemoteHost:
             raise self._error() from error
         if "error" in answer:
             kind, message, hint = answer["error"]
-            raise _ERRORS.get(kind, TunerError)(f"{self.name}: {message}", hint)
+            said = message if kind == BusyError.__name__ else f"{self.name}: {message}"
+            raise _ERRORS.get(kind, TunerError)(said, hint)
         return answer["value"]
 
     def _lose(self, why: str) -> None:
@@ -90,10 +94,7 @@ class RemoteHost:
         self._channel.close()
 
     def _error(self) -> HostLostError:
-        return HostLostError(
-            f"the host {self.name} is lost: {self.lost}",
-            _GOES_ON,
-        )
+        return HostLostError(f"the host {self.name} is lost: {self.lost}", GOES_ON)
 
 
 class Hosts:
@@ -186,52 +187,41 @@ class Hosts:
                 if not name:
                     note = stack.enter_context(here)
                     continue
-                waits = False
-                while (busy := self._take(name)) is not None:
-                    if cancelled():
-                        raise KeyboardInterrupt
-                    if not wait:
-                        raise busy
-                    if not waits:
-                        on_wait(busy.message)
-                    waits = True
-                    time.sleep(lock.POLL_S)
+                take, most_s = partial(self._take, name), math.inf if wait else 0.0
+                lock.waited(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
             yield note
 
-    def _take(self, name: str) -> BusyError | None:
+    def _take(self, name: str) -> None:
         assert self._hold is not None
-        try:
-            self.remote[name].hold(*self._hold)
-        except BusyError as error:
-            return error
-        return None
+        self.remote[name].hold(*self._hold)
 
     def lost(self) -> list[RemoteHost]:
         """The hosts whose connection has ended."""
         return [host for host in self.remote.values() if host.is_lost()]
 
-    def recover(self) -> None:
-        """Start an agent anew on each host that has lost its own, and sweep there.
+    def replace(self, lost: str, name: str) -> None:
+        """Take a host for the study in the place of one that is lost: another, or the same anew.
+
+        What launches have left on it is ended.
 
         Raises:
-            HostLostError: A host does not come back.
+            TunerError: It cannot be had; nothing has changed.
         """
-        lost = self.lost()
-        if not lost:
-            return
-        why = {host.name: host.lost for host in lost}
+        gone, was = self.remote.pop(lost), self.descriptions.pop(lost)
         try:
-            self._reach([*why])
-            deadline_s = time.monotonic() + BACK_S
-            for name in why:
+            self._reach([name])
+            self._check()
+            if other := _difference(was.machine, self.descriptions[name].machine):
+                raise TunerError(f"{name} cannot take the place of {lost}: {other}")
+            if name in self.remote:
                 # An agent that was cut off ends by itself, and gives the host back.
-                while (busy := self._take(name)) is not None:
-                    if time.monotonic() > deadline_s:
-                        raise busy
-                    time.sleep(lock.POLL_S)
-        except TunerError as error:
-            said = "; ".join(f"{name}: {text}" for name, text in why.items())
-            raise HostLostError(f"lost: {said}; {error.message}", _GOES_ON) from error
+                lock.waited(partial(self._take, name), most_s=BACK_S)
+        except BaseException:
+            self.descriptions.pop(name, None)
+            if (reached := self.remote.pop(name, None)) is not None:
+                reached.close()
+            self.remote[lost], self.descriptions[lost] = gone, was
+            raise
 
     def sweep(self) -> int:
         """End what a launch has left on any host; see :class:`Host`.
@@ -254,6 +244,17 @@ class Hosts:
         for host in self.remote.values():
             host.close()
         self._launchers.close()
+
+
+def _difference(one: Machine, other: Machine) -> str:
+    """What makes times of one machine no times of the other; memory differs by a little anyway."""
+    first, second = (
+        asdict(replace(each, hostname="", memory_bytes=round(each.memory_bytes / 2**30)))
+        for each in (one, other)
+    )
+    return "; ".join(
+        f"{key} {second[key]}, not {first[key]}" for key in first if first[key] != second[key]
+    )
 
 
 def _check_addresses(names: Sequence[str]) -> None:

@@ -7,14 +7,10 @@ is taken only if no host was lost meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 from tuner.hosts.process.running import Exit, RunningTrial
 from tuner.hosts.remote.hosts import HostLostError, Hosts
-from tuner.model import Launch
-from tuner.model.errors import TunerError
 
 
 class TrialOnHosts:
@@ -54,22 +50,8 @@ class TrialOnHosts:
         return self._launcher.pids()
 
     def _swept(self, ended: Exit) -> Exit:
-        """Sweep all hosts; a new agent sweeps one that has lost its own, if it can be reached."""
+        """Sweep all hosts; one that is lost is swept once an agent is there again."""
         try:
             return replace(ended, killed=ended.killed + self._hosts.sweep())
         except HostLostError as error:
-            with suppress(TunerError):  # the next launch says it
-                self._hosts.recover()
             return replace(ended, lost_host=error.message)
-
-
-def starter(
-    hosts: Hosts, start: Callable[[Launch], RunningTrial]
-) -> Callable[[Launch], TrialOnHosts]:
-    """Starts launches on several hosts, of which none is lost then; ``start`` is that of here."""
-
-    def started(launch: Launch) -> TrialOnHosts:
-        hosts.recover()
-        return TrialOnHosts(start(launch), hosts)
-
-    return started
