@@ -342,7 +342,7 @@ def test_an_ordinary_user() -> None:
 EXECUTE = """
 import os, sys
 from tuner.hosts import process
-sys.exit(process.execute(sys.argv[1:], {**os.environ, "TUNE_TRIAL": "%s"}))
+sys.exit(process.execute(sys.argv[1:], {**os.environ, "TUNE_TRIAL": "%s"}).code)
 """
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import storage_option, study_names
+from tuner.cli.options import option, storage_option, study_names
+from tuner.config.options import WORDS
 from tuner.model import Env
 
 if TYPE_CHECKING:
+    from tuner.model import StudySpec
     from tuner.results.study_view import StudyView
     from tuner.store import Store
 
@@ -33,17 +39,52 @@ class ExecCommand(TuneCommand):
     help=(
         "Run COMMAND with the environment of the best setting. A placeholder such as"
         " {iterator_workers} in it becomes its value; if the baseline is best, the option before"
-        " it is left out. The exit status is the command's."
+        " it is left out. {hosts} becomes the study's hosts (h1:4,h2:4), which are then watched."
+        " The exit status is the command's."
     ),
     examples=(
         ("tune exec -- python train.py -j {iterator_workers}", "with the latest study's setting"),
         ("tune exec NAME -- env", "with that of another study"),
+        (
+            "tune exec --tries 9 --resume-arg '--resume out/snapshot_*' --"
+            " env HOSTS={hosts} sh job.sh out",
+            "again from the newest snapshot if a host is lost",
+        ),
     ),
 )
 @storage_option()
+@option(
+    "--tries",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Run it at most N times: again if a signal has ended it, or a host is lost [1].",
+)
+@option(
+    "--resume-arg",
+    type=WORDS.read,
+    metavar="WORDS",
+    default="",
+    help="Append WORDS from the second try on. A pattern among them becomes its newest file; if"
+    " there is none, nothing is appended.",
+)
+@option(
+    "--hosts-from",
+    type=WORDS.read,
+    metavar="COMMAND",
+    help="Ask it before each try what {hosts} is [as the study].",
+)
 @click.argument("words", nargs=-1, shell_complete=study_names, metavar="[STUDY] [--] COMMAND ...")
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> int:
+def command(
+    ctx: click.Context,
+    *,
+    words: tuple[str, ...],
+    storage: str | None,
+    tries: int,
+    resume_arg: tuple[str, ...],
+    hosts_from: tuple[str, ...] | None,
+) -> int:
     """Run a command with the best setting."""
     import shutil
 
@@ -68,7 +109,66 @@ def command(ctx: click.Context, words: tuple[str, ...], storage: str | None) -> 
         console.warn(warning)
     if data.keeps_defaults:
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
-    return process.execute(argv, env)
+    for number in range(1, tries + 1):
+        resumed = newest(resume_arg) if number > 1 else ()
+        with hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (placed, lost):
+            ended = process.execute((*placed, *resumed), env, lost)
+        if not ended.why or number == tries:
+            break
+        console.warn(f"try {number} of {tries} was ended from outside ({ended.why})")
+    return ended.code
+
+
+def newest(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words with the newest file in the place of each pattern; none if there is no file."""
+    import glob
+
+    found = []
+    for word in words:
+        if not glob.has_magic(word):
+            found.append(word)
+        elif files := glob.glob(word):  # noqa: PTH207 (it may be absolute)
+            found.append(max(files, key=lambda name: Path(name).stat().st_mtime))
+        else:
+            return ()
+    return tuple(found)
+
+
+@contextmanager
+def hosts_of(
+    spec: StudySpec, command: tuple[str, ...], argv: tuple[str, ...]
+) -> Iterator[tuple[list[str], Callable[[], str]]]:
+    """A command with its hosts put in, and what says which of them are lost.
+
+    Args:
+        spec: The study.
+        command: Says which hosts there are; empty: those of the study.
+        argv: The command; without ``{hosts}`` no host is watched.
+
+    Raises:
+        TunerError: There are not enough, or one cannot be reached.
+    """
+    from tuner.config.hosts import with_room
+    from tuner.config.hosts_from import hosts_from
+    from tuner.launch.hosts import reach
+    from tuner.model.errors import TunerError
+
+    names, ranks = spec.layout.hosts, spec.layout.ranks_per_host
+    if spec.layout.is_local or not any("{hosts}" in word for word in argv):
+        yield list(argv), lambda: ""
+        return
+    if command:
+        there = with_room(hosts_from(command), ranks)
+        if len(there) < len(names):
+            what = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(there)}"
+            raise TunerError(f"the job needs {what}", "COMMAND may wait until they are there")
+        names = there[: len(names)]
+    listed = replace(spec.layout, hosts=names).listed
+    with closing(reach(spec.launcher, names, os.environ)) as hosts:
+        yield (
+            [word.replace("{hosts}", listed) for word in argv],
+            lambda: "; ".join(f"the host {each.name} is lost" for each in hosts.lost()),
+        )
 
 
 def split(

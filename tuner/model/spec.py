@@ -59,6 +59,11 @@ class Layout:
         return tuple(zip(self.hosts, self.by_host or (self.ranks,), strict=True))
 
     @property
+    def listed(self) -> str:
+        """``h1:4,h2:4``, which all MPIs read."""
+        return ",".join(f"{name}:{ranks}" for name, ranks in self.slots)
+
+    @property
     def is_local(self) -> bool:
         """No host is named: all ranks run where the tool runs."""
         return self.hosts == (LOCALHOST,)

@@ -11,9 +11,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuner.hosts.process import left_over
 from tuner.hosts.process.running import Exit, RunningCommand, RunningTrial, hurry
@@ -50,6 +50,10 @@ _LONGEST = 50
 _FORWARDED = frozenset(
     getattr(signal, f"SIG{name}") for name in ("INT", "QUIT", "TERM", "HUP", "USR1", "USR2")
 )
+#: Of these, what does not mean that the command is to end.
+_NOTICES = frozenset({signal.SIGUSR1, signal.SIGUSR2})
+#: How often it is asked whether a host is lost, s.
+_LOOK_S = 1.0
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
 
 
@@ -111,13 +115,24 @@ def run_tool(
     return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
 
 
-def execute(argv: Sequence[str], env: Mapping[str, str]) -> int:
+class Ended(NamedTuple):
+    """How a command in the foreground ended; nothing of it is left running."""
+
+    code: int  # its exit status, 128 + n where signal n ended it
+    why: str  # what has ended it from outside; empty: nothing, or whoever sends us signals
+
+
+def execute(
+    argv: Sequence[str], env: Mapping[str, str], lost: Callable[[], str] = lambda: ""
+) -> Ended:
     """Run a command in the foreground, with this process's terminal; hand signals on to it.
 
     For the main thread of a program that has nothing else to do.
 
-    Returns:
-        Its exit status, 128 + n where signal n ended it. Nothing of it is left running.
+    Args:
+        argv: The command.
+        env: Its environment.
+        lost: Says which host is lost, if one is: then the command is ended.
 
     Raises:
         OSError: It cannot be started.
@@ -127,16 +142,25 @@ def execute(argv: Sequence[str], env: Mapping[str, str]) -> int:
     try:
         request = request_of(argv, env, Path.cwd(), foreground=True)
         running = RunningTrial(request, output=None, error=None)
+        is_asked = False
         while (ended := running.poll()) is None:
-            seen = signal.sigwaitinfo(waited)
+            if lost():  # an mpirun may wait for it for ever
+                ended = running.stop()
+                break
+            seen = signal.sigtimedwait(waited, _LOOK_S)
+            if seen is None or seen.si_signo not in _FORWARDED:
+                continue
+            is_asked |= seen.si_signo not in _NOTICES
             # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
-            if seen.si_signo in _FORWARDED and seen.si_code != _SI_KERNEL:
+            if seen.si_code != _SI_KERNEL:
                 running.forward(seen.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if ended.code is None:
-        return 128 + signal.SIGKILL
-    return ended.code if ended.code >= 0 else 128 - ended.code
+    code = -signal.SIGKILL if ended.code is None else ended.code
+    code = code if code >= 0 else 128 - code
+    # Launchers say so too if a signal or a lost host has ended a rank.
+    by_signal = f"exit code {code}" if code > 128 and not is_asked else ""
+    return Ended(code, lost() or by_signal)
 
 
 def request_of(

@@ -188,7 +188,7 @@ class OpenMPI(Launcher):
         """
         if layout.is_local:
             return ("--oversubscribe",)
-        found: tuple[str, ...] = ("--host", _host_list(layout))
+        found: tuple[str, ...] = ("--host", layout.listed)
         if info.ssh:
             if any(set(word) & set(" \t") for word in info.ssh):
                 raise UsageError(
@@ -222,7 +222,7 @@ class MPICH(Launcher):
         """The whole command; errors as :meth:`Launcher.argv`."""
         hosts: tuple[str, ...] = ()
         if not layout.is_local:
-            hosts = ("-hosts", _host_list(layout))
+            hosts = ("-hosts", layout.listed)
             if info.ssh:
                 hosts += ("-launcher", "ssh", "-launcher-exec", info.ssh[0])
         flags = _flags(_MPICH, info, options)
@@ -232,11 +232,6 @@ class MPICH(Launcher):
         """With the arguments of the ssh command: ``-launcher-exec`` takes its path alone."""
         more = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
         return super().environment(info) | more
-
-
-def _host_list(layout: Layout) -> str:
-    """``h1:4,h2:4``, which all MPIs read."""
-    return ",".join(f"{name}:{ranks}" for name, ranks in layout.slots)
 
 
 def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 _OUT = "\0out\0"
+#: The same for the hosts.
+_HOSTS = "\0hosts\0"
 
 #: Letters that mean themselves to a POSIX shell in an assignment and to docker. ``~`` is not
 #: among them (expanded at the start and after ``:``), nor is anything outside ASCII.
@@ -102,7 +104,8 @@ def _not_carried(
 def script(data: StudyView) -> Export:
     """A POSIX script that runs the whole job without this tool.
 
-    Its first argument, or ``OUT``, is the folder for the job's output.
+    Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
+    ``HOSTS`` names other hosts (``h1:4,h2:4``).
     """
     spec, found = data.spec, "with the fastest setting that `tune` found"
     if data.keeps_defaults:
@@ -119,19 +122,23 @@ def script(data: StudyView) -> Export:
     prefix = ("env", *changes) if changes else ()
     options = render.launcher_options(spec, data.best_setting)
     argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
+    use, prepare = "sh FILE [ARGUMENT ...]", ""
+    if not spec.layout.is_local:
+        argv = tuple(_HOSTS if word == spec.layout.listed else word for word in argv)
+        prepare = f"HOSTS=${{HOSTS:-{spec.layout.listed}}}\n"
     parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
     secrets = _Secrets()
     command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environment.items())
     )
-    use, prepare = "sh FILE", ""
     enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
     if any(_OUT in word for word in job):
-        use = "sh FILE [OUTPUT_FOLDER]"
+        use = "sh FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
         # Named for the study; never a name that looks like an option.
         folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
-        prepare = f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
+        prepare += f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
+        prepare += "[ $# -eq 0 ] || shift\n"
         if spec.folder:  # paths of the command are relative to it, the output folder is not
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
     text = f"""#!/bin/sh
@@ -139,7 +146,7 @@ def script(data: StudyView) -> Export:
 {_comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
-{prepare}{enter}{variables}exec {command}
+{prepare}{enter}{variables}exec {command} "$@"
 """
     return Export(text=text, executable=True)
 
@@ -164,6 +171,8 @@ class _Secrets:
 
     def quote(self, word: str) -> str:
         """Quote a word; ``"$OUT"`` and the variables of secrets take their places in it."""
+        if word == _HOSTS:
+            return '"$HOSTS"'
         quoted = '"$OUT"'.join(map(self._quote_around, word.split(_OUT)))
         self._before = word
         return quoted or "''"
