@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import random
 import sys
+import zipfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 import ranks
-from trainer_options import Length, TrainerOptions, TrainerParser, WorkloadError, choice
+from trainer_options import Length, TrainerOptions, TrainerParser, WorkloadError, choice, number
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -27,6 +30,8 @@ class ChainerOptions(TrainerOptions):
     communicator: str
     fp16_gradients: bool
     double_buffering: bool
+    snapshot_every: int | None
+    resume: Path | None
 
 
 O = TypeVar("O", bound=ChainerOptions)  # noqa: E741
@@ -43,6 +48,10 @@ class ChainerParser(TrainerParser):
         self.add_argument("--fp16-gradients", action="store_true", help=text)
         text = "exchange gradients while the next ones are computed (pure_nccl)"
         self.add_argument("--double-buffering", action="store_true", help=text)
+        text = "iterations between snapshots in the folder of the log [an epoch; --benchmark: none]"
+        number(self, "--snapshot-every", help=text)
+        text = "go on from this snapshot; rank 0 reads it"
+        self.add_argument("--resume", type=Path, metavar="FILE", help=text)
 
 
 def complete(options: ChainerOptions) -> None:
@@ -89,6 +98,8 @@ def main(
     def checked() -> O:
         options = parse(argv)
         ranks.make_folder(options, world.rank)
+        if world.rank == 0 and options.resume and not zipfile.is_zipfile(options.resume):
+            raise WorkloadError(f"--resume {options.resume}: that is no snapshot")
         return options
 
     try:
@@ -147,6 +158,7 @@ def run(
     import chainer
     import chainermn
     from chainer.links import Classifier
+    from chainer.serializers import load_npz
 
     device = chainer.get_device(f"@cupy:{comm.intra_rank}" if options.gpu else "@numpy")
     device.use()
@@ -157,6 +169,10 @@ def run(
     )
     optimizer.setup(model)
     trainer = build_trainer(comm, options, iterators, device, optimizer)
+    if options.resume is not None:
+        # Until the epoch ends, all ranks take rank 0's order of examples.
+        snapshot = options.resume.read_bytes() if comm.rank == 0 else None
+        load_npz(io.BytesIO(comm.bcast_obj(snapshot)), trainer)
     if comm.rank == 0:
         loaders = options.loaderjob or f"{multiprocessing.cpu_count()} (default)"
         print(
@@ -198,6 +214,12 @@ def build_trainer(
                 postprocess=lambda entry: entry.update(epoch_detail=updater.epoch_detail),
             )
         )
+        if options.snapshot_every or not options.benchmark:
+            every = options.snapshot_every
+            trainer.extend(
+                extensions.snapshot(n_retains=2),
+                trigger=(every, "iteration") if every else (1, "epoch"),
+            )
         if not options.benchmark:  # as in ChainerMN's examples
             columns = ["epoch", "iteration", "main/loss", "validation/main/loss"]
             columns += ["main/accuracy", "validation/main/accuracy", "elapsed_time"]

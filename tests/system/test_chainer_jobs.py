@@ -66,6 +66,21 @@ def test_every_start_method_trains_in_a_path_with_a_space(
     assert done.log[-1]["elapsed_time"] > 0
 
 
+def test_a_job_goes_on_from_its_snapshot(run: Run) -> None:
+    first = run(*SMALL, "--benchmark", "--snapshot-every", "3", "--iterations", "10")
+    assert first.clean, first.stderr
+    kept = sorted(path.name for path in first.out.glob("snapshot_*"))
+    assert kept == ["snapshot_iter_6", "snapshot_iter_9"], "the last two"
+    resume = ("--resume", str(first.out / "snapshot_iter_6"))
+    second = run(*SMALL, "--benchmark", *resume, "--iterations", "10", "--log-writes", "10")
+    assert second.clean, second.stderr
+    assert [entry["iteration"] for entry in second.log] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert first.log[:6] == second.log[:6], "what was done before stays as it was"
+    refused = run(*SMALL, "--resume", str(first.out / "log"))
+    assert refused.code == 2
+    assert "log: that is no snapshot" in refused.stderr
+
+
 def test_benchmark_mode_has_its_own_length_evaluates_and_writes_the_log_alone(run: Run) -> None:
     done = run("--benchmark", *SMALL)
     assert [path.name for path in done.out.iterdir()] == ["log"]
