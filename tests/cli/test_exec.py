@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,52 @@ def test_the_command_runs_with_the_setting_after_the_warnings(tune: Tune, databa
     *warnings, last = done.err.splitlines()
     assert last == "started"
     assert [line.split()[:2] for line in warnings] == [["tune:", "warning:"]]
+
+
+#: Ends by the signal in its first argument as often as there are letters in a file, and says
+#: what it was given.
+ENDS = """
+import os, sys
+print(sys.argv[3:], flush=True)
+left = open(sys.argv[2]).read()
+open(sys.argv[2], "w").write(left[1:])
+if left:
+    os.kill(os.getpid(), int(sys.argv[1]))
+sys.exit(5)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("ends", "tries", "code", "runs"),
+    [("xx", "5", 5, 3), ("xx", "2", 137, 2), ("x", "1", 137, 1), ("", "5", 5, 1)],
+    ids=["until it ends by itself", "the limit", "one", "its own failure is final"],
+)
+def test_a_command_that_a_signal_has_ended_is_started_again(
+    tune: Tune, database: Path, tmp_path: Path, ends: str, tries: str, code: int, runs: int
+) -> None:
+    (tmp_path / "ends").write_text(ends)
+    (tmp_path / "snapshot_2").touch()
+    for name, age_s in (("snapshot_9", 60), ("snapshot_10", 30), ("snapshot_2", 90)):
+        (tmp_path / name).touch()
+        then_s = time.time() - age_s
+        os.utime(tmp_path / name, (then_s, then_s))
+    words = ("--tries", tries, "--resume-arg", "--resume snapshot_*", "--", sys.executable)
+    argv = (*words, "-c", ENDS, "9", "ends")
+    done = tune("exec", "--storage", str(database), *argv)
+    assert done.code == code
+    assert done.out.splitlines() == ["[]", *["['--resume', 'snapshot_10']"] * (runs - 1)]
+    assert done.err.count("was ended from outside (exit code 137)") == runs - 1
+
+
+@pytest.mark.system
+def test_without_a_snapshot_a_command_begins_anew(
+    tune: Tune, database: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ends").write_text("x")
+    words = ("--tries", "2", "--resume-arg", "--resume snapshot_*", "--", sys.executable)
+    done = tune("exec", "--storage", str(database), *words, "-c", ENDS, "9", "ends")
+    assert (done.code, done.out) == (5, "[]\n[]\n")
 
 
 @pytest.mark.system

@@ -17,7 +17,7 @@ import pytest
 from tests import study_samples as samples
 from tests.light_trainer import python_script
 from tests.study_samples import SPEC, setting, study
-from tuner.model import BASELINE, Choice, Env, Knob, LauncherInfo, StudySpec
+from tuner.model import BASELINE, Choice, Env, Knob, LauncherInfo, Layout, StudySpec
 from tuner.results.exporters.shell import script
 from tuner.results.study_view import StudyView
 
@@ -90,6 +90,21 @@ def test_the_output_folder_is_the_first_argument_or_a_variable(
     place = str(tmp_path / "a b")
     assert run(data, tmp_path, place)[1][0] == f"--out={place}/x y"
     assert run(data, tmp_path, OUT=place)[1][0] == f"--out={place}/x y"
+
+
+def test_what_follows_the_output_folder_goes_to_the_job(machine: Path, tmp_path: Path) -> None:
+    data = study(spec=spec_for(machine, "{out}"))
+    assert run(data, tmp_path, "a", "--resume", "x y")[1][-2:] == ["--resume", "x y"]
+    data = study(spec=spec_for(machine, "input.dat"))
+    assert run(data, tmp_path, "--resume", "x y")[1][-2:] == ["--resume", "x y"]
+
+
+def test_a_variable_names_other_hosts(machine: Path, tmp_path: Path) -> None:
+    layout = Layout(4, ("h1", "h2"), (2, 2))
+    data = study(spec=spec_for(machine, "{out}", layout=layout))
+    for environ, hosts in (({}, "h1:2,h2:2"), ({"HOSTS": "h3:2,h4:2"}, "h3:2,h4:2")):
+        mpirun, _, _ = run(data, tmp_path, **environ)
+        assert mpirun[mpirun.index("--host") + 1] == hosts
 
 
 def test_a_command_without_an_output_folder_makes_none(machine: Path, tmp_path: Path) -> None:
