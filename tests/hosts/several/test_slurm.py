@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guides import TRAIN, shell_blocks
 from tests.hosts.several.bench import UP_S, Bench
 from tests.hosts.several.test_studies import PROGRAM, SHORT
 from tests.marked import eventually
@@ -70,6 +71,7 @@ class Slurm:
             **os.environ,
             "SLURM_CONF": str(folder / "slurm.conf"),
             "TUNE_DISTURBED": "count",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         for host in bench.names:
             bench.run(host, "sh", "-c", NODE, "sh", str(folder), env=self.env)
@@ -125,6 +127,25 @@ def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path)
     for record in records:
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
+    eventually(slurm.nodes_are_empty)
+
+
+@pytest.mark.parametrize("hosts", ["", "--hosts-from 'scontrol show hostnames' --ppn 1"])
+def test_the_script_of_the_guide_tunes_in_an_allocation(
+    slurm: Slurm, folder: Path, hosts: str
+) -> None:
+    script, *_ = shell_blocks("slurm.md")
+    short = script.replace("--trials 30", f"--trials 1 --no-confirm --knob omp_threads=1,2 {hosts}")
+    assert short != script
+    for name, text in (("tune.sh", short), ("train.py", TRAIN), ("length", "3")):
+        (folder / name).write_text(text)
+    slurm.run("sbatch", "--ntasks-per-node=1", f"--chdir={folder}", str(folder / "tune.sh"))
+    eventually(lambda: any("finished" in log.read_text() for log in folder.glob("tune-*.log")))
+    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
+        records = tuple(store.launches("train-n2-h2"))
+    assert len(records) == 3
+    for record in records:
+        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
     eventually(slurm.nodes_are_empty)
 
 
