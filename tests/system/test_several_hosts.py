@@ -101,11 +101,12 @@ class Cluster:
         with Store.open(resolve_url(self.url, {}), create=False) as store:
             return tuple(store.launches(spec.name))
 
-    def wait_for(self, spec: StudySpec, launches: int) -> None:
+    def wait_for(self, spec: StudySpec, launches: int, hosts: int = 1) -> None:
         deadline_s = time.monotonic() + 60
         while time.monotonic() < deadline_s:
             try:
-                if len(self.records(spec)) >= launches:
+                records = self.records(spec)
+                if len(records) >= launches and len({r.machine.hostname for r in records}) >= hosts:
                     return
             except TunerError:  # not begun yet
                 pass
@@ -123,11 +124,15 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("sampler", ["tune", "tpe", "grid"])
-def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster, sampler: str) -> None:
+def test_hosts_share_the_search_and_measure_nothing_twice(
+    cluster: Cluster, held: Path, sampler: str
+) -> None:
     spec = replace(ALONE, name=f"shared-{sampler}", confirm="auto", sampler=sampler)
-    first = cluster.start(spec, HOSTS[0])
-    cluster.wait_for(spec, 2)
+    first = cluster.start(spec, HOSTS[0], held_by=held)
+    cluster.wait_for(spec, 4)
     others = [cluster.start(spec, host) for host in HOSTS[1:]]
+    cluster.wait_for(spec, 4, hosts=len(HOSTS))  # the first one alone might be done before
+    held.unlink()
     found = first.result(120)
     for each in others:
         each.result(120)

@@ -140,10 +140,8 @@ def hosts_of(
 ) -> Iterator[tuple[list[str], Callable[[], str]]]:
     """A command with its hosts put in, and what says which of them are lost.
 
-    Args:
-        spec: The study.
-        command: Says which hosts there are; empty: those of the study.
-        argv: The command; without ``{hosts}`` no host is watched.
+    ``command`` says which hosts there are; empty: those of the study. Without ``{hosts}`` in
+    ``argv`` no host is watched.
 
     Raises:
         TunerError: There are not enough, or one cannot be reached.

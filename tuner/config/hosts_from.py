@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tuner.config.hosts import Offer, parse_hostfile
 from tuner.hosts.process import run_tool
@@ -16,15 +16,18 @@ LIMIT_S = 600.0
 _HINT = "run the command by itself: it must print one host a line, such as `h1 4`"
 
 
-def hosts_from(command: Sequence[str]) -> tuple[Offer, ...]:
+def hosts_from(
+    command: Sequence[str], cancelled: Callable[[], bool] = lambda: False
+) -> tuple[Offer, ...]:
     """The hosts that a command prints, as in a hostfile.
 
     Raises:
+        KeyboardInterrupt: Cancelled.
         UsageError: It fails, or prints something else.
     """
     source = f"--hosts-from {shlex.join(command)}"
     try:
-        done = run_tool(command, timeout_s=LIMIT_S)
+        done = run_tool(command, timeout_s=LIMIT_S, cancelled=cancelled)
     except OSError as error:  # a TimeoutError too
         raise UsageError(f"{source}: {error.strerror or error}", _HINT) from error
     if done.returncode:

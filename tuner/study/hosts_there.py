@@ -8,7 +8,7 @@ are placed: only the name of their host changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tuner.config.hosts import with_room
 from tuner.config.hosts_from import hosts_from
@@ -17,48 +17,48 @@ from tuner.model import Layout, StudySpec
 from tuner.model.errors import TunerError
 
 
+@dataclass
 class HostsThere:
-    """Where the launches of a study run.
+    """Where the launches of a study run."""
 
-    Args:
-        spec: The study, which names the hosts that it begins with.
-        hosts: They are held.
-        tell: Called with what a user should know.
-    """
+    spec: StudySpec
+    layout: Layout  # of the next launch
+    hosts: Hosts  # they are held
+    tell: Callable[[str], None]  # what a user should know
+    cancelled: Callable[[], bool]  # asked while ``--hosts-from`` is waited for
 
-    def __init__(self, spec: StudySpec, hosts: Hosts, tell: Callable[[str], None]) -> None:
-        self._spec, self._hosts, self._tell = spec, hosts, tell
-        self._layout = spec.layout
-
-    def layout(self) -> Layout:
-        """Where the next launch runs: each host is there, and held.
+    def replace_lost(self) -> None:
+        """Afterwards each host of the layout is there, and held.
 
         Raises:
             HostLostError: One is lost, and none takes its place.
-            UsageError: ``--hosts-from`` does not say which there are.
+            KeyboardInterrupt: Cancelled.
         """
-        for lost in self._hosts.lost():
+        for lost in self.hosts.lost():
             reasons = [f"the host {lost.name} is lost: {lost.lost}"]
-            for name in self._candidates(lost.name):
+            try:
+                candidates = self._candidates(lost.name)
+            except TunerError as error:
+                raise HostLostError(f"{reasons[0]}; {error.message}", error.hint) from error
+            for name in candidates:
                 try:
-                    self._hosts.replace(lost.name, name)
+                    self.hosts.replace(lost.name, name)
                 except TunerError as error:
                     reasons.append(error.message)
                     continue
                 if name != lost.name:
-                    self._tell(f"{name} takes the place of {lost.name}, which is lost")
-                hosts = (name if each == lost.name else each for each in self._layout.hosts)
-                self._layout = replace(self._layout, hosts=tuple(hosts))
+                    self.tell(f"{name} takes the place of {lost.name}, which is lost")
+                hosts = (name if each == lost.name else each for each in self.layout.hosts)
+                self.layout = replace(self.layout, hosts=tuple(hosts))
                 break
             else:
                 raise HostLostError("; ".join(reasons), GOES_ON)
-        return self._layout
 
     def _candidates(self, lost: str) -> list[str]:
         """What may take the place of a host: itself, if it may still be there, then others."""
-        there: tuple[str, ...] = (lost, *self._spec.spares)
-        if self._spec.hosts_from:
-            offers = hosts_from(self._spec.hosts_from)
-            there = with_room(offers, self._layout.ranks_per_host)
-        used = set(self._layout.hosts) - {lost}
+        there: tuple[str, ...] = (lost, *self.spec.spares)
+        if self.spec.hosts_from:
+            offers = hosts_from(self.spec.hosts_from, self.cancelled)
+            there = with_room(offers, self.layout.ranks_per_host)
+        used = set(self.layout.hosts) - {lost}
         return sorted((name for name in there if name not in used), key=lambda name: name != lost)

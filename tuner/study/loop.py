@@ -124,7 +124,7 @@ def tune(
 
                 reached = reach(spec.launcher, spec.layout.hosts, os.environ)
                 hosts = stack.enter_context(closing(reached))
-                there = HostsThere(spec, hosts, lambda text: emit(Note(text)))
+                there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
                 context = replace(context, marker=os.urandom(16).hex(), hosts=there)
                 here = hosts.held(
                     here,

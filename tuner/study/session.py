@@ -244,6 +244,8 @@ class StudyRun:
         while True:
             if stop():
                 raise Cancelled
+            if self.context.hosts is not None:
+                self.context.hosts.replace_lost()
             with stop.held():
                 record = self._run(step)
                 try:
@@ -286,7 +288,7 @@ class StudyRun:
     def _launched(self, step: Step, asked: Asked | None) -> LaunchRecord:
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
-            spec = replace(spec, layout=self.context.hosts.layout())
+            spec = replace(spec, layout=self.context.hosts.layout)
         number = max((record.number for record in history.records), default=0) + 1
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None

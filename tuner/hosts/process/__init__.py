@@ -50,8 +50,6 @@ _LONGEST = 50
 _FORWARDED = frozenset(
     getattr(signal, f"SIG{name}") for name in ("INT", "QUIT", "TERM", "HUP", "USR1", "USR2")
 )
-#: Of these, what does not mean that the command is to end.
-_NOTICES = frozenset({signal.SIGUSR1, signal.SIGUSR2})
 #: How often it is asked whether a host is lost, s.
 _LOOK_S = 1.0
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
@@ -84,13 +82,18 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
 
 
 def run_tool(
-    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a short command without input and collect what it prints.
 
     Raises:
         TimeoutError: It took longer than ``timeout_s``, or printed more than 16 MiB; it was ended.
         OSError: It cannot be started.
+        KeyboardInterrupt: Cancelled.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = request_of(argv, os.environ if env is None else env, Path.cwd())
@@ -99,6 +102,8 @@ def run_tool(
         try:
             while ended is None and not too_much and (left_s := end_s - time.monotonic()) > 0:
                 ended = running.wait(min(0.02, left_s))
+                if cancelled():
+                    raise KeyboardInterrupt
                 too_much = max(os.fstat(each.fileno()).st_size for each in (output, error)) > (
                     _MOST_PRINTED
                 )
@@ -150,7 +155,7 @@ def execute(
             seen = signal.sigtimedwait(waited, _LOOK_S)
             if seen is None or seen.si_signo not in _FORWARDED:
                 continue
-            is_asked |= seen.si_signo not in _NOTICES
+            is_asked |= seen.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
             # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
             if seen.si_code != _SI_KERNEL:
                 running.forward(seen.si_signo)

@@ -9,7 +9,7 @@ import select
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -249,12 +249,10 @@ class Hosts:
 def _difference(one: Machine, other: Machine) -> str:
     """What makes times of one machine no times of the other; memory differs by a little anyway."""
     first, second = (
-        asdict(replace(each, hostname="", memory_bytes=round(each.memory_bytes / 2**30)))
+        {**asdict(each), "hostname": "", "memory_bytes": round(each.memory_bytes / 2**30) * 2**30}
         for each in (one, other)
     )
-    return "; ".join(
-        f"{key} {second[key]}, not {first[key]}" for key in first if first[key] != second[key]
-    )
+    return "; ".join(f"{k} {second[k]}, not {first[k]}" for k in first if first[k] != second[k])
 
 
 def _check_addresses(names: Sequence[str]) -> None:
