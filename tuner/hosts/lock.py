@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -123,18 +124,8 @@ def measuring(
     """
     from tuner.hosts.process import left_over
 
-    path = lock_path(environ)
-
-    def take() -> int:
-        held = acquire(path)
-        if isinstance(held, int):
-            return held
-        raise BusyError(
-            f"{socket.gethostname()} is measuring for {held} already",
-            "wait for it, or add --wait to queue up: two at once would spoil both",
-        )
-
-    held = waited(take, most_s=math.inf if wait else 0.0, on_wait=on_wait, cancelled=cancelled)
+    path, most_s = lock_path(environ), math.inf if wait else 0.0
+    held = waited(partial(acquire, path), most_s=most_s, on_wait=on_wait, cancelled=cancelled)
     try:
         me = procfs.stat(os.getpid())
         owner = Owner(os.getpid(), study, database, me.started if me else 0)
@@ -150,16 +141,19 @@ def measuring(
         os.close(held)
 
 
-def acquire(path: Path) -> int | Owner:
-    """Take the lock: its open file, to be closed to give it back; or who has it."""
+def acquire(path: Path) -> int:
+    """Take the lock: its open file, to be closed to give it back; errors as :func:`measuring`."""
     while True:
         descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except BlockingIOError as error:
             owner = parse_owner(os.pread(descriptor, _NOTE_BYTES, 0))
             os.close(descriptor)
-            return owner
+            raise BusyError(
+                f"{socket.gethostname()} is measuring for {owner} already",
+                "wait for it, or add --wait to queue up: two at once would spoil both",
+            ) from error
         with contextlib.suppress(OSError):
             if os.path.samestat(path.lstat(), os.fstat(descriptor)):
                 return descriptor
