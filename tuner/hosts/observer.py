@@ -34,13 +34,13 @@ class LaunchView:
 class Observer(Protocol):
     """Looks at a launch while it runs. None of its methods fails because a host is lost."""
 
-    def begin(self, pids: Iterable[int] = ()) -> None:
+    def begin(self, pids: Iterable[int] = (), /) -> None:
         """Forget what was seen so far; these processes of the launch run already."""
 
     def recording(self) -> AbstractContextManager[None]:
         """Record the telemetry meanwhile."""
 
-    def sample(self, pids: Iterable[int]) -> float:
+    def sample(self, pids: Iterable[int], /) -> float:
         """Look at the launch, of which these are the processes that run on this host.
 
         Returns:
@@ -56,7 +56,7 @@ class Observer(Protocol):
     def stacks(self) -> dict[str, str]:
         """Where the ranks stand, by the name of a file for it."""
 
-    def view(self, pids: Collection[int] = ()) -> LaunchView:
+    def view(self, pids: Collection[int] = (), /) -> LaunchView:
         """All that was seen; these processes of the launch go on."""
 
 
