@@ -23,7 +23,7 @@ from tuner.hosts.probe import private_folder, probe_folder
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
 from tuner.hosts.untrusted_files import create, make_folder, read_untrusted
-from tuner.model import Machine
+from tuner.model import Load, Machine, Observation, Telemetry
 from tuner.model.errors import TunerError
 
 #: No more of a log is brought from another host, bytes.
@@ -207,7 +207,9 @@ class LocalHost:
     def view(self) -> LaunchView:
         """See :class:`Host`."""
         self._recording.close()
-        return self._watching.view()
+        if self._observer is None:  # the launch's own agent is lost, this is another one
+            return LaunchView(Observation(), Telemetry(), Load(0.0))
+        return self._observer.view()
 
     @property
     def _watching(self) -> LaunchObserver:

@@ -38,7 +38,7 @@ def probe_environment(
     Returns:
         ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
     """
-    probe = probe or _shipped()
+    probe = probe or shipped_probe()
     rest = environ.get("PYTHONPATH", "")
     return {
         "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
@@ -46,7 +46,8 @@ def probe_environment(
     }
 
 
-def _shipped() -> Path:
+def shipped_probe() -> Path:
+    """The folder of the probe's code."""
     return Path(import_module("tuner.wrappers").__path__[0]) / "probe"
 
 
@@ -60,11 +61,6 @@ def private_folder(marker: str) -> Path:
     Nothing needs to be shared or installed for it.
     """
     return MEMORY / name_of(marker)
-
-
-def probe_code() -> dict[str, str]:
-    """The probe's code as files of a host's private folder."""
-    return {f"{CODE}/{path.name}": path.read_text() for path in _shipped().glob("*.py")}
 
 
 def probe_folder(folder: Path) -> Path:

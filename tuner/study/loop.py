@@ -137,8 +137,8 @@ def tune(
                 is_real = run is None
                 if run is None:
                     from tuner.hosts import process
-                    from tuner.hosts.probe import probe_code
                     from tuner.hosts.remote.observer import HostsObserver
+                    from tuner.hosts.remote.start import probe_code
                     from tuner.hosts.remote.trial import TrialOnHosts
                     from tuner.launch import trial
                     from tuner.live.jobs import LiveJobs
