@@ -46,11 +46,12 @@ def launch(
         info = replace(info, ssh=(marking,))
     out_dir = folder / "out"
     ours = launcher.environment(info)
-    if marker is None:
-        ours |= probe_environment(folder, {**environ, **ours})
-    else:
+    if several and marker is not None:
         private = private_folder(marker)
         ours |= probe_environment(private, {**environ, **ours}, private / CODE)
+    else:
+        ours |= probe_environment(folder, {**environ, **ours})
+    if marker is not None:
         ours[MARKER] = marker
     program = rank_argv(
         spec,
