@@ -61,7 +61,7 @@ def left(marker: str) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 
 def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
     with agent() as host:
-        assert host.describe() == LocalHost().describe()
+        assert host.call("describe") == LocalHost().describe()
 
 
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
@@ -69,12 +69,12 @@ def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
 ) -> None:
     bystander = subprocess.Popen(["sleep", "100"])
     with agent() as host:
-        assert host.sweep() == 0, "it holds no host yet"
-        host.hold("study", "", marker, str(tmp_path))
+        assert host.call("sweep") == 0, "it holds no host yet"
+        host.call("hold", "study", "", marker, str(tmp_path))
         one, other = left(), left()
-        assert host.sweep() == 2
+        assert host.call("sweep") == 2
         assert (one.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        assert host.sweep() == 0
+        assert host.call("sweep") == 0
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()
@@ -84,9 +84,9 @@ def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "/a.db", marker, str(tmp_path))
+        host.call("hold", "study", "/a.db", marker, str(tmp_path))
         with agent() as second, pytest.raises(BusyError, match=r"measuring for .* \(study study\)"):
-            second.hold("other", "", marker, str(tmp_path))
+            second.call("hold", "other", "", marker, str(tmp_path))
         one = left()
     one.wait()
     assert marked(marker) == []
@@ -97,7 +97,7 @@ def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
 
 def _holds(host: RemoteHost, folder: Path) -> bool:
     try:
-        host.hold("other", "", "f" * 32, str(folder))
+        host.call("hold", "other", "", "f" * 32, str(folder))
     except BusyError:
         return False
     return True
@@ -107,14 +107,14 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         one = left()
         signal_agent(signal.SIGKILL)
         eventually(host.is_lost)
         with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
-            host.sweep()
+            host.call("sweep")
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         assert one.wait() == -signal.SIGKILL
 
 
@@ -122,7 +122,7 @@ def test_an_agent_that_is_terminated_sweeps(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         one = left()
         signal_agent(signal.SIGTERM)
         one.wait()
@@ -167,4 +167,6 @@ def test_a_caller_without_the_secret_is_not_listened_to() -> None:
         return program
 
     with start.calls(["here"], with_impostor, ENVIRON) as channels:
-        assert RemoteHost("here", channels["here"]).describe().hostname == socket.gethostname()
+        assert (
+            RemoteHost("here", channels["here"]).call("describe").hostname == socket.gethostname()
+        )

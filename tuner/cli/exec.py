@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -65,7 +64,7 @@ class ExecCommand(TuneCommand):
     type=WORDS.read,
     metavar="WORDS",
     default="",
-    help="Append WORDS from the second try on. A pattern among them becomes its newest file; if"
+    help="Append WORDS from the second try on. A pattern at their end becomes its newest file; if"
     " there is none, nothing is appended.",
 )
 @option(
@@ -120,18 +119,13 @@ def command(
 
 
 def newest(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words with the newest file in the place of each pattern; none if there is no file."""
+    """The words, with the newest file for a pattern at their end; none if there is no file."""
     import glob
 
-    found = []
-    for word in words:
-        if not glob.has_magic(word):
-            found.append(word)
-        elif files := glob.glob(word):  # noqa: PTH207 (it may be absolute)
-            found.append(max(files, key=lambda name: Path(name).stat().st_mtime))
-        else:
-            return ()
-    return tuple(found)
+    if not words or not glob.has_magic(words[-1]):
+        return words
+    files = sorted(glob.glob(words[-1]), key=os.path.getmtime)  # noqa: PTH207 (any path)
+    return (*words[:-1], files[-1]) if files else ()
 
 
 @contextmanager

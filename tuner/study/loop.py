@@ -18,7 +18,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
 from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.live.measurement import LiveMeasurement, TrialRunner
-from tuner.model import Launch, Result, StudySpec, StudyState
+from tuner.model import Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
@@ -122,8 +122,9 @@ def tune(
             if run is None and not spec.layout.is_local:
                 from tuner.launch.hosts import reach
 
-                reached = reach(spec.launcher, spec.layout.hosts, os.environ)
-                hosts = stack.enter_context(closing(reached))
+                hosts = stack.enter_context(
+                    closing(reach(spec.launcher, spec.layout.hosts, os.environ))
+                )
                 there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
                 context = replace(context, marker=os.urandom(16).hex(), hosts=there)
                 here = hosts.held(
@@ -140,16 +141,21 @@ def tune(
                 is_real = run is None
                 if run is None:
                     from tuner.hosts import process
+                    from tuner.hosts.remote.observer import HostsObserver
+                    from tuner.hosts.remote.start import probe_code
                     from tuner.hosts.remote.trial import TrialOnHosts
                     from tuner.launch import trial
                     from tuner.live.jobs import LiveJobs
 
                     start = partial(process.start, note=note)
-
-                    def started(launch: Launch) -> process.RunningCommand:
-                        return TrialOnHosts(start(launch), hosts) if hosts else start(launch)
-
-                    run = partial(trial.run, start=started)
+                    run = partial(trial.run, start=start)
+                    if hosts is not None:
+                        hosts.place(probe_code())
+                        run = partial(
+                            trial.run,
+                            start=lambda launch: TrialOnHosts(start(launch), hosts),
+                            observe=partial(HostsObserver, hosts),
+                        )
                     jobs = jobs or LiveJobs(start=start)
                 live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
-from tuner.hosts import process
-from tuner.launch import render, stacks
+from tuner.hosts import process, stacks
+from tuner.launch import render
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.live.measurement import LiveMeasurement, MeasurementRequest
@@ -311,7 +311,7 @@ class StudyRun:
             env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
-            outcome=self._measure(number, launch, step, asked),
+            outcome=self._measure(spec, number, launch, step, asked),
             machine=spec.machine,
             trial=None if asked is None else asked.number,
         )
@@ -339,7 +339,9 @@ class StudyRun:
         asked.step = replace(asked.step, stopper=PrunerStopper(asked, asked.step.stopper))
         return asked
 
-    def _measure(self, number: int, launch: Launch, step: Step, asked: Asked | None) -> Outcome:
+    def _measure(
+        self, spec: StudySpec, number: int, launch: Launch, step: Step, asked: Asked | None
+    ) -> Outcome:
         history = self.history
 
         def cancelled() -> bool:
@@ -356,7 +358,7 @@ class StudyRun:
         request = MeasurementRequest(
             number,
             launch,
-            history.spec,
+            spec,
             step.setting,
             purpose=step.purpose,
             records=history.records,

@@ -8,18 +8,19 @@ import os
 import select
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from tuner.hosts import lock
-from tuner.hosts.host import HostDescription, LocalHost
+from tuner.hosts.host import Host, HostDescription, LocalHost
+from tuner.hosts.process.left_over import study_note_path
 from tuner.hosts.remote import start
 from tuner.hosts.remote.dial import SILENCE_S, Channel
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S
-from tuner.model import Machine
+from tuner.model import Machine, codec
 from tuner.model.errors import BusyError, TunerError, UsageError
 
 #: An agent answers sooner, s: a sweep gives up before.
@@ -39,31 +40,20 @@ class HostLostError(TunerError):
 
 
 class RemoteHost:
-    """A host with an agent; see :class:`tuner.hosts.host.Host`."""
+    """A host with an agent, which has a :class:`tuner.hosts.host.LocalHost`."""
 
     def __init__(self, name: str, channel: Channel) -> None:
         self.name = name
         self._channel = channel
         self.lost = ""  # why it does not answer any more
 
-    def describe(self) -> HostDescription:
-        """See :class:`Host`."""
-        found = self._call("describe")
-        machine = found.pop("machine")
-        gpus = tuple(machine.pop("gpus"))
-        return HostDescription(**found, machine=Machine(**machine, gpus=gpus))
-
-    def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
-        """See :class:`Host`."""
-        self._call("hold", study, database, marker, lock_folder)
-
-    def sweep(self) -> int:
-        """See :class:`Host`."""
-        killed: int = self._call("sweep")
-        return killed
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Have the agent call a method of :class:`tuner.hosts.host.Host`; gives what it gives."""
+        self.ask(method, *arguments)
+        return self.answer(method)
 
     def close(self) -> None:
-        """See :class:`Host`; the agent sweeps once the connection has ended."""
+        """End the connection; the agent then does as :meth:`tuner.hosts.host.Host.close`."""
         self._channel.close()
 
     def is_lost(self) -> bool:
@@ -74,26 +64,42 @@ class RemoteHost:
             self._lose(os.strerror(broken) if broken else "its agent has ended")
         return bool(self.lost)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
-        if self.lost:
-            raise self._error()
-        try:
-            self._channel.send(json.dumps({"method": method, "arguments": arguments}).encode())
+    def ask(self, method: str, *arguments: Any) -> None:
+        """Ask for a call, whose :meth:`answer` must be taken next."""
+        request = codec.dumps({"method": method, "arguments": arguments}).encode()
+        with self._losing():
+            self._channel.send(request)
+
+    def answer(self, method: str) -> Any:
+        """What the method gave that was asked for last."""
+        with self._losing():
             answer = json.loads(self._channel.receive(ANSWER_S))
-        except OSError as error:
-            self._lose(error.strerror or str(error))
-            raise self._error() from error
         if "error" in answer:
             kind, message, hint = answer["error"]
             said = message if kind == BusyError.__name__ else f"{self.name}: {message}"
             raise _ERRORS.get(kind, TunerError)(said, hint)
-        return answer["value"]
+        return codec.from_json(get_type_hints(getattr(Host, method))["return"], answer["value"])
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """The host is lost if the connection breaks, or is left with half a message."""
+        if self.lost:
+            raise self.error()
+        try:
+            yield
+        except OSError as error:
+            self._lose(error.strerror or str(error))
+            raise self.error() from error
+        except BaseException:  # Ctrl-C
+            self._lose("it was broken off")
+            raise
 
     def _lose(self, why: str) -> None:
         self.lost = why
         self._channel.close()
 
-    def _error(self) -> HostLostError:
+    def error(self) -> HostLostError:
+        """That the host is lost, and why."""
         return HostLostError(f"the host {self.name} is lost: {self.lost}", GOES_ON)
 
 
@@ -117,8 +123,12 @@ class Hosts:
     ) -> None:
         self._once_per_host, self._env, self._stays = once_per_host, env, stays
         self._launchers = ExitStack()
-        self._own = LocalHost().describe()
+        self.here = LocalHost()
+        self._own = self.here.describe()
+        self.name_here = ""  # this host's in the layout, if it has one
+        self._files: dict[str, str] = {}
         self._hold: tuple[str, str, str, str] | None = None
+        self._note = Path()
         self.descriptions: dict[str, HostDescription] = {}
         self.remote: dict[str, RemoteHost] = {}
         _check_addresses(names)
@@ -135,8 +145,9 @@ class Hosts:
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(calls).items():
                 host = RemoteHost(name, channel)
-                self.descriptions[name] = found = host.describe()
+                self.descriptions[name] = found = host.call("describe")
                 if found.identity == self._own.identity:
+                    self.name_here = name
                     host.close()
                 else:
                     self.remote[name] = host
@@ -186,6 +197,10 @@ class Hosts:
             for _, name in sorted(order):
                 if not name:
                     note = stack.enter_context(here)
+                    self._note = study_note_path(note.parent)
+                    stack.callback(self.here.close)
+                    if self.name_here:
+                        self._take(self.name_here)
                     continue
                 take, most_s = partial(self._take, name), math.inf if wait else 0.0
                 lock.waited(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
@@ -193,7 +208,53 @@ class Hosts:
 
     def _take(self, name: str) -> None:
         assert self._hold is not None
-        self.remote[name].hold(*self._hold)
+        if name == self.name_here:
+            self.here.begin(self._hold[2], self._note)
+            self.here.place(self._files)
+        else:
+            self.remote[name].call("hold", *self._hold)
+            self.remote[name].call("place", self._files)
+
+    def each(
+        self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
+    ) -> dict[str, Any]:
+        """Call a method of all hosts of the layout at once; those that are lost are left out.
+
+        Args:
+            method: Of :class:`tuner.hosts.host.Host`.
+            arguments: Gives the arguments for the host of this name.
+
+        Returns:
+            What each gave, by its name.
+
+        Raises:
+            TunerError: That of one of them.
+        """
+        asked: list[RemoteHost] = []
+        for host in self.remote.values():
+            with suppress(HostLostError):
+                host.ask(method, *arguments(host.name))
+                asked.append(host)
+        found: dict[str, Any] = {}
+        errors: list[TunerError] = []
+        for host in asked:  # all answers are taken, whatever one of them is
+            try:
+                found[host.name] = host.answer(method)
+            except HostLostError:
+                continue
+            except TunerError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        if self.name_here:
+            found[self.name_here] = getattr(self.here, method)(*arguments(self.name_here))
+        return found
+
+    def place(self, files: Mapping[str, str]) -> None:
+        """Put files into the private folder of each host, now or as soon as it is held."""
+        self._files |= files
+        if self._hold is not None:
+            self.each("place", lambda _: (files,))
 
     def lost(self) -> list[RemoteHost]:
         """The hosts whose connection has ended."""
@@ -211,15 +272,20 @@ class Hosts:
         try:
             self._reach([name])
             self._check()
-            if other := _difference(was.machine, self.descriptions[name].machine):
-                raise TunerError(f"{name} cannot take the place of {lost}: {other}")
-            if name in self.remote:
-                # An agent that was cut off ends by itself, and gives the host back.
-                lock.waited(partial(self._take, name), most_s=BACK_S)
+            one, other = (  # memory differs by a little anyway
+                {**asdict(each), "hostname": "", "memory_bytes": round(each.memory_bytes / 2**30)}
+                for each in (was.machine, self.descriptions[name].machine)
+            )
+            if differing := [key for key in one if one[key] != other[key]]:
+                raise TunerError(f"{name} is not as {lost}: other {', '.join(differing)}")
+            # An agent that was cut off ends by itself, and gives the host back.
+            lock.waited(partial(self._take, name), most_s=BACK_S)
         except BaseException:
             self.descriptions.pop(name, None)
             if (reached := self.remote.pop(name, None)) is not None:
                 reached.close()
+            if name == self.name_here:
+                self.name_here = ""
             self.remote[lost], self.descriptions[lost] = gone, was
             raise
 
@@ -229,30 +295,16 @@ class Hosts:
         Raises:
             HostLostError: A host is lost; the others are empty.
         """
-        killed, lost = 0, None
-        for host in self.remote.values():
-            try:
-                killed += host.sweep()
-            except HostLostError as error:
-                lost = error
-        if lost is not None:
-            raise lost
-        return killed
+        found = self.each("sweep")
+        for host in self.lost():
+            raise host.error()
+        return sum(found.values())
 
     def close(self) -> None:
         """Leave all hosts; their agents sweep and end."""
         for host in self.remote.values():
             host.close()
         self._launchers.close()
-
-
-def _difference(one: Machine, other: Machine) -> str:
-    """What makes times of one machine no times of the other; memory differs by a little anyway."""
-    first, second = (
-        {**asdict(each), "hostname": "", "memory_bytes": round(each.memory_bytes / 2**30) * 2**30}
-        for each in (one, other)
-    )
-    return "; ".join(f"{k} {second[k]}, not {first[k]}" for k in first if first[k] != second[k])
 
 
 def _check_addresses(names: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from tuner.hosts.probe import CODE, shipped_probe
 from tuner.hosts.process import request_of
 from tuner.hosts.process.running import RunningTrial
 from tuner.hosts.remote import dial
@@ -54,6 +55,11 @@ def package() -> bytes:
         for path in [root / "__init__.py", *root.glob("hosts/**/*.py"), *root.glob("model/*.py")]:
             file.write(path, Path("tuner", path.relative_to(root)))
     return archive.getvalue()
+
+
+def probe_code() -> dict[str, str]:
+    """The probe's code as files of a host's private folder."""
+    return {f"{CODE}/{path.name}": path.read_text() for path in shipped_probe().glob("*.py")}
 
 
 def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
