@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -112,6 +113,17 @@ def test_without_a_snapshot_a_command_begins_anew(
     words = ("--tries", "2", "--resume-arg", "--resume snapshot_*", "--", sys.executable)
     done = tune("exec", "--storage", str(database), *words, "-c", ENDS, "9", "ends")
     assert (done.code, done.out) == (5, "[]\n[]\n")
+
+
+@pytest.mark.system
+def test_a_command_that_the_user_ends_is_not_started_again(database: Path) -> None:
+    words = ("exec", "--storage", str(database), "--tries", "5", "--")
+    argv = (str(Path(sys.executable).parent / "tune"), *words, "sh", "-c", "echo ready; sleep 100")
+    running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert running.stdout is not None and running.stdout.readline() == "ready\n"
+    running.terminate()
+    assert running.communicate()[0] == ""
+    assert running.returncode == 143
 
 
 @pytest.mark.system
