@@ -196,9 +196,10 @@ def study_options(*, without: Collection[str] = ()) -> Callable[[Function], Func
     return _all([first, *_of_rows(_OF_RUN), *rest])
 
 
-def place_options() -> Callable[[Function], Function]:
-    """Where a study is kept."""
-    return _all([storage_option(PLACE), *_of_rows(_OF_PLACE)])
+def place_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Where a study is kept; without the flags that are named."""
+    rows = [row for row in _OF_PLACE if row[0][0] not in without]
+    return _all([storage_option(PLACE), *_of_rows(rows)])
 
 
 def quiet_option() -> Callable[[Function], Function]:
@@ -228,6 +229,13 @@ def _all(decorators: list[Callable[[Any], Any]]) -> Callable[[Function], Functio
 
 def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
     """The study that the options, the words after ``--`` and the study file make."""
+    return builder_of(given, words)(options=given)
+
+
+def builder_of(given: dict[str, Any], words: tuple[str, ...] | None) -> Callable[..., StudySpec]:
+    """Makes studies of options, with the words after ``--`` and the study file."""
+    from functools import partial
+
     from tuner.cli import console
     from tuner.config import spec, study_file
 
@@ -238,4 +246,4 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
     )
     if source == study_file.LOCAL_NAME and given["study_file"] is None:
         console.err(f"tune: using ./{source} (another: --study FILE)")
-    return spec.build_spec(file=file, source=source, command=words, options=given)
+    return partial(spec.build_spec, file=file, source=source, command=words)

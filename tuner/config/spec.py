@@ -68,6 +68,7 @@ def build_spec(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     machine: Machine | None = None,
+    layout: Layout | None = None,
     found: HostFeatures | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
@@ -85,6 +86,7 @@ def build_spec(
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
         machine: The tightest host; by default this one, or an agent on each looks at them.
+        layout: Where the ranks run; by default as the options say.
         found: What the host has besides; looked at by default.
         find: How mpirun is found.
 
@@ -101,7 +103,7 @@ def build_spec(
     check_command(template, "after --" if command is not None else f"in {source}")
     is_known = machine is not None
     machine = machine or this_machine(environ=environ)
-    layout = _layout(study, machine, environ=environ, cwd=cwd)
+    layout = layout or _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
     figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
@@ -173,7 +175,7 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
         offers, source = hosts.parse_hosts(named), "--hosts"
     elif file:
         source = f"--hostfile {file}"
-        offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
+        offers = hosts.parse_hostfile(read_file(cwd / file, source), source)
     else:
         offers, source = hosts.from_slurm(environ), "the Slurm allocation"
         if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
@@ -187,7 +189,8 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
     return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
 
 
-def _read_hostfile(path: Path, source: str) -> str:
+def read_file(path: Path, source: str) -> str:
+    """The text of a file about hosts; ``source`` names it in the error."""
     try:
         with path.open(errors="replace") as opened:
             text = opened.read(MOST_HOSTFILE)
