@@ -24,7 +24,6 @@ MOST = 100_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _SLOTS = re.compile(r"[0-9]{1,6}")
-_PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 #: A name in Slurm's lists; the commas in its brackets are its own.
 _NODE = r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+"
@@ -264,36 +263,13 @@ def place(
 
 
 def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
-    """The layouts to compare with a layout, from the smallest to itself.
-
-    They are on 1, 2, 3, 4, then twice as many hosts, with ``ppns`` ranks on each if any are given;
-    of ranks on this host: 1, 2, 4 ..., or ``ppns``.
-    """
+    """The same on 1, 2, 3, 4, 8 ... hosts, on one host with 1, 2, 4 ... ranks; or with ``ppns``."""
     most = layout.ranks if layout.is_local else len(layout.hosts)
     sizes = {2**power for power in range(most.bit_length())} | {most}
     if layout.is_local:
         return [Layout(ranks) for ranks in ppns or sorted(sizes)]
     found = []
     for size in sorted(sizes | set(range(1, min(most, 4) + 1))):
-        names, by_host = layout.hosts[:size], layout.by_host[:size]
-        for each in [(ppn,) * size for ppn in ppns] or [by_host]:
-            found.append(Layout(sum(each), names, each))
+        for each in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:
+            found.append(Layout(sum(each), layout.hosts[:size], each))
     return found
-
-
-def parse_prices(text: str, place: str) -> dict[str, float]:
-    """The price of each host an hour: ``h1 1.20``, a host a line.
-
-    Raises:
-        UsageError: With the line that is wrong.
-    """
-    prices: dict[str, float] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        where = f"{place}, line {number}"
-        if len(words) != 2 or not _PRICE.fullmatch(words[1]) or not float(words[1]):
-            raise UsageError(f"{where}: {shown(line)} is no price of a host", "such as `h1 1.20`")
-        prices[_name(words[0], where)] = float(words[1])
-    return prices

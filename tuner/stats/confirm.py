@@ -279,7 +279,7 @@ class Evidence:
         """What a look shows; ``None`` if the runs of a side disagree."""
         high: float | None = None
         if not is_cut:
-            by_logs = log_ratio(reference, best, look.error, self.repeats)
+            by_logs = self.two_sided(look, reference, best)
             if by_logs is None:
                 return None
             ratio, low, high = map(math.exp, by_logs)
@@ -299,6 +299,23 @@ class Evidence:
         found = Finding(ratio, low, high, len(best), len(reference), claim)
         return replace(found, pairs_missing=_pairs_missing(found, self.precision))
 
+    def two_sided(
+        self, look: Look, reference: Sequence[float], best: Sequence[float]
+    ) -> tuple[float, float, float] | None:
+        """(estimate, low, high) of the logarithm of the ratio; ``None`` if runs disagree."""
+        if look.error is not None:
+            pairs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
+            found = interval(pairs, look.error)
+            assert found is not None, "each look has enough pairs for its error"
+            return found
+        sides = [[math.log(each) for each in _without_outliers(s)] for s in (reference, best)]
+        if not all(map(_agree, sides)):
+            return None
+        ratio = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
+        sd, _ = noise.pooled((*sides, *filter(_agree, self.repeats)), noise.RUNS)
+        half = _DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
+        return ratio, ratio - half, ratio + half
+
     def _settled(self, found: Finding) -> bool:
         """True if more launches would change nothing that matters."""
         if found.claim != "faster" or found.high is None:
@@ -308,38 +325,6 @@ class Evidence:
             return True
         has_room = math.log(found.low) >= _KEPT * math.log(found.ratio)
         return has_room and self.rule is not EXACT and not self.to_the_end
-
-
-def log_ratio(
-    reference: Sequence[float],
-    best: Sequence[float],
-    error: float | None,
-    repeats: Sequence[Sequence[float]] = (),
-) -> tuple[float, float, float] | None:
-    """(estimate, low, high) of the logarithm of the ratio reference over best.
-
-    Args:
-        reference: Times of one side, in the order of the launches.
-        best: Those of the other side.
-        error: What an interval by ranks may err; then the pairs must be enough for it, and both
-            sides as many. ``None``: it goes by the spread.
-        repeats: See :class:`Evidence`.
-
-    Returns:
-        ``None`` if the runs of a side disagree.
-    """
-    if error is not None:
-        pairs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
-        found = interval(pairs, error)
-        assert found is not None, "there are enough pairs for the error"
-        return found
-    sides = [[math.log(each) for each in _without_outliers(s)] for s in (reference, best)]
-    if not all(map(_agree, sides)):
-        return None
-    ratio = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
-    sd, _ = noise.pooled((*sides, *filter(_agree, repeats)), noise.RUNS)
-    half = _DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
-    return ratio, ratio - half, ratio + half
 
 
 def _pairs_missing(found: Finding, precision: float) -> int | None:

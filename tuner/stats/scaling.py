@@ -7,18 +7,15 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tuner.stats.confirm import log_ratio
-
-#: From so many launches of both on the interval goes by ranks: 2 / 2**6 is below the error.
-_BY_RANKS, _ERROR = 6, 0.05
+from tuner.stats.confirm import Evidence, Look
 
 
 class SpeedUp(NamedTuple):
     """A ratio of times with its 95 % interval: from 0 to infinity if launches disagree."""
 
     ratio: float
-    low: float = 0.0
-    high: float = math.inf
+    low: float
+    high: float
 
     def times(self, factor: float) -> SpeedUp:
         """The same, as many times as large."""
@@ -27,34 +24,23 @@ class SpeedUp(NamedTuple):
 
 def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
     """How many times faster the second is: its times and those of the first, by their rounds."""
-    pairs = min(len(before), len(after))
-    if pairs >= _BY_RANKS:
-        found = log_ratio(before[:pairs], after[:pairs], _ERROR)
-    else:
-        found = log_ratio(before, after, None)
-    if found is None:
-        return SpeedUp(statistics.median(before) / statistics.median(after))
-    return SpeedUp(*map(math.exp, found))
-
-
-def serial_share(gain: float, more: float) -> float:
-    """The share of the work that more ranks make no faster (Amdahl, AFIPS 1967), from 0 to 1.
-
-    ``gain`` is the speed-up that was seen with ``more`` times the ranks, above 1.
-    """
-    return min(1.0, max(0.0, (1 / gain - 1 / more) / (1 - 1 / more)))
+    look, pairs = Look(len(after), len(before)), min(len(before), len(after))
+    if pairs >= 6:  # enough to go by ranks: 2 / 2**6 is below the error
+        look = Look(pairs, pairs, 0.05)
+    found = Evidence().two_sided(look, before[: look.references], after[: look.bests])
+    center = math.log(statistics.median(before) / statistics.median(after))
+    return SpeedUp(*map(math.exp, found or (center, -math.inf, math.inf)))
 
 
 def least_time(seen: Sequence[tuple[int, Sequence[float]]], ranks: int) -> float:
-    """The least time on so many ranks by Amdahl's law; 0: too little was seen.
+    """The least time on so many ranks by Amdahl's law (AFIPS 1967); 0: too little was seen.
 
-    ``seen`` has fewer ranks, the fewest first, with their times. Of each speed-up the upper end
-    counts, so that noise rules nothing out.
+    ``seen`` has fewer ranks, the fewest first, with their times.
     """
     least = 0.0
     for number, times in seen[1:]:
         first, before = seen[0]
-        share = serial_share(speed_up(before, times).high, number / first)
-        shrunk = share + (1 - share) * first / ranks
-        least = max(least, statistics.median(before) * shrunk)
+        gain, more = speed_up(before, times).high, number / first  # noise rules nothing out
+        serial = min(1.0, max(0.0, (1 / gain - 1 / more) / (1 - 1 / more)))
+        least = max(least, statistics.median(before) * (serial + (1 - serial) * first / ranks))
     return least

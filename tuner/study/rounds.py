@@ -11,7 +11,7 @@ from tuner.study.policy import FAILURES, Step, Stop
 
 @dataclass(frozen=True)
 class FixedSetting:
-    """``number`` launches of what the study fixes; see :class:`tuner.study.policy.Policy`."""
+    """``number`` launches of what a study fixes; see :class:`tuner.study.policy.Policy`."""
 
     number: int
 

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from tuner.model import wording
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
-from tuner.results.report.plots import FAMILIES, Figure
+from tuner.results.report.plots import FAMILIES
 from tuner.results.report.plots.style import THEMES
 from tuner.results.study_view import StudyView
 
@@ -41,29 +41,12 @@ def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
     """
     built = [(family, family.build(data, weights)) for family in FAMILIES]
     families = [(family, found) for family, found in built if any(each.drawing for each in found)]
-    return _rendered(
-        "page",
-        [figure for _, found in families for figure in found],
-        data=data,
-        home=home,
-        version=metadata.version("tuner"),
-        bars=words.bars(data),
-        script_text=words.script(data),
-        words=words,
-        failure_lines=facts.failure_lines(data),
-        explained=words.explained(data),
-        families=families,
-    )
-
-
-def scale_page(name: str, figure: Figure) -> str:
-    """The page of a job's scaling."""
-    return _rendered("scale", [figure], name=name, figure=figure)
-
-
-def _rendered(template: str, shown: Sequence[Figure], **values: Any) -> str:
-    """A template with its figures, and what draws them."""
-    drawings = {each.key: each.drawing for each in shown if each.drawing is not None}
+    drawings = {
+        figure.key: figure.drawing
+        for _, found in families
+        for figure in found
+        if figure.drawing is not None
+    }
     from plotly.offline import get_plotlyjs
 
     library, script, style = (
@@ -72,9 +55,17 @@ def _rendered(template: str, shown: Sequence[Figure], **values: Any) -> str:
     )
     return str(
         _environment()
-        .get_template(f"{template}.html.jinja")
+        .get_template("page.html.jinja")
         .render(
-            **values,
+            data=data,
+            home=home,
+            version=metadata.version("tuner"),
+            bars=words.bars(data),
+            script_text=words.script(data),
+            words=words,
+            failure_lines=facts.failure_lines(data),
+            explained=words.explained(data),
+            families=families,
             library=_trusted(library),
             script=_trusted(script),
             style=_trusted(style),
