@@ -64,7 +64,7 @@ def test_after_an_interruption_the_same_command_goes_on(folder: Path) -> None:
     words = [sys.executable, "-c", MAIN, *FIXED, *COMMAND]
     pipe, env = subprocess.PIPE, environment(folder)
     with subprocess.Popen(words, cwd=folder, env=env, text=True, stderr=pipe) as first:
-        eventually(lambda: (folder / "program-1x2-fixed").exists())
+        eventually((folder / "program-1x2-fixed").exists)
         os.kill(first.pid, signal.SIGINT)
         errors = first.communicate(timeout=60)[1]
     assert first.returncode == 128 + signal.SIGINT
