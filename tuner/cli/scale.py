@@ -14,7 +14,6 @@ import click
 
 from tuner.cli import exits, options
 from tuner.cli.base import TYPED, TuneCommand, tail
-from tuner.cli.options import OUTPUT
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
@@ -29,14 +28,11 @@ if TYPE_CHECKING:
     help="Measure the same job on 1, 2, 3, 4, 8 ... hosts; without hosts, with 1, 2, 4 ... ranks on"
     " this one. Each layout is tuned by a study of its own (NAME-2x4: 4 ranks on each of 2 hosts),"
     " or launched in rounds with one setting (--setting). The same command continues.",
-    examples=(
-        ("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "one host against two"),
-        ("tune scale -n 8 --setting omp_threads=1 -- python train.py --out {out}", "not tuned"),
-    ),
+    examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
 )
 @options.study_options(without={"ppn", "price_per_hour"}, more=options.OF_SCALE)
 @options.place_options(without={"--join"})
-@options.json_option(OUTPUT)
+@options.json_option(options.OUTPUT)
 @options.quiet_option()
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
@@ -89,7 +85,7 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
             asked["price_per_hour"] = sum(prices[host] for host in layout.hosts) or None
             # The hosts have been looked at, and mpirun was asked for its version.
             known = {"machine": largest.machine, "find": lambda *_: largest.launcher}
-            specs.append(options.spec_of(asked, words, layout=layout, **known))
+            specs.append(options.spec_of(asked, words, part=layout, **known))
     except UsageError as error:
         if setting is None:
             raise
@@ -100,17 +96,16 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
 
 def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
     """The price of each host an hour; a study file has that of all of them."""
-    from tuner.config.spec import read_file
-
-    hosts, place = largest.layout.hosts, f"--price-per-hour {text}"
+    hosts = largest.layout.hosts
     with suppress(ValueError):
         return dict.fromkeys(hosts, float(text or (largest.price_per_hour or 0.0) / len(hosts)))
-    lines = filter(None, map(str.split, read_file(Path(text or ""), place).splitlines()))
     try:
+        lines = filter(None, map(str.split, Path(text or "").read_text().splitlines()))
         prices = {name: float(each) for name, each in lines}
         return {host: prices[host] for host in hosts}
-    except (ValueError, KeyError) as error:
-        raise UsageError(f"{place}: not understood: {error}", "a line `h1 1.20` a host") from error
+    except (OSError, ValueError, KeyError) as error:
+        said = f"--price-per-hour {text}: no price: {error}"
+        raise UsageError(said, "a line `h1 1.20` for each host") from error
 
 
 def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
@@ -123,23 +118,24 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
     is_fixed, failed = given["setting"] is not None, None
     points = {spec.name: Point(spec, spec.fixed) for spec in specs}
     found = Scaling([*points.values()], given["weak"], given["job_iterations"])
+    policies = {spec.name: FixedSetting() for spec in specs}
     rounds = range(1, given["rounds"] + 1) if is_fixed else [1]
     for number, spec in itertools.product(rounds, specs):
-        point = points[spec.name]
+        point, policy = points[spec.name], policies[spec.name]
         if point.why:
             continue
-        why = found.cannot_win(spec)
+        policy.number, why = number, found.cannot_win(spec)
         try:
             if not why:
                 with progress.view(given["quiet"]) as view:
                     tune(
-                        spec if number == 1 else replace(spec, warm_ups=0),
+                        replace(spec, warm_ups=0) if policy.is_warm else spec,
                         storage=given["storage"],
                         outputs=Path(given["run_dir"]) if given["run_dir"] else None,
                         fresh=given["fresh"] and number == 1,
                         wait=given["wait"],
                         on_event=view,
-                        policy=FixedSetting(number) if is_fixed else None,
+                        policy=policy if is_fixed else None,
                     )
                 point = Point.of(stored.load(stored.open_store(given["storage"]), spec.name))
         except (NothingMeasuredError, LimitReachedError) as error:

@@ -68,7 +68,7 @@ def build_spec(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     machine: Machine | None = None,
-    layout: Layout | None = None,
+    part: Layout | None = None,
     found: HostFeatures | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
@@ -86,7 +86,7 @@ def build_spec(
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
         machine: The tightest host; by default this one, or an agent on each looks at them.
-        layout: Where the ranks run; by default as the options say.
+        part: Where the ranks run instead of on all hosts that are named.
         found: What the host has besides; looked at by default.
         find: How mpirun is found.
 
@@ -103,9 +103,10 @@ def build_spec(
     check_command(template, "after --" if command is not None else f"in {source}")
     is_known = machine is not None
     machine = machine or this_machine(environ=environ)
-    layout = layout or _layout(study, machine, environ=environ, cwd=cwd)
+    layout = _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
+    layout = part or layout
     figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
     cores_are_asked_for = (chosen.own - chosen.fixed.as_dict().keys()) & ROLES.keys()
     if figures["oversubscription"] is None and not cores_are_asked_for:
@@ -175,7 +176,7 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
         offers, source = hosts.parse_hosts(named), "--hosts"
     elif file:
         source = f"--hostfile {file}"
-        offers = hosts.parse_hostfile(read_file(cwd / file, source), source)
+        offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
     else:
         offers, source = hosts.from_slurm(environ), "the Slurm allocation"
         if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
@@ -189,8 +190,7 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
     return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
 
 
-def read_file(path: Path, source: str) -> str:
-    """The text of a file about hosts; ``source`` names it in the error."""
+def _read_hostfile(path: Path, source: str) -> str:
     try:
         with path.open(errors="replace") as opened:
             text = opened.read(MOST_HOSTFILE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tuner.knobs import setting_text
 from tuner.model import JsonDict, Purpose, Setting, StudySpec, figures, price
+from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count, duration
 from tuner.results.report.plots import style
 from tuner.results.study_view import StudyView
@@ -30,7 +31,8 @@ class Point:
     def of(cls, view: StudyView) -> Point:
         """The best setting of a study; its confirmed samples, if it has some."""
         best, same, clock = view.result.best, view.pooling.canonical, view.spec.objective.clock
-        assert best is not None
+        if best is None or not best.samples:
+            raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
         compared = [  # made to compare: no search chose the setting for these times
             sample
             for record in estimates.counted(view.records)
@@ -66,10 +68,7 @@ class Scaling:
         return [point for point in self.points if point.costs]
 
     def cannot_win(self, spec: StudySpec) -> str:
-        """Why a layout cannot be the fastest by Amdahl's law, if the work does not grow; or empty.
-
-        Smaller layouts tell with as many ranks a host, and those on as many hosts.
-        """
+        """Why a layout cannot be the fastest by Amdahl's law; empty: it may be, or work grows."""
         target = spec.layout
         smaller = [p for p in self.measured if p.spec.layout.ranks < target.ranks]
         if self.weak or not smaller:
@@ -124,10 +123,7 @@ class Scaling:
         }
 
     def verdict(self) -> str:
-        """Each number of hosts (on one host: ranks) against the last one that was worth it.
-
-        Of layouts on as many hosts the fastest stands for all.
-        """
+        """Each number of hosts (or ranks), in its fastest layout, against the last worth it."""
         on_hosts = len({len(point.spec.layout.hosts) for point in self.points}) > 1
         best: dict[int, Point] = {}
         for point in self.measured:
@@ -183,9 +179,9 @@ class Scaling:
             style.scatter("markers", ranks, ratios, labels, name="measured", error_y=error),
             style.scatter("lines", ranks, ideal, None, name="ideal"),
         )
-        title = {"text": style.inert(self.verdict(), 400)}
+        title = {"text": self.verdict().replace("; ", "<br>"), "font": {"size": 14}}
         axes = {"xaxis": {"title": {"text": "ranks"}}, "yaxis": {"title": {"text": "speed-up"}}}
-        return str(to_html(style.drawing(traces, 500, title=title, **axes)))
+        return str(to_html(style.drawing(traces, 500, title=title, margin={"t": 140}, **axes)))
 
 
 def _span(gain: JsonDict, form: str) -> str:

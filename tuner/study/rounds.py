@@ -9,11 +9,12 @@ from tuner.study.history import History
 from tuner.study.policy import FAILURES, Step, Stop
 
 
-@dataclass(frozen=True)
+@dataclass
 class FixedSetting:
     """``number`` launches of what a study fixes; see :class:`tuner.study.policy.Policy`."""
 
-    number: int
+    number: int = 1
+    is_warm: bool = False  # it was launched since this began
 
     def best(self, history: History) -> Setting:
         """The setting."""
@@ -25,4 +26,5 @@ class FixedSetting:
         finished = sum(bool(record.outcome.samples) for record in made)
         if finished >= self.number or len(made) - finished >= FAILURES:
             return Stop(f"launched {finished} of {self.number} times")
+        self.is_warm = True
         return Step(Purpose.RECORD, history.spec.fixed)

@@ -100,8 +100,11 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
         (("--fix", "omp_threads=2"), "--setting and --fix both set knobs"),
         (("-n", "1"), "there is only one layout"),
         (("--ppn", "1,x"), "--ppn '1,x' is no list of whole numbers"),
-        (("--price-per-hour", "missing"), "--price-per-hour missing cannot be read"),
-        (("--price-per-hour", "prices"), "--price-per-hour prices: not understood: 'localhost'"),
+        (
+            ("--price-per-hour", "missing"),
+            "--price-per-hour missing: no price: [Errno 2] No such file",
+        ),
+        (("--price-per-hour", "prices"), "--price-per-hour prices: no price: 'localhost'"),
         (("--job-iterations", "9"), "--job-iterations needs a log of iterations"),
     ],
 )
