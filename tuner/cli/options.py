@@ -199,8 +199,7 @@ OF_SCALE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--weak",), COMPARED, "", "The program's work grows with the ranks.", {"is_flag": True}),
     (("--price-per-hour",), COMPARED, "X|FILE",
      "Price of a host, in any currency; or a file with a line `h1 1.20` for each.", {}),
-    (("--job-iterations",), COMPARED, "N",
-     "Iterations of the whole job as the smallest layout counts them: shows its time and cost.",
+    (("--job-iterations",), COMPARED, "N", "Iterations of the whole job: shows its time and cost.",
      {"type": click.IntRange(1)}),
     (("-o", "--output", "filename"), OUTPUT, "FILE", "Write a page with a figure as well.", {}),
 )  # fmt: skip
