@@ -89,7 +89,8 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
     (folder / "program.py").write_text(PROGRAM + "raise SystemExit(ranks > 1)\n")
     done = tune(folder, *FIXED, *COMMAND)
     assert done.returncode == 3
-    assert "1x2: failed: nothing could be measured" in done.stderr
+    assert "1x2: the study program-1x2-fixed" in done.stderr
+    assert "error: nothing could be measured: 2 launches in a row failed" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,8 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
         if point.why:
             continue
         policy.number, why = number, found.cannot_win(spec)
+        if not given["quiet"] and (why or number == 1):
+            console.err(f"{point.label}: {why or f'the study {spec.name}'}")
         try:
             if not why:
                 with progress.view(given["quiet"]) as view:
@@ -140,8 +142,6 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
                 point = Point.of(stored.load(stored.open_store(given["storage"]), spec.name))
         except (NothingMeasuredError, LimitReachedError) as error:
             why, failed = f"failed: {error.message}", error
-        if why:
-            console.err(f"{point.label}: {why}")
         points[spec.name] = replace(point, why=why)
         found = replace(found, points=[*points.values()])
     if failed is not None and len(found.measured) < 2:
