@@ -41,7 +41,7 @@ def test_the_verdict_goes_from_host_to_host_as_long_as_one_is_worth_it() -> None
     second, third, fourth = found.verdict().split("; ")
     assert second.startswith("2 hosts: 1.62 times faster than 1 (1.6")
     assert second.endswith("), 23 % dearer")
-    assert third.startswith("3 hosts: not worth it, 0.90 times faster than 2 (0.")
+    assert third.startswith("3 hosts: not worth it, 0.90 times as fast as 2 (0.")
     assert fourth.startswith("4 hosts: 1.11 times faster than 2 (1.1"), "2 was the last worth it"
     assert fourth.endswith("), 80 % dearer")
 

@@ -131,10 +131,11 @@ class Scaling:
             if size not in best or self.speed_up(best[size], point).ratio > 1:
                 best[size] = point
         (at, before), *others = best.items()
-        better, said = figures.words(before.spec.objective).better, []
+        words, said = figures.words(before.spec.objective), []
         for size, point in others:
             gain = self.speed_up(before, point)
-            times = f"{gain.ratio:.2f} times {better} than {at} ({gain.low:.2f} to {gain.high:.2f})"
+            how = f"{words.better} than" if gain.low > 1 + WORTH else f"as {words.good} as"
+            times = f"{gain.ratio:.2f} times {how} {at} ({gain.low:.2f} to {gain.high:.2f})"
             # Without prices all hosts cost the same.
             paid = [p.spec.price_per_hour or len(p.spec.layout.hosts) for p in (before, point)]
             percent = 100 * (paid[1] / paid[0] / gain.ratio - 1)
