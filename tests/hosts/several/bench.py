@@ -205,6 +205,12 @@ class Bench:
         """Take the link of a host ``down`` or ``up``."""
         _run("nsenter", f"-t{self._inits[host]}", "-n", "ip", "link", "set", "eth0", state)
 
+    def slow_down(self, host: str, rate: str) -> None:
+        """Let a host send no more than ``rate``, such as ``8mbit``; ``""``: as much as it can."""
+        words = f"replace dev eth0 root tbf rate {rate} burst 32kb latency 400ms".split()
+        _run("nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc",
+             *(words if rate else ("delete", "dev", "eth0", "root")))  # fmt: skip
+
     def close(self) -> None:
         """End all that was started; nothing is left then."""
         for process in reversed(self._processes):
