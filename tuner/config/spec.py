@@ -24,7 +24,7 @@ from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch import render
-from tuner.launch.launchers import launcher_for
+from tuner.launch.launchers import launcher_for, with_carrier
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
@@ -126,6 +126,8 @@ def build_spec(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
     )
     launcher = replace(find(wanted, path, environ), ssh=study.option("ssh") or ())
+    if launcher.kind == "torchrun" and not layout.is_local:
+        launcher = with_carrier(launcher, environ)
     # The launcher refuses the user's own arguments now, not at the first launch.
     launcher_for(launcher.kind).argv(launcher, layout, render.LAUNCHER_DEFAULTS, ())
     why_not_live = eligibility.why_cold(objective, layout, environ)
@@ -193,7 +195,10 @@ def _layout(
         offers, source = hosts_from(command), f"--hosts-from {shlex.join(command)}"
     else:
         offers, source = hosts.from_slurm(environ), "the Slurm allocation"
-        if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
+        here = [machine.hostname.partition(".")[0]]
+        # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
+        is_srun = study.option("launcher") == "srun"
+        if not offers or ([offer.name for offer in offers] == here and not is_srun):
             if ranks and ppn and ranks > ppn:
                 raise UsageError(
                     f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",

@@ -105,7 +105,7 @@ def script(data: StudyView) -> Export:
     """A POSIX script that runs the whole job without this tool.
 
     Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
-    ``HOSTS`` names other hosts (``h1:4,h2:4``).
+    ``HOSTS`` names other hosts (``h1:4,h2:4``) for an mpirun.
     """
     spec, found = data.spec, "with the fastest setting that `tune` found"
     if data.keeps_defaults:
@@ -123,7 +123,7 @@ def script(data: StudyView) -> Export:
     options = render.launcher_options(spec, data.best_setting)
     argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
     use, prepare = "sh FILE [ARGUMENT ...]", ""
-    if not spec.layout.is_local:
+    if spec.layout.listed in argv:  # srun and torchrun say it otherwise
         argv = tuple(_HOSTS if word == spec.layout.listed else word for word in argv)
         prepare = f"HOSTS=${{HOSTS:-{spec.layout.listed}}}\n"
     parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
