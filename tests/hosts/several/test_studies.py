@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ class Tune:
         pids = [pid for pid, argv in found if _has(argv, word)]
         assert pids
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended with another one
+                os.kill(pid, signal.SIGKILL)
 
     def of_launch(self) -> set[int]:
         """All processes of the other hosts that are not agents."""
