@@ -47,13 +47,20 @@ AGENT = "import base64,zlib;exec("
 class Tune:
     """``tune`` on the first host, over the other two."""
 
-    def __init__(self, bench: Bench, folder: Path, seconds: float, *options: str) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        folder: Path,
+        seconds: float,
+        *options: str,
+        length: tuple[str, ...] = SHORT,
+    ) -> None:
         self.bench, self.folder = bench, folder
         (folder / "program.py").write_text(PROGRAM)
         (folder / "seconds").write_text(str(seconds))
         self.words = [
             str(Path(sys.executable).parent / "tune"),
-            *SHORT,
+            *length,
             *("--storage", str(folder / "study.db"), "--name", "study"),
             *(options or ("--hosts", "h2:1,h3:1")),
             *("--", sys.executable, str(folder / "program.py"), str(folder / "seconds")),
