@@ -18,6 +18,7 @@ from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
+from tuner.hosts.networks import common_interfaces
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
@@ -135,6 +136,8 @@ def build_spec(
         with closing(reach(launcher, layout, environ)) as others:
             # Any rank may be on it: a setting must fit there.
             machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
+            networks = [each.networks for each in others.descriptions.values()]
+        found = replace(found or host_features(environ), interfaces=common_interfaces(networks))
     _check_gpus(template, machine.gpus, source)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)

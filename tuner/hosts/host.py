@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tuner.hosts import lock
 from tuner.hosts.machine import this_machine
+from tuner.hosts.networks import Network, networks
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now
 from tuner.model import Machine
@@ -30,6 +31,7 @@ class HostDescription:
     processes: str  # the name space of its process ids: containers of a kernel share the boot id
     python: str  # the version of the interpreter there
     machine: Machine
+    networks: tuple[Network, ...] = ()
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -93,6 +95,7 @@ class LocalHost:
             processes=os.readlink("/proc/self/ns/pid"),  # noqa: PTH115 (no path)
             python=sys.version.split()[0],
             machine=this_machine(),
+            networks=networks(),
         )
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:

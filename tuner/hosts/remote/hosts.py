@@ -14,6 +14,7 @@ from typing import Any
 
 from tuner.hosts import lock
 from tuner.hosts.host import HostDescription, LocalHost
+from tuner.hosts.networks import Network
 from tuner.hosts.remote import start
 from tuner.hosts.remote.dial import SILENCE_S, Channel
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S
@@ -48,7 +49,8 @@ class RemoteHost:
         found = self._call("describe")
         machine = found.pop("machine")
         gpus = tuple(machine.pop("gpus"))
-        return HostDescription(**found, machine=Machine(**machine, gpus=gpus))
+        networks = tuple(Network(**each) for each in found.pop("networks"))
+        return HostDescription(**found, machine=Machine(**machine, gpus=gpus), networks=networks)
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
         """See :class:`Host`."""
