@@ -64,6 +64,15 @@ def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
         assert host.describe() == LocalHost().describe()
 
 
+def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
+    with agent() as host:
+        seen = host.survey("host", {"echo": ["echo", "said"], "none": ["/no/program"]}, {})
+        assert seen["said"] == {"echo": ["said\n", ""], "none": ["", "No such file or directory"]}
+        link = LocalHost().survey("measure", "127.0.0.1", host.survey("answer"))
+        assert link["bytes_per_s"] > 0 and link["latency_s"] > 0 and not link["fault"]
+        assert host.survey("measure", "127.0.0.1", 1)["fault"] == "Connection refused"
+
+
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:

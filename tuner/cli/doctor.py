@@ -1,16 +1,17 @@
-"""``tune doctor``: what on this host would make a study fail, slow or noisy."""
+"""``tune doctor``: what on the hosts of a study would make it fail, slow or noisy."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import json_option, launcher_options, storage_option
+from tuner.cli.options import host_options, json_option, launcher_options, storage_option
 
 if TYPE_CHECKING:
     from tuner.model import Machine
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
     cls=TuneCommand,
     takes_tail=True,
     help="Check this host: launcher, MPI, Python, limits, CPUs, network, database, disk, other"
-    " work. Each check says what it saw; if something is wrong, also why it matters and the command"
-    " that mends it. Nothing is changed. The exit code is 3 if a study would fail, otherwise 0.",
+    " work; with --hosts or --hostfile, and in a Slurm allocation, all hosts of a job and the links"
+    " between them. Each check says what it saw; if something is wrong, also why it matters and the"
+    " command that mends it. Nothing is changed. The exit code is 3 if a study would fail,"
+    " otherwise 0.",
     examples=(
         ("tune doctor", "this host, for the Python that runs tune"),
         ("tune doctor -- python train.py", "the MPI and the packages of your own program's Python"),
+        ("tune doctor --hosts h1,h2", "two hosts, and what is between them"),
         ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
     ),
 )
 @launcher_options
+@host_options
 @storage_option()
 @json_option()
 @click.pass_context
-def command(
-    ctx: click.Context,
-    mpirun: str | None,
-    launcher: str | None,
-    storage: str | None,
-    as_json: bool,
-) -> int:
-    """Check this host."""
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """Check this host, and the others of a job."""
+    import shlex
     from dataclasses import asdict
 
+    from tuner.config.spec import offered
     from tuner.model.errors import UsageError
     from tuner.results import doctor
     from tuner.results.exporters.json import dumps
@@ -51,10 +52,25 @@ def command(
     words = tail(ctx)
     if words == ():
         raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
-    view = doctor.look(words, storage=storage, mpirun=mpirun, kind=launcher, environ=os.environ)
-    findings = doctor.diagnose(view)
+    view = doctor.look(
+        words,
+        storage=given["storage"],
+        mpirun=given["mpirun"],
+        kind=given["launcher"],
+        environ=os.environ,
+    )
+    own = view.machine.hostname
+    offers, _ = offered(
+        given["hosts"], given["hostfile"], here=own, environ=os.environ, cwd=Path.cwd()
+    )
+    if offers and view.launcher is not None:
+        names = [offer.name for offer in offers]
+        ssh = tuple(shlex.split(given["ssh"] or ""))
+        findings = doctor.diagnose_hosts(names, view, ssh, os.environ)
+    else:
+        findings = doctor.diagnose(view)
     fails = any(each.state is doctor.State.FAILURE for each in findings)
-    if as_json:
+    if given["as_json"]:
         document = {
             "schema": "tuner.doctor/1",
             "machine": asdict(view.machine),

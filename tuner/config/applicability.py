@@ -163,11 +163,10 @@ def _hosts(host: TargetHost) -> _Problem | None:
 def _networks(host: TargetHost) -> _Problem | None:
     if len(host.found.interfaces) > 1:
         return None
-    if not host.found.interfaces:
-        why = "no network of all hosts is behind an interface of the same name on each"
-        return why, "leave it out; `tune doctor` lists the networks", False
-    why = f"the hosts share one network, of {host.found.interfaces[0]}"
-    return why, f"--fix interface={host.found.interfaces[0]} keeps to it", True
+    found = ", ".join(host.found.interfaces)
+    why = f"the hosts share {f'{found} alone' if found else 'no interface'}"
+    hint = f"--fix interface={found} keeps to it" if found else "leave it out"
+    return why, hint, bool(found)
 
 
 def _neighbours(host: TargetHost) -> _Problem | None:

@@ -170,24 +170,35 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
         UsageError: The hosts cannot be read, or do not take the ranks.
     """
     ranks, ppn, file, named = map(study.option, ("mpi_procs", "ppn", "hostfile", "hosts"))
+    offers, source = offered(named, file, here=machine.hostname, environ=environ, cwd=cwd)
+    if not offers:
+        if ranks and ppn and ranks > ppn:
+            raise UsageError(
+                f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
+                "name them with --hosts h1,h2 or --hostfile FILE",
+            )
+        return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS)
+    many = bool(study.option("more_ranks_than_slots"))
+    return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+
+
+def offered(
+    named: str | None, file: str | None, *, here: str, environ: Mapping[str, str], cwd: Path
+) -> tuple[Sequence[hosts.Offer], str]:
+    """The hosts of ``--hosts`` or ``--hostfile``, else of Slurm, and where they are named.
+
+    There are none if Slurm has given ``here`` alone; errors as :func:`_layout`.
+    """
     if file and named:
         raise UsageError("--hosts and --hostfile both name hosts", "leave one of them out")
     if named:
-        offers, source = hosts.parse_hosts(named), "--hosts"
-    elif file:
+        return hosts.parse_hosts(named), "--hosts"
+    if file:
         source = f"--hostfile {file}"
-        offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
-    else:
-        offers, source = hosts.from_slurm(environ), "the Slurm allocation"
-        if not offers or [offer.name for offer in offers] == [machine.hostname.partition(".")[0]]:
-            if ranks and ppn and ranks > ppn:
-                raise UsageError(
-                    f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
-                    "name them with --hosts h1,h2 or --hostfile FILE",
-                )
-            return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS)
-    many = bool(study.option("more_ranks_than_slots"))
-    return hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+        return hosts.parse_hostfile(_read_hostfile(cwd / file, source), source), source
+    found = hosts.from_slurm(environ)
+    is_here = [offer.name for offer in found] == [here.partition(".")[0]]
+    return () if is_here else found, "the Slurm allocation"
 
 
 def _read_hostfile(path: Path, source: str) -> str:

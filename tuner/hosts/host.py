@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from tuner.hosts import lock
+from tuner.hosts import lock, networks, survey
 from tuner.hosts.machine import this_machine
-from tuner.hosts.networks import Network, networks
+from tuner.hosts.networks import Network
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now
 from tuner.model import Machine
@@ -75,8 +76,19 @@ class Host(Protocol):
             TunerError: A process cannot be ended (it hangs in the kernel).
         """
 
+    def survey(self, question: str, *arguments: Any) -> Any:
+        """Answer one of :data:`QUESTIONS` for ``tune doctor``, in values that JSON has."""
+
     def close(self) -> None:
         """Sweep, and give the host back."""
+
+
+#: ``host``: what is seen of it; ``answer``, ``measure``: the two ends of a link.
+QUESTIONS: Mapping[str, Callable[..., Any]] = {
+    "host": survey.survey,
+    "answer": networks.answer,
+    "measure": networks.measure,
+}
 
 
 class LocalHost:
@@ -95,7 +107,7 @@ class LocalHost:
             processes=os.readlink("/proc/self/ns/pid"),  # noqa: PTH115 (no path)
             python=sys.version.split()[0],
             machine=this_machine(),
-            networks=networks(),
+            networks=networks.networks(),
         )
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
@@ -115,6 +127,11 @@ class LocalHost:
         if left:
             raise left_over.unkillable(left, "a launch")
         return killed
+
+    def survey(self, question: str, *arguments: Any) -> Any:
+        """See :class:`Host`."""
+        found = QUESTIONS[question](*arguments)
+        return found if isinstance(found, int) else asdict(found)
 
     def close(self) -> None:
         """See :class:`Host`."""

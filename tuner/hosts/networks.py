@@ -1,12 +1,18 @@
-"""The IPv4 networks of a host, and which of them all hosts of a job share."""
+"""The IPv4 networks of a host: which of them hosts share, and how fast they reach each other."""
 
 from __future__ import annotations
 
 import fcntl
 import socket
 import struct
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_interface
+from threading import Thread
+
+from tuner.hosts.remote.dial import read_exactly
 
 #: The bridges of containers and virtual machines, by the begin of their names: what is sent there
 #: stays on the host.
@@ -23,33 +29,25 @@ class Network:
 
     interface: str
     address: str  # the host's own
-    prefix: int  # bits of the address that all hosts of the network have
-
-    @property
-    def subnet(self) -> str:
-        """The network itself: ``10.77.0.0/24``."""
-        from ipaddress import ip_interface
-
-        return str(ip_interface((self.address, self.prefix)).network)
+    subnet: str  # such as 10.77.0.0/24
 
 
 def networks() -> tuple[Network, ...]:
     """Those of this host: the first address of each interface that is up, but of the loopback."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-
-        def ask(what: int, interface: str) -> bytes:
-            return fcntl.ioctl(sock, what, struct.pack("256s", interface.encode()[:15]))
-
         for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
             try:
-                (flags,) = struct.unpack_from("H", ask(_SIOCGIFFLAGS, name), 16)
-                address, mask = (ask(what, name)[20:24] for what in (_SIOCGIFADDR, _SIOCGIFNETMASK))
+                flags, address, mask = (
+                    fcntl.ioctl(sock, what, request)[16:24]
+                    for what in (_SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFNETMASK)
+                )
             except OSError:  # it has no address, or is gone
                 continue
-            if flags & _IFF_UP and not flags & _IFF_LOOPBACK:
-                prefix = int.from_bytes(mask, "big").bit_count()
-                found.append(Network(name, socket.inet_ntoa(address), prefix))
+            if flags[0] & (_IFF_UP | _IFF_LOOPBACK) == _IFF_UP:
+                own, bits = (socket.inet_ntoa(each[4:]) for each in (address, mask))
+                found.append(Network(name, own, str(ip_interface(f"{own}/{bits}").network)))
     return tuple(found)
 
 
@@ -71,3 +69,58 @@ def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:
     """The interfaces of shared networks that have the same name on all hosts."""
     named = ({end.interface for end in ends} for ends in shared(hosts).values())
     return tuple(name for (name, *more) in named if not more)
+
+
+# --- links: one host answers, another sends it messages over TCP ----------------------------
+
+MESSAGE_BYTES = 1_000_000
+#: Messages are sent for so long, one at least; a connection that stands still ends sooner, s.
+SEND_S, SILENCE_S = 0.3, 20.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """What was measured from one host to another; if there is a fault, nothing."""
+
+    latency_s: float = 0.0  # of a byte, there and back
+    bytes_per_s: float = 0.0
+    fault: str = ""
+
+
+def answer() -> int:
+    """Answer one caller, in a thread; gives the port."""
+    listener = socket.create_server(("", 0))
+    listener.settimeout(SILENCE_S)
+
+    def serve() -> None:
+        with suppress(OSError), listener, listener.accept()[0] as sock:
+            sock.settimeout(SILENCE_S)
+            while True:
+                (size,) = struct.unpack("!I", read_exactly(sock, 4))
+                read_exactly(sock, min(size, MESSAGE_BYTES))
+                sock.sendall(b"+")
+
+    Thread(target=serve, daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
+def measure(address: str, port: int) -> Link:
+    """Measure the link to a host that answers."""
+    try:
+        with socket.create_connection((address, port), SILENCE_S) as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+            def trip_s(size: int) -> float:
+                start_s = time.perf_counter()
+                sock.sendall(struct.pack("!I", size) + bytes(size))
+                read_exactly(sock, 1)
+                return time.perf_counter() - start_s
+
+            latencies_s = sorted(trip_s(1) for _ in range(21))
+            trip_s(MESSAGE_BYTES)  # TCP starts slowly
+            trips_s = [trip_s(MESSAGE_BYTES)]
+            while sum(trips_s) < SEND_S:
+                trips_s.append(trip_s(MESSAGE_BYTES))
+    except OSError as error:
+        return Link(fault=error.strerror or str(error))
+    return Link(latencies_s[10], MESSAGE_BYTES * len(trips_s) / sum(trips_s))

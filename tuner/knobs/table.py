@@ -367,11 +367,9 @@ KNOBS: tuple[Knob, ...] = (
         why="Libraries use the first interface that they find, or all of them: a slow network then"
         " holds back the fast one.",
         source="Open MPI 5, TCP"
-        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html>; UCX"
-        " <https://openucx.readthedocs.io/en/master/faq.html>; fi_tcp(7)"
-        " <https://ofiwg.github.io/libfabric/main/man/fi_tcp.7.html>; PyTorch, torch.distributed"
-        " <https://docs.pytorch.org/docs/stable/distributed.html>; NCCL"
-        " <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html>",
+        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html>; UCX, FAQ"
+        " <https://openucx.readthedocs.io/en/master/faq.html>; fi_tcp(7); PyTorch,"
+        " torch.distributed <https://docs.pytorch.org/docs/stable/distributed.html>",
         neutral=UNSET,
         needs=("hosts", "networks"),
         usual=True,
@@ -385,19 +383,6 @@ KNOBS: tuple[Knob, ...] = (
         " program whose first ranks do more work is better spread over the hosts.",
         source=f"{_MPIRUN}; mpiexec of MPICH, -ppn",
         neutral="slot",
-        needs=("hosts", "neighbours"),
-    ),
-    Knob(
-        "ompi_collectives",
-        Choice((UNSET, "flat", "by_host")),
-        Env(("OMPI_MCA_coll_han_priority",), texts=(("flat", "0"), ("by_host", "100"))),
-        help="whether Open MPI's collectives work on each host first, then between hosts",
-        why="By host each message crosses the network once, in two steps; flat ones take one step"
-        " and may overlap better on a fast network (Open MPI 5: by host, 4.1: flat).",
-        source="Open MPI 5, Tuning Collectives (coll/han)"
-        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/coll-tuned.html>",
-        neutral=UNSET,
-        launchers=("openmpi",),
         needs=("hosts", "neighbours"),
     ),
     # NVIDIA's collective library, between GPUs.

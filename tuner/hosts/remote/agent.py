@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
 
 #: What may be asked for.
-METHODS = frozenset({"describe", "hold", "sweep"})
+METHODS = frozenset({"describe", "hold", "survey", "sweep"})
 
 
 def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:

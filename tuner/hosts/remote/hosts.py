@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from tuner.hosts import lock
 from tuner.hosts.host import HostDescription, LocalHost
-from tuner.hosts.networks import Network
 from tuner.hosts.remote import start
 from tuner.hosts.remote.dial import SILENCE_S, Channel
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S
@@ -46,11 +47,7 @@ class RemoteHost:
 
     def describe(self) -> HostDescription:
         """See :class:`Host`."""
-        found = self._call("describe")
-        machine = found.pop("machine")
-        gpus = tuple(machine.pop("gpus"))
-        networks = tuple(Network(**each) for each in found.pop("networks"))
-        return HostDescription(**found, machine=Machine(**machine, gpus=gpus), networks=networks)
+        return TypeAdapter(HostDescription).validate_python(self._call("describe"))
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
         """See :class:`Host`."""
@@ -60,6 +57,10 @@ class RemoteHost:
         """See :class:`Host`."""
         killed: int = self._call("sweep")
         return killed
+
+    def survey(self, question: str, *arguments: Any) -> Any:
+        """See :class:`Host`."""
+        return self._call("survey", question, *arguments)
 
     def close(self) -> None:
         """See :class:`Host`; the agent sweeps once the connection has ended."""
