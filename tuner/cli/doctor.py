@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Check this host, and the others of a job."""
-    import shlex
     from dataclasses import asdict
 
     from tuner.config.spec import offered
+    from tuner.config.study_file import study_of
     from tuner.model.errors import UsageError
     from tuner.results import doctor
     from tuner.results.exporters.json import dumps
@@ -59,14 +59,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         kind=given["launcher"],
         environ=os.environ,
     )
-    own = view.machine.hostname
-    offers, _ = offered(
-        given["hosts"], given["hostfile"], here=own, environ=os.environ, cwd=Path.cwd()
-    )
-    if offers and view.launcher is not None:
+    asked = {key: given[key] for key in ("hosts", "hostfile", "ssh") if given[key] is not None}
+    study = study_of({}, asked, {key: f"--{key}" for key in asked})
+    offers, _ = offered(study, view.machine.hostname, environ=os.environ, cwd=Path.cwd())
+    if offers:
         names = [offer.name for offer in offers]
-        ssh = tuple(shlex.split(given["ssh"] or ""))
-        findings = doctor.diagnose_hosts(names, view, ssh, os.environ)
+        findings = doctor.diagnose_hosts(names, view, study.option("ssh") or (), os.environ)
     else:
         findings = doctor.diagnose(view)
     fails = any(each.state is doctor.State.FAILURE for each in findings)

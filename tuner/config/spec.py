@@ -169,8 +169,8 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
     Raises:
         UsageError: The hosts cannot be read, or do not take the ranks.
     """
-    ranks, ppn, file, named = map(study.option, ("mpi_procs", "ppn", "hostfile", "hosts"))
-    offers, source = offered(named, file, here=machine.hostname, environ=environ, cwd=cwd)
+    ranks, ppn = map(study.option, ("mpi_procs", "ppn"))
+    offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
     if not offers:
         if ranks and ppn and ranks > ppn:
             raise UsageError(
@@ -183,12 +183,13 @@ def _layout(study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: 
 
 
 def offered(
-    named: str | None, file: str | None, *, here: str, environ: Mapping[str, str], cwd: Path
+    study: Study, here: str, *, environ: Mapping[str, str], cwd: Path
 ) -> tuple[Sequence[hosts.Offer], str]:
     """The hosts of ``--hosts`` or ``--hostfile``, else of Slurm, and where they are named.
 
     There are none if Slurm has given ``here`` alone; errors as :func:`_layout`.
     """
+    file, named = map(study.option, ("hostfile", "hosts"))
     if file and named:
         raise UsageError("--hosts and --hostfile both name hosts", "leave one of them out")
     if named:

@@ -37,7 +37,9 @@ def diagnose_hosts(
     names: Sequence[str], here: HostView, ssh: tuple[str, ...], environ: Mapping[str, str]
 ) -> list[Finding]:
     """The findings of this host and of those that the launcher knows by these names."""
-    assert here.launcher is not None
+    if here.launcher is None:
+        seen = State.NOT_SEEN, "there is no launcher to start agents with", ""
+        return [finding("hosts", _reached, seen), *diagnose(here)]
     layout = Layout(len(names), tuple(names), (1,) * len(names))
     try:
         with closing(reach(replace(here.launcher, ssh=ssh), layout, environ)) as reached:
