@@ -41,7 +41,7 @@ def test_no_program_after_the_dashes(tune: Tune) -> None:
 
 
 def test_hosts_that_cannot_be_read(tune: Tune) -> None:
-    for hosts in ("-x", "h1,h1:2", ""):
+    for hosts in ("-x", "h1,h2:2", ""):
         done = tune("doctor", "--hosts", hosts)
         assert (done.code, "--hosts" in done.err) == (2, True), done.err
 

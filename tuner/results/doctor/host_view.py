@@ -170,9 +170,9 @@ def _programs(
     """What each host is asked to run, by name."""
     found: dict[str, Sequence[str]] = {}
     if path:
-        folders = {"workloads": str(templates.shipped_dir("workloads"))}
-        words = templates.substitute([path, program.script_of(command) or path], folders)
-        found["program"] = ("ls", *(str(Path(word).absolute()) for word in words))
+        shipped = str(templates.shipped_dir("workloads"))
+        script = (program.script_of(command) or path).replace("{workloads}", shipped)
+        found["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
     if info is not None:
         mpirun = Path(info.mpirun)
         found["launcher"] = launchers.launcher_for(info.kind).question(mpirun)
