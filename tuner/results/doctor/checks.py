@@ -31,12 +31,12 @@ FEWEST_PROCESSES, FEWEST_SHARED_BYTES, FEWEST_BYTES = 64, 8 * MIB, 64 * MIB
 
 
 class State(StrEnum):
-    """How serious a finding is."""
+    """How serious a finding is, from good to bad."""
 
+    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
     OK = "ok"
     WARNING = "warning"
     FAILURE = "failure"
-    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
 
 
 #: State, what was seen, and the commands that mend it, one a line.

@@ -24,8 +24,6 @@ APART_S, SLOW = 1.0, 1 / 3
 #: The checks that must see the same on all hosts.
 _SAME = {"Python", "launcher", "MPI library"}
 
-_FROM_GOOD_TO_BAD = (State.NOT_SEEN, State.OK, State.WARNING, State.FAILURE)
-
 #: So many hosts or links are listed.
 _LISTED = 8
 
@@ -80,7 +78,7 @@ def together(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
     """One finding a check: the worst of all hosts, with those that have it unless all agree."""
     merged = []
     for of_check in zip(*found.values(), strict=True):
-        state = max((each.state for each in of_check), key=_FROM_GOOD_TO_BAD.index)
+        state = max((each.state for each in of_check), key=[*State].index)
         worst = {h: each for h, each in zip(found, of_check, strict=True) if each.state is state}
         saw, mend = of_check[0].saw, [each.mend for each in worst.values() if each.mend]
         if len({each.saw for each in of_check}) > 1:
