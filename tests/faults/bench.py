@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 from tests.faults.rows import FINISHED, JobFault, Moment
 from tests.marked import alive, marked
-from tuner.hosts import interference, process
+from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
-from tuner.launch import stacks, trial
+from tuner.launch import trial
 from tuner.live.jobs import LiveJobs
 from tuner.live.server import JobServer, Message
 from tuner.model import (
@@ -241,7 +241,7 @@ class FaultBench:
             patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(interference, "LOOK_S", 0.02),
-            patch.object(stacks, "keep", lambda *_: ""),
+            patch.object(stacks, "take", lambda *_: {}),
         ):
             yield
 

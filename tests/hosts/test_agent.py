@@ -17,6 +17,7 @@ from tuner.hosts.host import LocalHost
 from tuner.hosts.process import MARKER
 from tuner.hosts.remote import start
 from tuner.hosts.remote.hosts import HostLostError, RemoteHost
+from tuner.hosts.survey import Said
 from tuner.model.errors import BusyError, TunerError
 
 pytestmark = pytest.mark.system
@@ -61,16 +62,19 @@ def left(marker: str) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 
 def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
     with agent() as host:
-        assert host.describe() == LocalHost().describe()
+        assert host.call("describe") == LocalHost().describe()
 
 
 def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
     with agent() as host:
-        seen = host.survey("host", {"echo": ["echo", "said"], "none": ["/no/program"]}, {})
-        assert seen["said"] == {"echo": ["said\n", ""], "none": ["", "No such file or directory"]}
-        link = LocalHost().survey("measure", "127.0.0.1", host.survey("answer"))
-        assert link["bytes_per_s"] > 0 and link["latency_s"] > 0 and not link["fault"]
-        assert host.survey("measure", "127.0.0.1", 1)["fault"] == "Connection refused"
+        seen = host.call("survey", {"echo": ("echo", "said"), "none": ("/no/program",)}, {})
+        assert seen.said == {
+            "echo": Said("said\n", ""),
+            "none": Said("", "No such file or directory"),
+        }
+        link = LocalHost().measure("127.0.0.1", host.call("answer"))
+        assert link.bytes_per_s > 0 and link.latency_s > 0 and not link.fault
+        assert host.call("measure", "127.0.0.1", 1).fault == "Connection refused"
 
 
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
@@ -78,12 +82,12 @@ def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
 ) -> None:
     bystander = subprocess.Popen(["sleep", "100"])
     with agent() as host:
-        assert host.sweep() == 0, "it holds no host yet"
-        host.hold("study", "", marker, str(tmp_path))
+        assert host.call("sweep") == 0, "it holds no host yet"
+        host.call("hold", "study", "", marker, str(tmp_path))
         one, other = left(), left()
-        assert host.sweep() == 2
+        assert host.call("sweep") == 2
         assert (one.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        assert host.sweep() == 0
+        assert host.call("sweep") == 0
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()
@@ -93,9 +97,9 @@ def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "/a.db", marker, str(tmp_path))
+        host.call("hold", "study", "/a.db", marker, str(tmp_path))
         with agent() as second, pytest.raises(BusyError, match=r"here: .* \(study study\)"):
-            second.hold("other", "", marker, str(tmp_path))
+            second.call("hold", "other", "", marker, str(tmp_path))
         one = left()
     one.wait()
     assert marked(marker) == []
@@ -106,7 +110,7 @@ def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
 
 def _holds(host: RemoteHost, folder: Path) -> bool:
     try:
-        host.hold("other", "", "f" * 32, str(folder))
+        host.call("hold", "other", "", "f" * 32, str(folder))
     except BusyError:
         return False
     return True
@@ -116,14 +120,14 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         one = left()
         signal_agent(signal.SIGKILL)
         eventually(host.is_lost)
         with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
-            host.sweep()
+            host.call("sweep")
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         assert one.wait() == -signal.SIGKILL
 
 
@@ -131,7 +135,7 @@ def test_an_agent_that_is_terminated_sweeps(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
-        host.hold("study", "", marker, str(tmp_path))
+        host.call("hold", "study", "", marker, str(tmp_path))
         one = left()
         signal_agent(signal.SIGTERM)
         one.wait()
@@ -176,4 +180,6 @@ def test_a_caller_without_the_secret_is_not_listened_to() -> None:
         return program
 
     with start.calls(["here"], with_impostor, ENVIRON) as channels:
-        assert RemoteHost("here", channels["here"]).describe().hostname == socket.gethostname()
+        assert (
+            RemoteHost("here", channels["here"]).call("describe").hostname == socket.gethostname()
+        )

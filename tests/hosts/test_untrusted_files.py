@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tuner.hosts import stacks
 from tuner.hosts.untrusted_files import open_untrusted, read_end, read_untrusted
-from tuner.launch import stacks
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.model import Failed, ObjectiveSpec
 from tuner.model.errors import UsageError
@@ -70,7 +70,7 @@ def test_what_a_probe_left_cannot_hang_its_reader(
         "import resource, sys; from pathlib import Path;"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
         "from tuner.hosts.probe import read_reports;"
-        "from tuner.launch.phases import read_phases;"
+        "from tuner.hosts.phases import read_phases;"
         "from tuner.launch.profiles import read;"
         "folder = Path(sys.argv[1]);"
         "assert not read_reports(folder / 'probe'); assert not read_phases(folder);"
@@ -102,7 +102,7 @@ def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(
     (elsewhere / "0001").mkdir(parents=True)
     link = tmp_path / "link"
     link.symlink_to(elsewhere)
-    assert "symbolic link" in stacks.keep(link, {os.getpid(): 0})
+    assert "symbolic link" in stacks.keep(link, stacks.take({os.getpid(): 0}))
     for touch in (lambda: outputs.prepare(link), lambda: outputs.remove([f"{link}/0001"], link)):
         with pytest.raises(UsageError, match="symbolic link"):
             touch()
@@ -114,6 +114,6 @@ def test_a_link_in_place_of_the_stacks_or_the_study_folder_is_not_followed(
     (folder / "rank-0.txt").symlink_to(victim)
     os.mkfifo(folder / "rank-1.txt")
     monkeypatch.setattr(stacks, "py_spy", lambda *_: "where it is")
-    assert stacks.keep(folder, {1: 0, 2: 1}) == f"stacks in {folder}"
+    assert stacks.keep(folder, stacks.take({1: 0, 2: 1})) == f"stacks in {folder}"
     assert victim.read_text() == "kept"
     assert [path.read_text() for path in sorted(folder.iterdir())] == ["where it is"] * 2

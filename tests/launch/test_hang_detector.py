@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuner.hosts.activity import Activity
 from tuner.launch.hang_detector import (
     GONE_S,
     KERNEL_TIMES,
     TRUSTED_SHARE,
-    Activity,
     HangDetector,
     may_be_elsewhere,
 )
@@ -53,9 +53,10 @@ class Job:
     def __post_init__(self) -> None:
         self.detector = HangDetector(LIMIT_S, self.ranks, self._computes)
 
-    def _computes(self, pids: Collection[int]) -> bool:
+    def _computes(self, processes: Collection[Activity]) -> bool:
+        pids = {each.pid for each in processes}
         self.asked.append(frozenset(pids))
-        return bool(set(pids) & set(self.computing))
+        return bool(pids & set(self.computing))
 
     def run(
         self,

@@ -17,8 +17,7 @@ from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
 from tuner.live.server import Steps, Switched, WireError, parse
 from tuner.live.window import effects_of, observed
-from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, figures
-from tuner.store import codec
+from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, codec, figures
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ENTRIES = [{"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n} for n in (1, 2, 3)]

@@ -29,9 +29,10 @@ from tuner.model import (
     Stopped,
     StudySpec,
     Verdict,
+    codec,
 )
 from tuner.results.dashboard import access
-from tuner.store import codec, identity
+from tuner.store import identity
 from tuner.study import recorder
 
 _FILES = (

@@ -30,9 +30,10 @@ from tuner.model import (
     Setting,
     StudySpec,
     Window,
+    codec,
 )
 from tuner.search.stopper import Noise
-from tuner.store import Store, codec
+from tuner.store import Store
 from tuner.store.schema import SCHEMA_VERSION
 from tuner.study import result, tune
 

@@ -108,6 +108,7 @@ def measuring(
             os.pwrite(held, json.dumps(asdict(owner)).encode(), 0)
         note = left_over.note_path(path.parent)
         left_over.end(note)
+        left_over.end(left_over.study_note_path(path.parent))
         yield note
     finally:
         with contextlib.suppress(OSError):

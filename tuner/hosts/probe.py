@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuner.hosts.process.left_over import MEMORY, name_of
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model import RankView
 from tuner.model.wording import one_line
@@ -24,22 +25,42 @@ _MOST_BYTES = 1 << 20
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
 
 
-def probe_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def probe_environment(
+    folder: Path, environ: Mapping[str, str], probe: Path | None = None
+) -> dict[str, str]:
     """The variables that bring the probe into the ranks of the trial in `folder`.
 
     Args:
         folder: The trial's own folder; the reports go to ``probe/`` below it.
         environ: The environment to be extended; its ``PYTHONPATH`` is kept after the probe.
+        probe: Where the probe's code is; ``None``: with ours.
 
     Returns:
         ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
     """
-    probe = Path(import_module("tuner.wrappers").__path__[0]) / "probe"
+    probe = probe or shipped_probe()
     rest = environ.get("PYTHONPATH", "")
     return {
         "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
         "TUNE_PROBE_DIR": str(probe_folder(folder)),
     }
+
+
+def shipped_probe() -> Path:
+    """The folder of the probe's code."""
+    return Path(import_module("tuner.wrappers").__path__[0]) / "probe"
+
+
+#: The place of the probe's code in a host's private folder.
+CODE = "code"
+
+
+def private_folder(marker: str) -> Path:
+    """The folder of a study over several hosts that each of them has of its own, in memory.
+
+    Nothing needs to be shared or installed for it.
+    """
+    return MEMORY / name_of(marker)
 
 
 def probe_folder(folder: Path) -> Path:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from tuner.hosts import interference, lock, process, procfs
 from tuner.hosts.machine import this_machine
@@ -51,7 +50,8 @@ class Space:
     is_writable: bool
 
 
-class Said(NamedTuple):
+@dataclass(frozen=True)
+class Said:
     """What a short program printed; why it failed, if it did."""
 
     output: str
@@ -80,7 +80,7 @@ class Survey:
 
 
 def survey(
-    programs: Mapping[str, Sequence[str]],
+    programs: Mapping[str, tuple[str, ...]],
     folders: Mapping[str, str],
     *,
     environ: Mapping[str, str] = os.environ,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,3 +57,18 @@ def create(path: Path, flags: int = 0) -> int:
     path.unlink(missing_ok=True)
     flags |= os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner only (0700).
+
+    What exists is left as it is.
+
+    Raises:
+        OSError: As ``Path.mkdir``; also if something else is in the way.
+    """
+    # mkdir(parents=True) would give its mode to the last folder only
+    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+        with suppress(FileExistsError):  # another process was quicker
+            missing.mkdir(mode=0o700)
+    path.mkdir(mode=0o700, exist_ok=True)  # a file in the way is an error

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from tuner.hosts.activity import Activity
 from tuner.model import Failed, FailureKind
 
 #: A process that uses less than this share of a core only keeps its own time.
@@ -30,22 +30,6 @@ _HOSTS_VARIABLE = re.compile(
 CPU_S = 0.01  # the kernel counts in ticks of this length
 
 
-@dataclass(frozen=True)
-class Activity:
-    """What one process of a job has done so far.
-
-    ``rank`` is ``None`` for mpirun's own; ``started`` tells a recycled ``pid``; ``state`` is
-    the kernel's letter; ``transfers`` counts bytes read and written, and pages read.
-    """
-
-    pid: int
-    started: int
-    rank: int | None
-    state: str
-    cpu_s: float
-    transfers: int
-
-
 class HangDetector:
     """Watches one job.
 
@@ -56,14 +40,14 @@ class HangDetector:
     """
 
     def __init__(
-        self, limit_s: float, ranks: int, computes: Callable[[Collection[int]], bool]
+        self, limit_s: float, ranks: int, computes: Callable[[Collection[Activity]], bool]
     ) -> None:
         self.said = ""  # which ranks did nothing in the last look, in words
         self._limit_s = limit_s
         self._expected = ranks
         self._known: set[int] = set()  # the ranks seen so far
         self._computes = computes
-        self._before: dict[tuple[int, int], Activity] = {}
+        self._before: dict[tuple[str, int, int], Activity] = {}
         self._output: tuple[object, ...] = ()
         self._looked_s: float | None = None
         self._sure_s = 0.0  # when something was last seen that is life for sure
@@ -90,13 +74,13 @@ class HangDetector:
         watched = ranks or list(seen)  # if no rank is known, any work counts
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
-        moved, busy = False, set()  # those that used a CPU since the last look, or wait for one
+        moved, busy = False, []  # those that used a CPU since the last look, or wait for one
         for each in watched:
-            before = self._before.get((each.pid, each.started))
+            before = self._before.get((each.host, each.pid, each.started))
             moved |= before is None or each.transfers > before.transfers
             used_s = each.cpu_s - (0.0 if before is None else before.cpu_s)
             if each.state == "R" or used_s > least_s:
-                busy.add(each.pid)
+                busy.append(each)
         self.said = _explain(seen, busy)
         silent_s = now_s - self._sure_s
         # After a pause of our own we cannot say that nothing happened.
@@ -109,7 +93,7 @@ class HangDetector:
         elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
             self._alive_s = now_s
         self._looked_s, self._output = now_s, output
-        self._before = {(each.pid, each.started): each for each in watched}
+        self._before = {(each.host, each.pid, each.started): each for each in watched}
         if 0 < len(self._known) < self._expected:
             return None  # ranks on other hosts may well do something
         idle_s = now_s - self._alive_s
@@ -122,10 +106,10 @@ class HangDetector:
         return Failed(FailureKind.STALLED, reason)
 
 
-def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:
+def _explain(seen: Sequence[Activity], busy: Collection[Activity]) -> str:
     """Which ranks do nothing, in words."""
     ranks = {each.rank for each in seen if each.rank is not None}
-    waiting = {each.rank for each in seen if each.pid in busy}
+    waiting = {each.rank for each in busy}
     idle = sorted(rank for rank in ranks if rank not in waiting)
     held = _held(seen)
     if not ranks:
@@ -134,9 +118,10 @@ def _explain(seen: Sequence[Activity], busy: Collection[int]) -> str:
         return ("all ranks are idle" if len(ranks) > 1 else f"rank {idle[0]} is idle") + held
     if not idle:
         return f"all ranks wait for each other{held}"
-    numbers = ", ".join(map(str, idle))
-    who = f"rank {numbers} is" if len(idle) == 1 else f"ranks {numbers} are"
-    return f"{who} idle, the others wait{held}"
+    hosts = sorted({each.host for each in seen if each.rank in idle and each.host})
+    who = ", ".join(map(str, idle)) + (f" (on {', '.join(hosts)})" if hosts else "")
+    is_idle = f"rank {who} is idle" if len(idle) == 1 else f"ranks {who} are idle"
+    return f"{is_idle}, the others wait{held}"
 
 
 def _held(seen: Sequence[Activity]) -> str:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from tuner.hosts import process
-from tuner.hosts.observe import Watcher
-from tuner.launch import stacks
-from tuner.launch.activity import MOST_S, Computing, activities
+from tuner.hosts import process, stacks
+from tuner.hosts.activity import MOST_S, Activity
+from tuner.hosts.observer import Observer
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
@@ -46,6 +45,7 @@ class LaunchMonitor:
     launch: Launch
     spec: StudySpec
     running: process.RunningCommand
+    observer: Observer
     objective: Objective
     clock: Callable[[], float]
     on_progress: Callable[[Progress], None]
@@ -53,7 +53,6 @@ class LaunchMonitor:
     stopper: EarlyStopper | None
 
     def __post_init__(self) -> None:
-        self.watcher = Watcher(self.launch.folder)
         self.progress: tuple[Progress, ...] = ()
         #: How often the job was heard of beside its log and its output.
         self.heard = 0
@@ -104,19 +103,23 @@ class LaunchMonitor:
 
     def watch(self, limit_s: float) -> None:
         """From now on the launch hangs if nothing happens for this long."""
-        # On one host, a rank that is not seen has ended: the others may wait for it.
-        known = self.spec.layout.is_local and not may_be_elsewhere(self.launch.env)
+        # A rank that is not seen has ended, and the others may wait for it, unless it may run on a
+        # host that is not looked at.
+        known = not (self.spec.layout.is_local and may_be_elsewhere(self.launch.env))
         ranks = 0 if known else self.spec.layout.ranks
         self._watched_s = self.clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
-        computing = Computing(min(MOST_S, self._hang_check_s))
-        self._hang_detector = HangDetector(limit_s, ranks, computing)
+        most_s = min(MOST_S, self._hang_check_s)
+
+        def computes(processes: Collection[Activity]) -> bool:
+            return self.observer.computes(processes, most_s)
+
+        self._hang_detector = HangDetector(limit_s, ranks, computes)
 
     def look_afresh(self) -> None:
         """Forget what was seen of the ranks so far."""
-        self.watcher = Watcher(self.launch.folder)
         self._sampled_s = self.clock()
-        self.watcher.sample(self.running.pids())
+        self.observer.begin(self.running.pids())
 
     def _by_stopper(self) -> Stopped | None:
         if self.stopper is None:
@@ -150,9 +153,9 @@ class LaunchMonitor:
             return None
         self._sampled_s = now_s
         before_s = time.thread_time()
-        self.watcher.sample(self.running.pids())
+        sample_s = self.observer.sample(self.running.pids())
         wrong = self._watch(now_s)
-        self._look_s = time.thread_time() - before_s
+        self._look_s = max(sample_s, time.thread_time() - before_s)
         return wrong
 
     def _watch(self, now_s: float) -> Failed | None:
@@ -165,11 +168,14 @@ class LaunchMonitor:
         self._watched_s = now_s
         last = self.progress[-1:]
         output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
-        wrong = self._hang_detector.look(now_s, output, activities(self.watcher.ranks()))
+        wrong = self._hang_detector.look(now_s, output, self.observer.activities())
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
-        where = stacks.keep(self.launch.folder / stacks.FOLDER, self.watcher.ranks())
-        return replace(wrong, reason=f"{wrong.reason}; {where}")
+        return replace(wrong, reason=f"{wrong.reason}; {self.keep_stacks()}")
+
+    def keep_stacks(self) -> str:
+        """Keep where the ranks stand; says in words where."""
+        return stacks.keep(self.launch.folder / stacks.FOLDER, self.observer.stacks())
 
     def silence(self) -> str:
         """Who does nothing, in words; empty without a stall limit."""

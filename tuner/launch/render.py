@@ -36,7 +36,7 @@ def launch(
     probe and the marker need; the setting reaches the ranks through the wrapper. Other hosts have
     no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
-    from tuner.hosts.probe import probe_environment
+    from tuner.hosts.probe import CODE, private_folder, probe_environment
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
@@ -46,7 +46,11 @@ def launch(
         info = replace(info, ssh=(marking,))
     out_dir = folder / "out"
     ours = launcher.environment(info)
-    ours |= probe_environment(folder, {**environ, **ours})
+    if several and marker is not None:
+        private = private_folder(marker)
+        ours |= probe_environment(private, {**environ, **ours}, private / CODE)
+    else:
+        ours |= probe_environment(folder, {**environ, **ours})
     if marker is not None:
         ours[MARKER] = marker
     program = rank_argv(

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from tuner.model import Failed, LaunchRecord, StudySpec
@@ -343,18 +342,3 @@ def recorded_environment(environ: Mapping[str, str]) -> dict[str, str]:
             plain = _PLAIN.fullmatch(value) and not any(map(_RANDOM.match, _MARKS.split(value)))
             kept[name] = hide_shapes(value) if plain else HIDDEN
     return kept
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner only (0700).
-
-    What exists is left as it is.
-
-    Raises:
-        OSError: As ``Path.mkdir``; also if something else is in the way.
-    """
-    # mkdir(parents=True) would give its mode to the last folder only
-    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
-        with suppress(FileExistsError):  # another process was quicker
-            missing.mkdir(mode=0o700)
-    path.mkdir(mode=0o700, exist_ok=True)  # a file in the way is an error

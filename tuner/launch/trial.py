@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts import process, procfs
-from tuner.hosts.interference import HostSnapshot, between, look
+from tuner.hosts.observer import LaunchObserver, Observer
 from tuner.hosts.probe import probe_folder
-from tuner.hosts.telemetry import Sampler
-from tuner.hosts.untrusted_files import read_end
+from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
 from tuner.launch import failure
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
-from tuner.launch.phases import read_phases
-from tuner.launch.secrets import Redactor, make_folder
+from tuner.launch.secrets import Redactor
 from tuner.model import (
     Failed,
     FailureKind,
@@ -34,7 +32,6 @@ from tuner.model import (
     Setting,
     Stopped,
     StudySpec,
-    Telemetry,
 )
 from tuner.model.errors import TunerError
 from tuner.search.stopper import EarlyStopper
@@ -60,6 +57,7 @@ def begin(
     setting: Setting,
     expected_iterations: int | None,
     start: Callable[[Launch], process.RunningCommand] = process.start,
+    observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -75,6 +73,7 @@ def begin(
         setting: What the launch was rendered from.
         expected_iterations: The most iterations that a run did so far, if there was one.
         start: Starts the launch.
+        observe: Gives what looks at it.
         clock: Seconds that only go forward.
         on_progress: Called with each new entry of the log.
         cancelled: Asked often; True ends the launch as interrupted.
@@ -97,7 +96,7 @@ def begin(
         return Outcome(failed, wall_s=0.0, exit_code=None)
     objective = objective_for(spec.objective)
     classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
-    before = look()
+    observer = observe(launch, spec)
     try:
         running = start(launch)
     except OSError as error:
@@ -110,9 +109,9 @@ def begin(
             kind = FailureKind.DISK_FULL
         return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
     monitor = LaunchMonitor(
-        launch, spec, running, objective, clock, on_progress or ignore, cancelled, stopper
+        launch, spec, running, observer, objective, clock, on_progress or ignore, cancelled, stopper
     )
-    return RunningLaunch(setting, monitor, classifier, before)
+    return RunningLaunch(setting, monitor, classifier)
 
 
 def _prepared(launch: Launch, argv: tuple[str, ...], cancelled: Callable[[], bool]) -> bool:
@@ -157,15 +156,14 @@ class RunningLaunch:
     setting: Setting
     monitor: LaunchMonitor
     classifier: OutcomeClassifier
-    before: HostSnapshot
 
     def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
         """Follow it to its end; ``None`` once ``done``, with the launch as it runs.
 
         Whatever is raised goes on only after the launch has been ended.
         """
-        ended, telemetry = self._follow(done)
-        return None if ended is None else self._conclude(ended, telemetry)
+        ended = self._follow(done)
+        return None if ended is None else self._conclude(ended)
 
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
         """The same, but once it is ``over`` while its processes go on, its outcome up to then.
@@ -173,31 +171,27 @@ class RunningLaunch:
         Returns:
             The outcome, and whether the processes go on.
         """
-        ended, telemetry = self._follow(over)
+        ended = self._follow(over)
         if ended is not None:
-            return self._conclude(ended, telemetry), False
+            return self._conclude(ended), False
         exit_ = process.Exit(0, self.monitor.passed_s, stopped=False, killed=0)
-        outcome = self._conclude((exit_, None), telemetry, self.monitor.running.pids())
+        outcome = self._conclude((exit_, None), self.monitor.running.pids())
         return replace(outcome, exit_code=None), True
 
-    def _follow(self, done: Callable[[], bool]) -> tuple[Ended | None, Telemetry]:
-        with sampler(self.monitor) as recorder:
+    def _follow(self, done: Callable[[], bool]) -> Ended | None:
+        with self.monitor.observer.recording():
             try:
-                ended = self.monitor.follow(done)
+                return self.monitor.follow(done)
             except BaseException:
                 self.monitor.running.stop()
                 raise
-        phases = read_phases(self.monitor.launch.folder)
-        return ended, replace(recorder.telemetry, phases=phases)
 
-    def _conclude(
-        self, ended: Ended, telemetry: Telemetry | None, alive: Collection[int] = ()
-    ) -> Outcome:
+    def _conclude(self, ended: Ended, alive: Collection[int] = ()) -> Outcome:
         """The outcome; ``alive`` are the processes of the launch that go on."""
         monitor, (exit_, stopped) = self.monitor, ended
-        load = between(self.before, look(alive))
+        view = monitor.observer.view(alive)
         monitor.report_progress()
-        observation = monitor.watcher.result()
+        observation = view.observation
         return Outcome(
             self.classifier.classify(exit_, stopped, observation.ranks),
             wall_s=exit_.wall_s,
@@ -205,24 +199,13 @@ class RunningLaunch:
             progress=monitor.progress,
             observation=observation,
             effects=effects(self.setting, monitor.spec.knobs, observation, monitor.spec.machine),
-            load=load,
-            telemetry=telemetry,
+            load=view.load,
+            telemetry=view.telemetry,
         )
 
     def output_tail(self) -> str:
         """The end of what it printed."""
         return failure.tail(output_of(self.monitor.launch))
-
-
-def sampler(monitor: LaunchMonitor) -> Sampler:
-    """What records the launch while it is followed."""
-    spec = monitor.spec
-    return Sampler(
-        lambda: monitor.watcher.members,
-        ranks=spec.layout.ranks,
-        gpus=bool(spec.machine.gpus),
-        environ=monitor.launch.env,
-    )
 
 
 # --- how it ended ---------------------------------------------------------------------------------

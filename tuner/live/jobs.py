@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from tuner.hosts import process
+from tuner.hosts import process, stacks
 from tuner.hosts.process import OUTPUT
-from tuner.launch import stacks
 from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable

@@ -10,11 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuner.hosts.interference import between, look
 from tuner.knobs.effects import effects
-from tuner.launch import stacks
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
-from tuner.launch.trial import sampler
 from tuner.live.eligibility import NOT_BY_THE_SWITCH
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
@@ -35,7 +32,6 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
-    Load,
     Observation,
     Outcome,
     Progress,
@@ -43,7 +39,6 @@ from tuner.model import (
     Setting,
     Stopped,
     StudySpec,
-    Telemetry,
     Value,
     Verdict,
     Window,
@@ -99,22 +94,19 @@ class WindowRun:
         If there is none, it has an exit code or has failed, the job is not to be used any more.
         """
         ended = self.switch()
-        load = telemetry = None
-        if self._switched is not None and ended is None:
+        is_measured = self._switched is not None and ended is None
+        if self._switched is not None and is_measured:
             self.refused = refused(self.request.setting, self._switched.ranks, self._changed)
             if self.refused:
                 return None
             self.job.monitor.look_afresh()
-            before = look(self.job.running.pids())
-            with sampler(self.job.monitor) as recorder:
+            with self.job.monitor.observer.recording():
                 ended = self.run()
-            load = between(before, look(self.job.running.pids()))
-            telemetry = recorder.telemetry
         if self._stopped is None and self._estimate.iterations < LEAST_ENDED:
             lost = not self.job.server.is_open if ended is None else went_well(ended)
             if lost:
                 return None
-        return self._outcome(ended, load, telemetry)
+        return self._outcome(ended, is_measured=is_measured)
 
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
@@ -215,19 +207,16 @@ class WindowRun:
 
     def _stalled(self, reason: str) -> Failed:
         """A failure, with the stacks of the ranks kept."""
-        monitor = self.job.monitor
-        where = stacks.keep(monitor.launch.folder / stacks.FOLDER, monitor.watcher.ranks())
-        return Failed(FailureKind.STALLED, f"{reason}; {where}")
+        return Failed(FailureKind.STALLED, f"{reason}; {self.job.monitor.keep_stacks()}")
 
     # --- its outcome -----------------------------------------------------------------
 
-    def _outcome(
-        self, ended: Ended | None, load: Load | None, telemetry: Telemetry | None
-    ) -> Outcome:
+    def _outcome(self, ended: Ended | None, *, is_measured: bool) -> Outcome:
         job, window, now_s = self.job, self._estimate, time.monotonic()
         setting, spec = self.request.setting, self.request.spec
         ranks = self._switched.ranks if self._switched else ()
-        observation = observed(job.monitor.watcher.result(), ranks)
+        view = job.monitor.observer.view(job.running.pids())
+        observation = observed(view.observation, ranks)
         log = self.model.log(window.times_s, window.each)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
@@ -241,9 +230,10 @@ class WindowRun:
             progress=tuple(Progress(iteration, elapsed_s) for iteration, elapsed_s in some),
             observation=observation,
             effects=effects_of(setting, spec, observation, ranks),
-            load=load,
+            load=view.load if is_measured else None,
             exclusion=self._exclusion(ending),
-            telemetry=telemetry,
+            # Its phases are of the whole job.
+            telemetry=replace(view.telemetry, phases=()) if is_measured else None,
             window=Window(
                 job=job.request.number,
                 live=tuple(sorted(job.can)),

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tuner.launch.secrets import make_folder
-from tuner.model import Exclusion, ExclusionKind
+from tuner.hosts.untrusted_files import make_folder
+from tuner.model import Exclusion, ExclusionKind, codec
 from tuner.model.errors import UsageError, shown
-from tuner.store import codec, schema
+from tuner.store import schema
 from tuner.store.failures import foreign, from_os_error, translated
 from tuner.store.rows import now
 from tuner.store.urls import display_url, sqlite_path

@@ -32,8 +32,8 @@ from tuner.model import (
     StudyState,
     Telemetry,
     Track,
+    codec,
 )
-from tuner.store import codec
 
 
 def now() -> str:

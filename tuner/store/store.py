@@ -24,9 +24,10 @@ from tuner.model import (
     StudySpec,
     StudyState,
     Telemetry,
+    codec,
 )
 from tuner.model.errors import TunerError, UsageError, shown
-from tuner.store import codec, database, rows, schema
+from tuner.store import database, rows, schema
 from tuner.store.failures import translated
 from tuner.store.identity import identity, merged
 from tuner.store.rows import StudyRow, StudySummary, Summary

@@ -137,12 +137,21 @@ def tune(
                 is_real = run is None
                 if run is None:
                     from tuner.hosts import process
-                    from tuner.hosts.remote.trial import starter
+                    from tuner.hosts.remote.observer import HostsObserver
+                    from tuner.hosts.remote.start import probe_code
+                    from tuner.hosts.remote.trial import TrialOnHosts
                     from tuner.launch import trial
                     from tuner.live.jobs import LiveJobs
 
                     start = partial(process.start, note=note)
-                    run = partial(trial.run, start=starter(hosts, start) if hosts else start)
+                    run = partial(trial.run, start=start)
+                    if hosts is not None:
+                        hosts.place(probe_code())
+                        run = partial(
+                            trial.run,
+                            start=lambda launch: TrialOnHosts(start(launch), hosts),
+                            observe=partial(HostsObserver, hosts),
+                        )
                     jobs = jobs or LiveJobs(start=start)
                 live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuner.launch.secrets import make_folder
+from tuner.hosts.untrusted_files import make_folder
 from tuner.model.errors import UsageError
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path

@@ -17,12 +17,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from tuner.hosts.untrusted_files import read_untrusted
-from tuner.launch.secrets import make_folder
-from tuner.model import LOGGED_TIME, Exclusion, JsonDict, LaunchRecord, ObjectiveSpec, figures
+from tuner.hosts.untrusted_files import make_folder, read_untrusted
+from tuner.model import (
+    LOGGED_TIME,
+    Exclusion,
+    JsonDict,
+    LaunchRecord,
+    ObjectiveSpec,
+    codec,
+    figures,
+)
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
-from tuner.store import codec
 from tuner.store.failures import from_os_error
 from tuner.store.identity import difference
 from tuner.study.events import Event, Note

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
-from tuner.hosts import process
-from tuner.launch import render, stacks
+from tuner.hosts import process, stacks
+from tuner.launch import render
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.live.measurement import LiveMeasurement, MeasurementRequest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +35,32 @@ def test_a_rank_that_the_others_wait_for() -> None:
 def test_ranks_with_threads_to_spare_are_not_compared_from_outside(
     one: tuple[float, float], other: tuple[float, float]
 ) -> None:
-    assert straggler(verdict([rank(0, *one), rank(1, *other)]).case.ranks) is None
+    assert straggler(verdict([rank(0, *one), rank(1, *other)]).case) is None
+
+
+def test_a_host_whose_ranks_the_others_wait_for_is_named_with_its_neighbours() -> None:
+    shares = [each for n in (2, 3) for each in phases(n, compute=(0.9, 0, 0), exchange=(0.1, 0, 0))]
+    for n in (0, 1):
+        shares += phases(n, compute=(0.4, 0, 0), exchange=(0.6, 0, 0))
+    record = [host(2.0), rank(0), rank(1)]
+    slow = [host(4.0, others_cores=1.5), rank(2), rank(3)]
+    found = verdict([*record, *(replace(each, host="node2") for each in slow)], shares)
+    assert (found.cause, found.found.subject) == (Cause.STRAGGLER, "ranks 2, 3 (on node2)")
+    assert found.found.evidence[-1] == (
+        "other processes used 1.5 cores on node2, 0.0 on another host at most"
+    )
+
+
+def test_a_job_on_two_hosts_is_explained_as_one_of_half_its_size_on_one() -> None:
+    one = [host(4.0), rank(0, 2.0, 1.0), rank(1, 2.0, 1.0)]
+    other = [host(4.0), rank(2, 2.0, 1.0), rank(3, 2.0, 1.0)]
+    alone, both = verdict(one), verdict([*one, *(replace(each, host="node2") for each in other)])
+    assert (both.cause, both.found.share) == (alone.cause, alone.found.share)
+    assert both.case.own_wanted == alone.case.own_wanted == 6.0
 
 
 def test_what_a_rank_wanted_is_not_called_what_it_used() -> None:
-    found = straggler(verdict([rank(0, 0.1, 0.1), rank(1, 0.5, 0.6)]).case.ranks)
+    found = straggler(verdict([rank(0, 0.1, 0.1), rank(1, 0.5, 0.6)]).case)
     assert found is not None
     assert found.share == pytest.approx(0.8)
     assert found.evidence[0] == (
@@ -62,5 +85,5 @@ _WANTS = st.tuples(st.floats(0, 3), st.floats(0, 3))
 @given(st.lists(_WANTS, min_size=2, max_size=5))
 def test_a_rank_is_late_for_a_part_of_the_time(wants: list[tuple[float, float]]) -> None:
     tracks = [rank(number, *each) for number, each in enumerate(wants)]
-    found = straggler(verdict(tracks).case.ranks)
+    found = straggler(verdict(tracks).case)
     assert found is None or 0 <= found.share <= 1

@@ -20,6 +20,9 @@ from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.untrusted_files import create, open_untrusted
 from tuner.model.errors import TunerError
 
+#: Where each host keeps the private folder of a study over several hosts.
+MEMORY = Path("/dev/shm")
+
 #: More than any note takes.
 _NOTE_BYTES = 1 << 14
 #: The supervisor may be at it still: it gets this long before it is ended with the rest, s.
@@ -40,6 +43,11 @@ class InFlightLaunch:
 def note_path(folder: Path) -> Path:
     """The note of this user in the folder of the lock."""
     return folder / f"in-flight-{os.geteuid()}"
+
+
+def study_note_path(folder: Path) -> Path:
+    """The note of this user's study over several hosts, on the host that it runs on."""
+    return folder / f"study-{os.geteuid()}"
 
 
 def name_of(marker: str) -> str:
@@ -79,8 +87,9 @@ def end(path: Path) -> int:
     killed = 0
     if flight is not None and flight.boot_id == boot_id():
         remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
-        # An agent's note has no folder, and no supervisor that may be at it.
-        killed, left = remains.end(flight.folder, _GRACE_S if flight.folder else 0.0)
+        # No supervisor is at what has its folder in memory: that is a study over several hosts.
+        is_study = Path(flight.folder).parent == MEMORY
+        killed, left = remains.end(flight.folder, 0.0 if is_study else _GRACE_S)
         if left:
             raise unkillable(left, "an earlier trial")
     elif flight is not None and flight.folder:

@@ -13,17 +13,17 @@ import contextlib
 import json
 import signal
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from tuner.hosts.host import HostDescription, LocalHost
+from tuner.hosts.host import Host, LocalHost
+from tuner.model import codec
 from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
 
 #: What may be asked for.
-METHODS = frozenset({"describe", "hold", "survey", "sweep"})
+METHODS = frozenset(name for name in vars(Host) if not name.startswith("_")) - {"close"}
 
 
 def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
@@ -53,7 +53,9 @@ def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
     try:
         if method not in METHODS:
             raise TunerError(f"an agent knows no {method}")
-        value = getattr(host, method)(*request["arguments"])
+        kinds = get_type_hints(getattr(Host, method)).values()
+        arguments = map(codec.from_json, kinds, request["arguments"])
+        value = getattr(host, method)(*arguments)
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}
-    return {"value": asdict(value) if isinstance(value, HostDescription) else value}
+    return {"value": codec.to_json(value)}

@@ -8,18 +8,17 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import Any, get_type_hints
 
 from tuner.hosts import lock
-from tuner.hosts.host import HostDescription, LocalHost
+from tuner.hosts.host import Host, HostDescription, LocalHost
+from tuner.hosts.process.left_over import study_note_path
 from tuner.hosts.remote import start
 from tuner.hosts.remote.dial import SILENCE_S, Channel
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S
-from tuner.model import Machine
+from tuner.model import Machine, codec
 from tuner.model.errors import BusyError, TunerError, UsageError
 
 #: An agent answers sooner, s: a sweep gives up before.
@@ -38,32 +37,20 @@ class HostLostError(TunerError):
 
 
 class RemoteHost:
-    """A host with an agent; see :class:`tuner.hosts.host.Host`."""
+    """A host with an agent, which has a :class:`tuner.hosts.host.LocalHost`."""
 
     def __init__(self, name: str, channel: Channel) -> None:
         self.name = name
         self._channel = channel
         self.lost = ""  # why it does not answer any more
 
-    def describe(self) -> HostDescription:
-        """See :class:`Host`."""
-        return TypeAdapter(HostDescription).validate_python(self._call("describe"))
-
-    def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
-        """See :class:`Host`."""
-        self._call("hold", study, database, marker, lock_folder)
-
-    def sweep(self) -> int:
-        """See :class:`Host`."""
-        killed: int = self._call("sweep")
-        return killed
-
-    def survey(self, question: str, *arguments: Any) -> Any:
-        """See :class:`Host`."""
-        return self._call("survey", question, *arguments)
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Have the agent call a method of :class:`tuner.hosts.host.Host`; gives what it gives."""
+        self.ask(method, *arguments)
+        return self.answer(method)
 
     def close(self) -> None:
-        """See :class:`Host`; the agent sweeps once the connection has ended."""
+        """End the connection; the agent then does as :meth:`tuner.hosts.host.Host.close`."""
         self._channel.close()
 
     def is_lost(self) -> bool:
@@ -74,29 +61,42 @@ class RemoteHost:
             self._lose(os.strerror(broken) if broken else "its agent has ended")
         return bool(self.lost)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
-        if self.lost:
-            raise self._error()
-        try:
-            self._channel.send(json.dumps({"method": method, "arguments": arguments}).encode())
+    def ask(self, method: str, *arguments: Any) -> None:
+        """Ask for a call, whose :meth:`answer` must be taken next."""
+        request = codec.dumps({"method": method, "arguments": arguments}).encode()
+        with self._losing():
+            self._channel.send(request)
+
+    def answer(self, method: str) -> Any:
+        """What the method gave that was asked for last."""
+        with self._losing():
             answer = json.loads(self._channel.receive(ANSWER_S))
-        except OSError as error:
-            self._lose(error.strerror or str(error))
-            raise self._error() from error
         if "error" in answer:
             kind, message, hint = answer["error"]
             raise _ERRORS.get(kind, TunerError)(f"{self.name}: {message}", hint)
-        return answer["value"]
+        return codec.from_json(get_type_hints(getattr(Host, method))["return"], answer["value"])
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """The host is lost if the connection breaks, or is left with half a message."""
+        if self.lost:
+            raise self.error()
+        try:
+            yield
+        except OSError as error:
+            self._lose(error.strerror or str(error))
+            raise self.error() from error
+        except BaseException:  # Ctrl-C
+            self._lose("it was broken off")
+            raise
 
     def _lose(self, why: str) -> None:
         self.lost = why
         self._channel.close()
 
-    def _error(self) -> HostLostError:
-        return HostLostError(
-            f"the host {self.name} is lost: {self.lost}",
-            _GOES_ON,
-        )
+    def error(self) -> HostLostError:
+        """That the host is lost, and why."""
+        return HostLostError(f"the host {self.name} is lost: {self.lost}", _GOES_ON)
 
 
 class Hosts:
@@ -119,7 +119,10 @@ class Hosts:
     ) -> None:
         self._once_per_host, self._env, self._stays = once_per_host, env, stays
         self._launchers = ExitStack()
-        self._own = LocalHost().describe()
+        self.here = LocalHost()
+        self._own = self.here.describe()
+        self.name_here = ""  # this host's in the layout, if it has one
+        self._files: dict[str, str] = {}
         self._hold: tuple[str, str, str, str] | None = None
         self.descriptions: dict[str, HostDescription] = {}
         self.remote: dict[str, RemoteHost] = {}
@@ -137,8 +140,9 @@ class Hosts:
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(calls).items():
                 host = RemoteHost(name, channel)
-                self.descriptions[name] = found = host.describe()
+                self.descriptions[name] = found = host.call("describe")
                 if found.identity == self._own.identity:
+                    self.name_here = name
                     host.close()
                 else:
                     self.remote[name] = host
@@ -188,6 +192,10 @@ class Hosts:
             for _, name in sorted(order):
                 if not name:
                     note = stack.enter_context(here)
+                    if self.name_here:
+                        stack.callback(self.here.close)
+                        self.here.begin(marker, study_note_path(note.parent))
+                        self.here.place(self._files)
                     continue
                 waits = False
                 while (busy := self._take(name)) is not None:
@@ -204,10 +212,52 @@ class Hosts:
     def _take(self, name: str) -> BusyError | None:
         assert self._hold is not None
         try:
-            self.remote[name].hold(*self._hold)
+            self.remote[name].call("hold", *self._hold)
         except BusyError as error:
             return error
+        self.remote[name].call("place", self._files)
         return None
+
+    def each(
+        self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
+    ) -> dict[str, Any]:
+        """Call a method of all hosts of the layout at once; those that are lost are left out.
+
+        Args:
+            method: Of :class:`tuner.hosts.host.Host`.
+            arguments: Gives the arguments for the host of this name.
+
+        Returns:
+            What each gave, by its name.
+
+        Raises:
+            TunerError: That of one of them.
+        """
+        asked: list[RemoteHost] = []
+        for host in self.remote.values():
+            with suppress(HostLostError):
+                host.ask(method, *arguments(host.name))
+                asked.append(host)
+        found: dict[str, Any] = {}
+        errors: list[TunerError] = []
+        for host in asked:  # all answers are taken, whatever one of them is
+            try:
+                found[host.name] = host.answer(method)
+            except HostLostError:
+                continue
+            except TunerError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        if self.name_here:
+            found[self.name_here] = getattr(self.here, method)(*arguments(self.name_here))
+        return found
+
+    def place(self, files: Mapping[str, str]) -> None:
+        """Put files into the private folder of each host, now or as soon as it is held."""
+        self._files |= files
+        if self._hold is not None:
+            self.each("place", lambda _: (files,))
 
     def lost(self) -> list[RemoteHost]:
         """The hosts whose connection has ended."""
@@ -242,15 +292,10 @@ class Hosts:
         Raises:
             HostLostError: A host is lost; the others are empty.
         """
-        killed, lost = 0, None
-        for host in self.remote.values():
-            try:
-                killed += host.sweep()
-            except HostLostError as error:
-                lost = error
-        if lost is not None:
-            raise lost
-        return killed
+        found = self.each("sweep")
+        for host in self.lost():
+            raise host.error()
+        return sum(found.values())
 
     def close(self) -> None:
         """Leave all hosts; their agents sweep and end."""

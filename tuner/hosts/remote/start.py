@@ -23,6 +23,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from tuner.hosts.probe import CODE, shipped_probe
 from tuner.hosts.process import request_of
 from tuner.hosts.process.running import RunningTrial
 from tuner.hosts.remote import dial
@@ -56,6 +57,11 @@ def package() -> bytes:
         supervisor = "import sys; from tuner.hosts.supervisor.serving import main; main(sys.argv)"
         file.writestr("__main__.py", supervisor)
     return archive.getvalue()
+
+
+def probe_code() -> dict[str, str]:
+    """The probe's code as files of a host's private folder."""
+    return {f"{CODE}/{path.name}": path.read_text() for path in shipped_probe().glob("*.py")}
 
 
 def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:

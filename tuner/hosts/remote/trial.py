@@ -7,13 +7,11 @@ is taken only if no host was lost meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from tuner.hosts.process.running import Exit, RunningTrial
 from tuner.hosts.remote.hosts import HostLostError, Hosts
-from tuner.model import Launch
 from tuner.model.errors import TunerError
 
 
@@ -61,15 +59,3 @@ class TrialOnHosts:
             with suppress(TunerError):  # the next launch says it
                 self._hosts.recover()
             return replace(ended, lost_host=error.message)
-
-
-def starter(
-    hosts: Hosts, start: Callable[[Launch], RunningTrial]
-) -> Callable[[Launch], TrialOnHosts]:
-    """Starts launches on several hosts, of which none is lost then; ``start`` is that of here."""
-
-    def started(launch: Launch) -> TrialOnHosts:
-        hosts.recover()
-        return TrialOnHosts(start(launch), hosts)
-
-    return started

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuner.config import program
-from tuner.hosts.host import Host
+from tuner.hosts.remote.hosts import RemoteHost
 from tuner.hosts.survey import Survey, survey
 from tuner.launch import command as templates
 from tuner.launch import launchers
@@ -77,7 +77,7 @@ class ProgramPython:
 class HostView(Survey):
     """What the checks read of a host; what could not be seen is empty, ``None`` or missing."""
 
-    programs: Mapping[str, Sequence[str]]  # what each host is asked
+    programs: Mapping[str, tuple[str, ...]]  # what each host is asked
     has_command: bool  # whether the user named a program
     program: str  # its path
     python: ProgramPython | None  # None: the program is no Python script, or not there
@@ -144,11 +144,9 @@ def look(
     )
 
 
-def look_at(host: Host, here: HostView) -> HostView:
-    """Look at another host, for the same study; errors as :class:`Host`."""
-    from pydantic import TypeAdapter
-
-    seen = TypeAdapter(Survey).validate_python(host.survey("host", here.programs, {}))
+def look_at(host: RemoteHost, here: HostView) -> HostView:
+    """Look at another host, for the same study; errors as :class:`tuner.hosts.host.Host`."""
+    seen: Survey = host.call("survey", here.programs, {})
     ahead_s, faults = seen.clock_s - time.time(), dict(here.faults)
     for what in {"program", "launcher"} & seen.said.keys():
         if (said := seen.said[what]) != here.said[what]:
@@ -166,9 +164,9 @@ def look_at(host: Host, here: HostView) -> HostView:
 
 def _programs(
     command: Sequence[str], path: str, interpreter: str | None, info: LauncherInfo | None
-) -> dict[str, Sequence[str]]:
+) -> dict[str, tuple[str, ...]]:
     """What each host is asked to run, by name."""
-    found: dict[str, Sequence[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     if path:
         shipped = str(templates.shipped_dir("workloads"))
         script = (program.script_of(command) or path).replace("{workloads}", shipped)

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
-from tuner.hosts.host import Host, LocalHost
 from tuner.hosts.networks import Link, Network, common_interfaces, shared
+from tuner.hosts.remote.hosts import Hosts
 from tuner.launch.hosts import reach
 from tuner.model import Layout
 from tuner.model.errors import TunerError
@@ -41,12 +42,11 @@ def diagnose_hosts(
     layout = Layout(len(names), tuple(names), (1,) * len(names))
     try:
         with closing(reach(replace(here.launcher, ssh=ssh), layout, environ)) as reached:
-            hosts: dict[str, Host] = {n: reached.remote.get(n, LocalHost()) for n in names}
             with ThreadPoolExecutor(len(names)) as pool:
                 there = {n: pool.submit(look_at, host, here) for n, host in reached.remote.items()}
             views = {name: there[name].result() if name in there else here for name in names}
             networks = [view.networks for view in views.values()]
-            links = _measured(hosts, networks)
+            links = _measured(reached, names, networks)
     except TunerError as error:
         seen = State.FAILURE, error.message, error.hint
         return [finding("hosts", _reached, seen), *diagnose(here)]
@@ -62,14 +62,19 @@ def diagnose_hosts(
     ]
 
 
-def _measured(hosts: Mapping[str, Host], networks: Sequence[Sequence[Network]]) -> Links:
+def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Network]]) -> Links:
     """Each host's link to the next one in a ring, on each network, one after the other."""
+
+    def call(name: str, method: str, *arguments: Any) -> Any:
+        if name in hosts.remote:
+            return hosts.remote[name].call(method, *arguments)
+        return getattr(hosts.here, method)(*arguments)
+
     found = {}
     for subnet, ends in shared(networks).items():
-        ring = [*zip(hosts, ends, strict=True)]
+        ring = [*zip(names, ends, strict=True)]
         for (source, _), (target, end) in pairwise([*ring, ring[0]] if len(ring) > 1 else []):
-            port = hosts[target].survey("answer")
-            link = Link(**hosts[source].survey("measure", end.address, port))
+            link = call(source, "measure", end.address, call(target, "answer"))
             found[f"{end.interface} {subnet}", source, target] = link
     return found
 

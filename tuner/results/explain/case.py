@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tuner.model import Load, Machine, Outcome, PhaseShare, RankView, Telemetry, Track
 from tuner.search.throughput import startup_s
@@ -19,6 +19,7 @@ class RankFigures:
     rank: int
     columns: Mapping[str, float]
     phases: Mapping[str, PhaseShare]
+    host: str = ""  # empty: there is but one
 
     def get(self, name: str) -> float:
         """A column's mean; 0 if it was not seen."""
@@ -44,7 +45,9 @@ class Case:
     """A launch, as the rules see it: the means of what was recorded of its host and its ranks.
 
     A column of ``host`` that was not seen is not there. ``cores`` are the CPUs that may be used;
-    ``views`` what was seen of the ranks besides.
+    ``views`` what was seen of the ranks besides. Of several hosts the one that is worst off in each
+    respect counts: the others wait for it. ``others_by_host`` are the cores that other processes
+    used on each.
     """
 
     host: Mapping[str, float]
@@ -52,6 +55,7 @@ class Case:
     cores: int
     load: Load | None = None
     views: tuple[RankView, ...] = ()
+    others_by_host: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outcome: Outcome, machine: Machine) -> Case:
@@ -59,26 +63,38 @@ class Case:
         telemetry, since_s = outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0
         host: dict[str, list[float]] = {}
         ranks: dict[int, Mapping[str, float]] = {}
+        hosts: dict[int, str] = {}
+        others: dict[str, float] = {}
         for track in telemetry.tracks:
             columns = _means(track, since_s)
             if track.rank is None:
                 for name, value in columns.items():
                     host.setdefault(name, []).append(value)
+                if "others_cores" in columns:
+                    others[track.host] = columns["others_cores"]
             elif columns:
-                ranks[track.rank] = columns
+                ranks[track.rank], hosts[track.rank] = columns, track.host
         phases: dict[int, dict[str, PhaseShare]] = {}
         for share in telemetry.phases:
             phases.setdefault(share.rank, {})[share.phase] = share
         return cls(
-            # Of several hosts the one that is worst off in each respect: the others wait for it.
             {name: max(values) for name, values in host.items()},
             tuple(
-                _rank(rank, ranks.get(rank, {}), phases.get(rank, {}), python=bool(phases))
+                _rank(
+                    RankFigures(
+                        rank,
+                        ranks.get(rank, {}),
+                        phases.get(rank, {}),
+                        hosts.get(rank, "") if len({*hosts.values()}) > 1 else "",
+                    ),
+                    python=bool(phases),
+                )
                 for rank in sorted({*ranks, *phases})
             ),
             machine.cores,
             outcome.load,
             outcome.observation.ranks,
+            others,
         )
 
     def get(self, name: str) -> float:
@@ -91,8 +107,15 @@ class Case:
         return tuple(rank for rank in self.ranks if rank.phases)
 
     def total(self, name: str) -> float:
-        """A column of the ranks, in all."""
-        return sum(rank.get(name) for rank in self.ranks)
+        """A column of the ranks on a host, in all."""
+        return self._most(lambda rank: rank.get(name))
+
+    def _most(self, figure: Callable[[RankFigures], float]) -> float:
+        """A figure of the ranks on the host where it is greatest, in all."""
+        by_host: dict[str, float] = {}
+        for rank in self.ranks:
+            by_host[rank.host] = by_host.get(rank.host, 0.0) + figure(rank)
+        return max(by_host.values(), default=0.0)
 
     def phase(self, phase: str, part: str = "share") -> float:
         """What a phase took of the main threads' time, on average over the ranks."""
@@ -107,7 +130,7 @@ class Case:
     @property
     def own_wanted(self) -> float:
         """Threads of the ranks themselves that ran or waited for a CPU, on average."""
-        return sum(rank.own_wanted for rank in self.ranks)
+        return self._most(lambda rank: rank.own_wanted)
 
     @property
     def children_wanted(self) -> float:
@@ -159,7 +182,7 @@ class Case:
         """
         if not {"others_cores", "user_cores"} <= self.host.keys():
             return 0.0
-        ranks = sum(rank.own + rank.get("children_cores") for rank in self.ranks)
+        ranks = self._most(lambda rank: rank.own + rank.get("children_cores"))
         return max(0.0, self.busy_cores - self.others_cores - ranks)
 
     @property
@@ -204,8 +227,10 @@ class Case:
 
     @property
     def workers(self) -> int:
-        """Child processes of all ranks, as many as were seen at once."""
-        return sum(view.children for view in self.views)
+        """Child processes of all ranks on a host, as many as were seen at once."""
+        children = {view.rank: view.children for view in self.views}
+        unseen = sum(children[rank] for rank in children.keys() - {r.rank for r in self.ranks})
+        return unseen + round(self._most(lambda rank: children.get(rank.rank, 0)))
 
     @property
     def shortage(self) -> float:
@@ -224,12 +249,9 @@ class Case:
         return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
-def _rank(
-    rank: int, columns: Mapping[str, float], phases: Mapping[str, PhaseShare], *, python: bool
-) -> RankFigures:
+def _rank(seen: RankFigures, *, python: bool) -> RankFigures:
     """One rank; if it is a shell's script, the children do its work and count as the rank."""
-    seen = RankFigures(rank, columns, phases)
-    busy = sum(each.running + each.queued for each in phases.values())
+    busy = sum(each.running + each.queued for each in seen.phases.values())
     if python and (busy < SHELL_MOST_CORES or seen.own_wanted >= SHELL_MOST_CORES):
         return seen
     own = {
@@ -237,8 +259,8 @@ def _rank(
         "own_queue_threads": seen.get("own_queue_threads") + seen.get("children_queue_threads"),
     }
     none = {"children_cores", "children_queue_threads"}
-    kept = {name: value for name, value in columns.items() if name not in none}
-    return RankFigures(rank, {**kept, **own} if columns else {}, phases)
+    kept = {name: value for name, value in seen.columns.items() if name not in none}
+    return replace(seen, columns={**kept, **own} if seen.columns else {})
 
 
 def _means(track: Track, since_s: float) -> dict[str, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tuner.model import wording
 from tuner.results.explain.case import Case, RankFigures
@@ -23,7 +24,7 @@ LEAST_BYTES_PER_S = 1e6
 def suspects(case: Case) -> Iterator[Suspect]:
     """What the ranks wait for, other than a CPU."""
     disk = _disk(case)
-    late = straggler(case.ranks)
+    late = straggler(case)
     found = [
         disk,
         _loader(case, disk.share if disk else 0.0),
@@ -154,30 +155,42 @@ ASLEEP_PART = 0.6
 SPINS = 0.7
 
 
-def straggler(ranks: Sequence[RankFigures]) -> Suspect | None:
-    """A rank, or fewer than half of them, that the others wait for."""
-    inside = [rank for rank in ranks if rank.phases]
-    if len(inside) > 1:
-        return _late_inside(inside)
-    seen = [rank for rank in ranks if rank.columns]
-    return _late_outside(seen) if len(seen) > 1 and not inside else None
+def straggler(case: Case) -> Suspect | None:
+    """A rank, or at most half of them, that the others wait for; ``None``: there is none."""
+    seen = case.inside or tuple(rank for rank in case.ranks if rank.columns)
+    if len(seen) < 2:
+        return None
+    late, share, said = (_late_inside if case.inside else _late_outside)(seen)
+    if not share:
+        return None
+    hosts = {rank.host for rank in late}
+    who = _names(late)
+    if len(hosts) == 1 and (host := hosts.pop()):
+        who = f"{who} (on {host})"
+        here = case.others_by_host.get(host, 0.0)
+        others = (used for name, used in case.others_by_host.items() if name != host)
+        most = max(others, default=0.0)
+        said = (
+            *said,
+            f"other processes used {here:.1f} cores on {host}, {most:.1f} on another host at most",
+        )
+    return Suspect(Cause.STRAGGLER, share, said, who, inside=bool(case.inside))
 
 
-def _late_inside(ranks: Sequence[RankFigures]) -> Suspect | None:
-    late, others = _apart({rank.rank: _own(rank) for rank in ranks}, highest=True)
-    by_rank = {rank.rank: rank for rank in ranks}
-    theirs = statistics.median(by_rank[rank].share("exchange") for rank in others)
-    its = max(by_rank[rank].share("exchange") for rank in late)
-    more = min(_own(by_rank[rank]) for rank in late) - statistics.median(
-        _own(by_rank[rank]) for rank in others
-    )
+#: Who is late, for what share of the ranks' time (0: nobody is), and the evidence.
+_Late = tuple[list[RankFigures], float, tuple[str, ...]]
+
+
+def _late_inside(ranks: Sequence[RankFigures]) -> _Late:
+    late, others = _apart(ranks, _own)
+    theirs = statistics.median(rank.share("exchange") for rank in others)
+    its = max(rank.share("exchange") for rank in late)
+    more = min(map(_own, late)) - statistics.median(map(_own, others))
     share = min(theirs - its, more)
     if share < LATE or its > LATE_PART * theirs:
-        return None
+        return late, 0.0, ()
     said = f"the others waited for it {per_cent(theirs)} of the time, it for them {per_cent(its)}"
-    return Suspect(
-        Cause.STRAGGLER, share, (said, _doing(by_rank[late[0]])), _names(late), inside=True
-    )
+    return late, share, (said, _doing(late[0]))
 
 
 def _own(rank: RankFigures) -> float:
@@ -206,36 +219,36 @@ def _doing(rank: RankFigures) -> str:
     return f"rank {rank.rank} {words} {what} {per_cent(share)} of its time ({each.where})"
 
 
-def _late_outside(ranks: Sequence[RankFigures]) -> Suspect | None:
+def _late_outside(ranks: Sequence[RankFigures]) -> _Late:
+    def wanted(rank: RankFigures) -> float:
+        return min(1.0, rank.own_wanted)
+
+    late, others = _apart(ranks, lambda rank: -wanted(rank))
+    its, theirs = max(map(wanted, late)), statistics.median(map(wanted, others))
     # A rank in MPI spins one core: where they want more, threads compute, and some have fewer.
-    if any(rank.own_wanted > ONE_THREAD for rank in ranks):
-        return None
-    wanted = {rank.rank: min(1.0, rank.own_wanted) for rank in ranks}
-    late, others = _apart(wanted, highest=False)
-    its, theirs = (
-        max(wanted[rank] for rank in late),
-        statistics.median(wanted[rank] for rank in others),
-    )
-    if theirs < SPINS or its > ASLEEP_PART * theirs:
-        return None
+    threads = any(rank.own_wanted > ONE_THREAD for rank in ranks)
+    if threads or theirs < SPINS or its > ASLEEP_PART * theirs:
+        return late, 0.0, ()
     said = (
         f"{_names(late)} wanted a core {per_cent(its)} of the time (ran or queued),"
         f" the others {per_cent(theirs)}"
     )
     why = "a rank that waits in MPI wants a core all the time: one that does not sleeps elsewhere"
-    return Suspect(Cause.STRAGGLER, theirs - its, (said, why), _names(late), inside=False)
+    return late, theirs - its, (said, why)
 
 
-def _apart(values: dict[int, float], *, highest: bool) -> tuple[list[int], list[int]]:
-    """The ranks beyond the middle between both ends, at most half of all, and the rest."""
-    order = sorted(values, key=lambda rank: values[rank], reverse=highest)
-    middle = (values[order[0]] + values[order[-1]]) / 2
-    beyond = [
-        rank for rank in order if (values[rank] > middle if highest else values[rank] < middle)
-    ]
-    late = beyond[: max(1, len(order) // 2)] or order[:1]
-    return sorted(late), sorted(set(order) - set(late))
+def _apart(
+    ranks: Sequence[RankFigures], figure: Callable[[RankFigures], float]
+) -> tuple[list[RankFigures], list[RankFigures]]:
+    """The ranks above the middle between both ends, at most half of all, and the rest."""
+    order = sorted(ranks, key=figure, reverse=True)
+    middle = (figure(order[0]) + figure(order[-1])) / 2
+    beyond = sum(figure(rank) > middle for rank in order)
+    number = min(max(1, beyond), max(1, len(order) // 2))
+    by_number = partial(sorted, key=lambda rank: rank.rank)
+    return by_number(order[:number]), by_number(order[number:])
 
 
-def _names(ranks: Sequence[int]) -> str:
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
+def _names(ranks: Sequence[RankFigures]) -> str:
+    numbers = ", ".join(str(rank.rank) for rank in ranks)
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {numbers}"

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuner.launch import activity
-from tuner.launch.activity import THREAD_NAME, Computing, activities, is_own, probe_transfers
+from tuner.hosts import activity
+from tuner.hosts.activity import THREAD_NAME, Computing, activities, is_own, probe_transfers
 
 
 def test_waiting_is_told_from_computing_by_the_code() -> None:
@@ -116,7 +116,7 @@ def test_without_ptrace_a_share_of_kernel_time_tells(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(activity, "program_counter", refuse)
     monkeypatch.setattr(activity, "_running", lambda _: [1])
-    monkeypatch.setattr("tuner.launch.activity.procfs.stat", stat)
+    monkeypatch.setattr("tuner.hosts.activity.procfs.stat", stat)
     computing = Computing()
     assert [computing([1]) for _ in range(3)] == [False, False, True]
 
@@ -137,7 +137,7 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
         activity, "_mapped", lambda _, address: "a" if address == 7 else "libmpi.so"
     )
     monkeypatch.setattr(activity, "program_counter", slow)
-    computing = Computing(0.5, clock=lambda: now_s)
+    computing = Computing(clock=lambda: now_s)
     answers = []
     for _ in range(400):
         before_s = now_s

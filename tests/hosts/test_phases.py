@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.phases import parse_phases, read_phases
+from tuner.hosts.phases import parse_phases, read_phases
 
 
 def test_what_is_no_such_file_says_nothing() -> None:

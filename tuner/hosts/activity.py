@@ -16,9 +16,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from tuner.hosts import procfs
-from tuner.launch.hang_detector import Activity
 
 #: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
 _WAITS = re.compile(
@@ -34,6 +34,24 @@ THREAD_NAME = b"tune-probe"
 LOOKS = 3
 #: … and all of them for this long: nothing else is noticed meanwhile, s.
 MOST_S = 0.5
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What one process of a job has done so far.
+
+    ``rank`` is ``None`` for mpirun's own; ``started`` tells a recycled ``pid``; ``state`` is
+    the kernel's letter; ``transfers`` counts bytes read and written, and pages read. ``host`` is
+    empty if the job runs on one host.
+    """
+
+    pid: int
+    started: int
+    rank: int | None
+    state: str
+    cpu_s: float
+    transfers: int
+    host: str = ""
 
 
 def activities(ranks: Mapping[int, int | None]) -> list[Activity]:
@@ -85,28 +103,33 @@ class Computing:
     """Tells who computes among processes that use a CPU.
 
     Args:
-        most_s: A look takes no longer; what it has not come to may be seen by the next.
         clock: Seconds that only go forward.
     """
 
-    def __init__(self, most_s: float = MOST_S, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most_s = most_s
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._kernel: dict[int, tuple[float, float]] = {}
 
-    def __call__(self, pids: Collection[int]) -> bool:
-        """Whether a thread of one of them was seen in code of its own."""
+    def __call__(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
+        """Whether a thread of one of them was seen in code of its own.
+
+        A look takes no longer than ``most_s``; what it has not come to may be seen by the next.
+        """
         # ptrace belongs to a thread, and its end lets go of whatever it still holds.
         answers: list[bool] = []
-        thread = threading.Thread(target=lambda: answers.append(self._any(pids)), daemon=True)
+
+        def look() -> None:
+            answers.append(self._any(pids, most_s))
+
+        thread = threading.Thread(target=look, daemon=True)
         thread.start()
         thread.join()
         return any(answers)
 
-    def _any(self, pids: Collection[int]) -> bool:
+    def _any(self, pids: Collection[int], most_s: float) -> bool:
         # Of each, also those after one that computes: their times are compared with the next.
         waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
-        deadline_s = self._clock() + self._most_s
+        deadline_s = self._clock() + most_s
         for _ in range(LOOKS):
             threads = [(pid, thread) for pid in pids for thread in _running(pid)]
             random.shuffle(threads)  # time may be short

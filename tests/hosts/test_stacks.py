@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuner.launch import stacks
+from tuner.hosts import stacks
 
 
 def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(
@@ -23,7 +23,7 @@ def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(
         return f"stack of {pid}"
 
     monkeypatch.setattr(stacks, "py_spy", dump)
-    said = stacks.keep(tmp_path / "stacks", {11: 0, 12: 1, 13: 0, 10: None})
+    said = stacks.keep(tmp_path / "stacks", stacks.take({11: 0, 12: 1, 13: 0, 10: None}))
     assert said == f"stacks in {tmp_path / 'stacks'}"
     assert asked == [11, 13, 12]
     texts = {path.name: path.read_text() for path in (tmp_path / "stacks").iterdir()}
@@ -36,7 +36,7 @@ def test_each_process_of_a_rank_has_a_file_of_its_owners_alone(
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "stacks").stat().st_mode) == 0o700
     (tmp_path / "file").touch()
-    assert stacks.keep(tmp_path / "file", {11: 0}).startswith("no stacks: ")
+    assert stacks.keep(tmp_path / "file", stacks.take({11: 0})).startswith("no stacks: ")
 
 
 @pytest.mark.parametrize("error", [PermissionError(1, "not allowed"), TimeoutError("too slow")])
@@ -48,7 +48,7 @@ def test_without_a_stack_it_is_said_how_to_have_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(stacks, "py_spy", dump)
-        stacks.keep(tmp_path, {os.getpid(): 0})
+        stacks.keep(tmp_path, stacks.take({os.getpid(): 0}))
     text = (tmp_path / "rank-0.txt").read_text()
     assert str(error) in text and "pip install py-spy" in text and "ptrace_scope" in text
     assert f"process {os.getpid()}" in text
@@ -58,7 +58,7 @@ def test_without_a_stack_it_is_said_how_to_have_one(
 def py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The place of the py-spy beside our interpreter; there is none."""
     ours = SimpleNamespace(executable=str(tmp_path / "python"))
-    monkeypatch.setattr("tuner.launch.stacks.sys", ours)
+    monkeypatch.setattr("tuner.hosts.stacks.sys", ours)
     monkeypatch.setenv("PATH", str(tmp_path))
     return tmp_path / "py-spy"
 

@@ -18,8 +18,8 @@ from tuner.model import (
     StudySpec,
     Telemetry,
     When,
+    codec,
 )
-from tuner.store import codec
 
 st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
 st.register_type_strategy(float, st.floats(allow_nan=False))

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tuner.hosts.process import run_tool
-from tuner.hosts.untrusted_files import create
-from tuner.launch.secrets import make_folder
+from tuner.hosts.untrusted_files import create, make_folder
 
 #: In the trial's folder.
 FOLDER = "stacks"
@@ -30,35 +29,45 @@ _HOW = (
 )
 
 
-def keep(folder: Path, ranks: Mapping[int, int | None]) -> str:
-    """Write one file for each process of a rank, the lowest ranks first.
+def take(ranks: Mapping[int, int | None]) -> dict[str, str]:
+    """The stack of each process of a rank, the lowest ranks first, by the name of its file.
+
+    Args:
+        ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
+    """
+    deadline = time.monotonic() + ALL_S
+    found: dict[str, str] = {}
+    for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
+        name = f"rank-{rank}.txt"
+        if name in found:
+            name = f"rank-{rank}-worker-{pid}.txt"
+        try:
+            found[name] = py_spy(pid, min(ONE_S, deadline - time.monotonic()))
+        except OSError as error:  # TimeoutError too
+            found[name] = f"No stack of process {pid}: {error}. {_HOW}\n"
+    return found
+
+
+def keep(folder: Path, taken: Mapping[str, str]) -> str:
+    """Write a file for each stack.
 
     Args:
         folder: Where to; made for its owner only.
-        ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
+        taken: As :func:`take` gives them.
 
     Returns:
         Where they are, or why there are none, in words.
     """
-    deadline = time.monotonic() + ALL_S
     try:
         make_folder(folder)
         if folder.is_symlink():  # a program may have put it there
             raise OSError(errno.ELOOP, f"{folder} is a symbolic link")
-        known: set[int] = set()
-        for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
-            name = f"rank-{rank}-worker-{pid}.txt" if rank in known else f"rank-{rank}.txt"
-            known.add(rank)
-            left_s = min(ONE_S, deadline - time.monotonic())
-            try:
-                text = py_spy(pid, left_s)
-            except OSError as error:  # TimeoutError too
-                text = f"No stack of process {pid}: {error}. {_HOW}\n"
+        for name, text in taken.items():
             with os.fdopen(create(folder / name), "w", errors="replace") as file:
                 file.write(text)
     except OSError as error:
         return f"no stacks: {error.strerror}"
-    return f"stacks in {folder}" if known else "no rank to take a stack of"
+    return f"stacks in {folder}" if taken else "no rank to take a stack of"
 
 
 #: py-spy's first line: it repeats the command, which may hold secrets (and line breaks).

@@ -1,0 +1,121 @@
+"""What the hosts of a job see of a launch, as one view."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from tuner.hosts.activity import Activity
+from tuner.hosts.observer import LaunchView
+from tuner.hosts.remote.hosts import Hosts
+from tuner.hosts.untrusted_files import create
+from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
+
+#: What of a launch's environment says which GPUs count.
+_OF_GPUS = "CUDA_VISIBLE_DEVICES"
+
+
+class HostsObserver:
+    """Sees a launch on several hosts; see :class:`tuner.hosts.observer.Observer`.
+
+    What the program writes may lie on the host of rank 0 alone: its log is brought from there.
+
+    Raises:
+        HostLostError: A host is lost, and does not come back.
+    """
+
+    def __init__(self, hosts: Hosts, launch: Launch, spec: StudySpec) -> None:
+        self._hosts, self._launch, self._spec = hosts, launch, spec
+        self._ranks = dict(spec.layout.slots)
+        self._views: Mapping[str, LaunchView] = {}
+        hosts.recover()
+        inode = launch.out_dir.stat().st_ino
+        self._shared = hosts.each("share", lambda _: (str(launch.out_dir), inode))
+        self.begin()
+
+    def begin(self, _: Iterable[int] = (), /) -> None:
+        """See :class:`Observer`."""
+        environ = {_OF_GPUS: found} if (found := self._launch.env.get(_OF_GPUS)) else {}
+        gpus = bool(self._spec.machine.gpus)
+        self._hosts.each("watch", lambda name: (self._ranks.get(name, 0), gpus, environ))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """See :class:`Observer`; the hosts record from :meth:`begin` on."""
+        try:
+            yield
+        finally:
+            self._views = self._hosts.each("view")
+            self._bring_log()
+
+    def sample(self, _: Iterable[int], /) -> float:
+        """See :class:`Observer`."""
+        costs_s = self._hosts.each("sample")
+        self._bring_log()
+        return max(costs_s.values(), default=0.0)
+
+    def activities(self) -> list[Activity]:
+        """See :class:`Observer`."""
+        found: Mapping[str, tuple[Activity, ...]] = self._hosts.each("activities")
+        return [replace(each, host=name) for name, some in found.items() for each in some]
+
+    def computes(self, processes: Collection[Activity], most_s: float) -> bool:
+        """See :class:`Observer`."""
+        of = {name: [each for each in processes if each.host == name] for name in self._ranks}
+        return any(self._hosts.each("computes", lambda name: (of[name], most_s)).values())
+
+    def stacks(self) -> dict[str, str]:
+        """See :class:`Observer`."""
+        found: Mapping[str, dict[str, str]] = self._hosts.each("stacks")
+        return {name: text for some in found.values() for name, text in some.items()}
+
+    def view(self, _: Collection[int] = (), /) -> LaunchView:
+        """See :class:`Observer`."""
+        return joined(self._views)
+
+    def _bring_log(self) -> None:
+        first, _ = self._spec.layout.slots[0]
+        if self._shared.get(first, True):
+            return
+        pattern = f"{self._spec.objective.log}*"
+        found = self._hosts.each("changed", lambda name: (pattern if name == first else "-",))
+        for name, text in found.get(first, {}).items():
+            with suppress(OSError), os.fdopen(create(self._launch.out_dir / name), "wb") as file:
+                file.write(text.encode("latin-1"))
+
+
+def joined(views: Mapping[str, LaunchView]) -> LaunchView:
+    """The views of several hosts, by their names, as one."""
+    ranks = {rank.rank: rank for view in views.values() for rank in view.observation.ranks}
+    telemetries = [(name, view.telemetry) for name, view in views.items()]
+    return LaunchView(
+        Observation(tuple(ranks[number] for number in sorted(ranks))),
+        Telemetry(
+            tracks=tuple(each for _, found in telemetries for each in found.tracks),
+            phases=tuple(each for _, found in telemetries for each in found.phases),
+            gaps=tuple(f"{name}: {gap}" for name, found in telemetries for gap in found.gaps),
+            cost_cores=max((found.cost_cores for _, found in telemetries), default=0.0),
+            interface=next((found.interface for _, found in telemetries if found.interface), ""),
+        ),
+        worst({name: view.load for name, view in views.items()}),
+    )
+
+
+def worst(loads: Mapping[str, Load]) -> Load:
+    """What disturbed the most on any host: the ranks of the others wait for those there."""
+
+    def on(name: str) -> str:
+        return f"{loads[name].busiest} on {name}" if loads[name].busiest else ""
+
+    if not loads:
+        return Load(0.0)
+    busiest = max(loads, key=lambda name: loads[name].others_cores)
+    return Load(
+        others_cores=loads[busiest].others_cores,
+        busiest=on(busiest),
+        throttled_s=max(load.throttled_s for load in loads.values()),
+        hot=any(load.hot for load in loads.values()),
+        swapped_bytes=max(load.swapped_bytes for load in loads.values()),
+    )
