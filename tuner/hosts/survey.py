@@ -72,7 +72,7 @@ class Survey:
     said: Mapping[str, Said]  # by the names of the programs
     load: Load  # what others do
     owner: str  # who measures here
-    clock_s: float  # the host's own, since 1970, at the end of all this
+    clock_s: float  # the host's own, since 1970, at the begin of all this
 
     def file(self, path: str) -> str:
         """The text of a file, without blanks at its ends; empty if it was not seen."""
@@ -94,7 +94,7 @@ def survey(
         environ: The environment of the programs.
         root: The tree that holds ``proc``, ``sys`` and ``dev``.
     """
-    owner = None
+    clock_s, owner = time.time(), None
     with suppress(OSError):
         owner = lock.holder(environ)
     folders = {**folders, "temporary files": tempfile.gettempdir()}
@@ -112,7 +112,7 @@ def survey(
         said={name: _run(argv, environ) for name, argv in programs.items()},
         load=interference.before(),
         owner="" if owner is None else str(owner),
-        clock_s=time.time(),
+        clock_s=clock_s,
     )
 
 

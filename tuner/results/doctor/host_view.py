@@ -6,14 +6,12 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuner.config import program
-from tuner.hosts.remote.hosts import RemoteHost
 from tuner.hosts.survey import Survey, survey
 from tuner.launch import command as templates
 from tuner.launch import launchers
@@ -144,10 +142,9 @@ def look(
     )
 
 
-def look_at(host: RemoteHost, here: HostView) -> HostView:
-    """Look at another host, for the same study; errors as :class:`tuner.hosts.host.Host`."""
-    seen: Survey = host.call("survey", here.programs, {})
-    ahead_s, faults = seen.clock_s - time.time(), dict(here.faults)
+def view_of(seen: Survey, here: HostView, asked_s: float) -> HostView:
+    """Another host, for the same study; it was asked at ``asked_s`` by this host's clock."""
+    faults = dict(here.faults)
     for what in {"program", "launcher"} & seen.said.keys():
         if (said := seen.said[what]) != here.said[what]:
             first = (said.fault or said.output.strip()).splitlines()[:1]
@@ -158,7 +155,7 @@ def look_at(host: RemoteHost, here: HostView) -> HostView:
         python=here.python and _python_of(here.python.path, seen),
         launcher=None if "launcher" in faults else here.launcher,
         faults=faults,
-        ahead_s=ahead_s,
+        ahead_s=seen.clock_s - asked_s,
     )
 
 

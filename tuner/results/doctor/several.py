@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -16,7 +15,7 @@ from tuner.launch.hosts import reach
 from tuner.model import Layout
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import Finding, Seen, State, diagnose, finding
-from tuner.results.doctor.host_view import HostView, look_at
+from tuner.results.doctor.host_view import HostView, view_of
 
 #: What is named: a clock that is further from this host's, s; a link with at most this share of
 #: the fastest one's rate.
@@ -37,21 +36,22 @@ def diagnose_hosts(
 ) -> list[Finding]:
     """The findings of this host and of those that the launcher knows by these names."""
     if here.launcher is None:
-        seen = State.NOT_SEEN, "there is no launcher to start agents with", ""
-        return [finding("hosts", _reached, seen), *diagnose(here)]
+        fault = State.NOT_SEEN, "there is no launcher to start agents with", ""
+        return [finding("hosts", _reached, fault), *diagnose(here)]
     layout = Layout(len(names), tuple(names), (1,) * len(names))
     try:
         with closing(reach(replace(here.launcher, ssh=ssh), layout, environ)) as reached:
-            with ThreadPoolExecutor(len(names)) as pool:
-                there = {n: pool.submit(look_at, host, here) for n, host in reached.remote.items()}
-            views = {name: there[name].result() if name in there else here for name in names}
-            networks = [view.networks for view in views.values()]
+            asked_s = time.time()
+            seen = reached.each("survey", lambda _: (here.programs, {}))
+            for lost in reached.lost():
+                raise lost.error()
+            networks = [reached.descriptions[name].networks for name in names]
             links = _measured(reached, names, networks)
     except TunerError as error:
-        seen = State.FAILURE, error.message, error.hint
-        return [finding("hosts", _reached, seen), *diagnose(here)]
-    if len(there) == len(names):
-        views = {socket.gethostname(): here, **views}
+        fault = State.FAILURE, error.message, error.hint
+        return [finding("hosts", _reached, fault), *diagnose(here)]
+    views = {name: view_of(seen[name], here, asked_s) for name in names}
+    views[reached.name_here or here.machine.hostname] = here
     ahead_s = {name: view.ahead_s for name, view in views.items()}
     return [
         finding("hosts", _reached, _reached(names)),
