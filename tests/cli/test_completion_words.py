@@ -27,7 +27,7 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
     ("words", "answers"),
     [
         (("",), list(COMMANDS)),
-        (("s",), ["show", "studies"]),
+        (("s",), ["show", "studies", "scale"]),
         (("--trial",), ["--trials", "--trial-limit"]),
         (("--trials", "5", "--mpi"), ["--mpi-procs", "--mpirun", "--mpirun-arg"]),
         (("--v",), ["--version"]),

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from tests.study_surface import MACHINE
-from tuner.config.hosts import Offer, expand_nodes, from_slurm, parse_hostfile, parse_hosts, place
+from tuner.config.hosts import (
+    Offer,
+    expand_nodes,
+    from_slurm,
+    parse_hostfile,
+    parse_hosts,
+    place,
+    smaller,
+)
 from tuner.config.spec import build_spec
 from tuner.hosts.machine import HostFeatures
 from tuner.model import LauncherInfo, Layout, StudySpec
@@ -170,3 +178,17 @@ def test_hosts_that_cannot_be_had_are_refused(tmp_path: Path) -> None:
         spec_of(
             tmp_path, hosts="h1:1,h2:1", live="on", objective="logreport:steady", words=("{out}",)
         )
+
+
+def test_smaller_layouts_are_on_fewer_hosts_or_have_fewer_ranks() -> None:
+    def sizes(layout: Layout, *ppns: int) -> list[tuple[int, int]]:
+        return [(len(each.hosts), each.ranks) for each in smaller(layout, ppns)]
+
+    hosts = tuple(f"h{number}" for number in range(1, 12))
+    large = Layout(22, hosts, (2,) * 11)
+    assert sizes(large) == [(1, 2), (2, 4), (3, 6), (4, 8), (8, 16), (11, 22)]
+    uneven = Layout(6, ("h1", "h2"), (4, 2))
+    assert [each.by_host for each in smaller(uneven)] == [(4,), (4, 2)]
+    assert sizes(uneven, 1, 2) == [(1, 1), (1, 2), (2, 2), (2, 4)]
+    assert sizes(Layout(6)) == [(1, 1), (1, 2), (1, 4), (1, 6)]
+    assert sizes(Layout(6), 2, 3) == [(1, 2), (1, 3)]

@@ -26,6 +26,7 @@ COMMANDS = {
     "export": "Export the best setting, for a shell, a program or a table.",
     "exec": "Run any command with the best setting.",
     "report": "Write a study as one HTML page with its figures.",
+    "scale": "Measure how far a job scales over hosts or ranks, and what each is worth.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "doctor": "Check this host: what would make a study fail, slow or noisy, and how to mend it.",
     "knobs": "List the knobs: what applies here, what does not, and why.",

@@ -34,6 +34,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list["CompletionItem"
 
 PLACE = "Where it is kept"
 OUTPUT = "Output"
+COMPARED = "What to compare"
 
 
 def option(
@@ -197,16 +198,33 @@ _OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--wait",), PLACE, "", "Wait while another study runs on this host.", {"is_flag": True}),
 )  # fmt: skip
 
+OF_SCALE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
+    (("--setting",), COMPARED, "NAME=VALUE,...",
+     "Tune nothing: launch this setting in rounds over the layouts; defaults: your own.", {}),
+    (("--rounds",), COMPARED, "N", "Launches of each layout with --setting [6].",
+     {"type": click.IntRange(1, 1000), "default": 6}),
+    (("--ppn",), COMPARED, "N,N,...", "Compare these numbers of ranks on each host.", {}),
+    (("--weak",), COMPARED, "", "The program's work grows with the ranks.", {"is_flag": True}),
+    (("--price-per-hour",), COMPARED, "X|FILE",
+     "Price of a host, in any currency; or a file with a line `h1 1.20` for each.", {}),
+    (("--job-iterations",), COMPARED, "N", "Iterations of the whole job: shows its time and cost.",
+     {"type": click.IntRange(1)}),
+    (("-o", "--output", "filename"), OUTPUT, "FILE", "Write a page with a figure as well.", {}),
+)  # fmt: skip
 
-def study_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Every option that says what is tuned and how, but for those of the table in ``without``."""
+
+def study_options(
+    *, without: Collection[str] = (), more: Sequence[Any] = ()
+) -> Callable[[Function], Function]:
+    """``more`` rows, then every option of a study but for those of the table in ``without``."""
     first, *rest = [_of_table(row) for row in OPTIONS if row.key not in without]
-    return _all([first, *_of_rows(_OF_RUN), *rest])
+    return _all([*_of_rows(more), first, *_of_rows(_OF_RUN), *rest])
 
 
-def place_options() -> Callable[[Function], Function]:
-    """Where a study is kept."""
-    return _all([storage_option(PLACE), *_of_rows(_OF_PLACE)])
+def place_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Where a study is kept; without the flags that are named."""
+    rows = [row for row in _OF_PLACE if row[0][0] not in without]
+    return _all([storage_option(PLACE), *_of_rows(rows)])
 
 
 def quiet_option() -> Callable[[Function], Function]:
@@ -234,8 +252,8 @@ def _all(decorators: list[Callable[[Any], Any]]) -> Callable[[Function], Functio
     return decorate
 
 
-def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
-    """The study that the options, the words after ``--`` and the study file make."""
+def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **known: Any) -> StudySpec:
+    """The study that the options, the words after ``--``, the study file and what is known make."""
     from tuner.cli import console
     from tuner.config import spec, study_file
 
@@ -244,6 +262,6 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None) -> StudySpec:
     file, source = study_file.find_study_file(
         given["study_file"], cwd=Path.cwd(), has_command=words is not None
     )
-    if source == study_file.LOCAL_NAME and given["study_file"] is None:
+    if source == study_file.LOCAL_NAME and given["study_file"] is None and not known:
         console.err(f"tune: using ./{source} (another: --study FILE)")
-    return spec.build_spec(file=file, source=source, command=words, options=given)
+    return spec.build_spec(file=file, source=source, command=words, options=given, **known)

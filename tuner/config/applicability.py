@@ -157,7 +157,7 @@ def _btl_is_free(host: TargetHost) -> _Problem | None:
 def _hosts(host: TargetHost) -> _Problem | None:
     if len(host.layout.hosts) > 1:
         return None
-    return "all ranks are on one host", "leave it out, or name hosts with --hosts h1,h2", False
+    return "all ranks are on one host", "leave it out, or name hosts with --hosts h1,h2", True
 
 
 def _networks(host: TargetHost) -> _Problem | None:
@@ -172,7 +172,7 @@ def _networks(host: TargetHost) -> _Problem | None:
 def _neighbours(host: TargetHost) -> _Problem | None:
     if host.layout.ranks_per_host > 1:
         return None
-    return "each host has one rank", "leave it out, or run more ranks on each with --ppn", False
+    return "each host has one rank", "leave it out, or run more ranks on each with --ppn", True
 
 
 #: What ``Knob.needs`` may name.

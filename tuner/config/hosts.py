@@ -260,3 +260,16 @@ def place(
     if [*by_host] == [LOCALHOST]:
         return Layout(wanted)
     return Layout(wanted, tuple(by_host), tuple(by_host.values()))
+
+
+def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
+    """The same on 1, 2, 3, 4, 8 ... hosts, on one host with 1, 2, 4 ... ranks; or with ``ppns``."""
+    most = layout.ranks if layout.is_local else len(layout.hosts)
+    sizes = {2**power for power in range(most.bit_length())} | {most}
+    if layout.is_local:
+        return [Layout(ranks) for ranks in ppns or sorted(sizes)]
+    found = []
+    for size in sorted(sizes | set(range(1, min(most, 4) + 1))):
+        for each in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:
+            found.append(Layout(sum(each), layout.hosts[:size], each))
+    return found

@@ -69,6 +69,7 @@ def build_spec(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     machine: Machine | None = None,
+    part: Layout | None = None,
     found: HostFeatures | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
@@ -86,6 +87,7 @@ def build_spec(
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
         machine: The tightest host; by default this one, or an agent on each looks at them.
+        part: Where the ranks run instead of on all hosts that are named.
         found: What the host has besides; looked at by default.
         find: How mpirun is found.
 
@@ -105,6 +107,7 @@ def build_spec(
     layout = _layout(study, machine, environ=environ, cwd=cwd)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
+    layout = part or layout
     figures = {o.field: study.option(o.key) for o in OPTIONS if o.field}
     cores_are_asked_for = (chosen.own - chosen.fixed.as_dict().keys()) & ROLES.keys()
     if figures["oversubscription"] is None and not cores_are_asked_for:

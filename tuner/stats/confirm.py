@@ -279,7 +279,7 @@ class Evidence:
         """What a look shows; ``None`` if the runs of a side disagree."""
         high: float | None = None
         if not is_cut:
-            by_logs = self._two_sided(look, reference, best)
+            by_logs = self.two_sided(look, reference, best)
             if by_logs is None:
                 return None
             ratio, low, high = map(math.exp, by_logs)
@@ -299,7 +299,7 @@ class Evidence:
         found = Finding(ratio, low, high, len(best), len(reference), claim)
         return replace(found, pairs_missing=_pairs_missing(found, self.precision))
 
-    def _two_sided(
+    def two_sided(
         self, look: Look, reference: Sequence[float], best: Sequence[float]
     ) -> tuple[float, float, float] | None:
         """(estimate, low, high) of the logarithm of the ratio; ``None`` if runs disagree."""

@@ -164,7 +164,7 @@ class Bench:
     def slowed(self, host: str, interface: str, mbit_per_s: int) -> Iterator[None]:
         """Meanwhile a host sends by an interface at this rate."""
         shape = ["nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc"]
-        rate = f"tbf rate {mbit_per_s}mbit burst 32kb latency 100ms"
+        rate = f"tbf rate {mbit_per_s}mbit burst 32kb latency 400ms"
         _run(*shape, *f"add dev {interface} root {rate}".split())
         try:
             yield
