@@ -147,9 +147,13 @@ def link_speeds(links: Links) -> Seen:
         said = link.fault or f"{rate}, {1e3 * link.latency_s:.2f} ms there and back"
         texts.append(f"{source} to {target} by {network}: {said}")
         if link.bytes_per_s <= SLOW * fastest[network]:
-            mend = f"ssh {source} ethtool {network.split()[0]}"
-            slow[f"{texts[-1]}; the fastest has {best}"] = mend
+            look = "sudo iptables -nL" if link.fault else f"ethtool {network.split()[0]}"
+            slow[f"{texts[-1]}; the fastest has {best}"] = f"ssh {source} {look}"
     if slow:
         state = State.FAILURE if any(each.fault for each in links.values()) else State.WARNING
         return state, _listed([*slow]), "\n".join(dict.fromkeys(slow.values()))
-    return (State.OK, _listed(texts), "") if links else (State.NOT_SEEN, "no common network", "")
+    return (
+        (State.OK, _listed(texts), "")
+        if links
+        else (State.NOT_SEEN, "no two hosts on a network", "")
+    )
