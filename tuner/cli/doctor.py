@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +45,6 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """Check this host, and the others of a job."""
     from dataclasses import asdict
 
-    from tuner.config.spec import offered
-    from tuner.config.study_file import study_of
     from tuner.model.errors import UsageError
     from tuner.results import doctor
     from tuner.results.exporters.json import dumps
@@ -52,6 +52,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     words = tail(ctx)
     if words == ():
         raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
+    names, ssh = _hosts(given)
     view = doctor.look(
         words,
         storage=given["storage"],
@@ -59,14 +60,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         kind=given["launcher"],
         environ=os.environ,
     )
-    asked = {key: given[key] for key in ("hosts", "hostfile", "ssh") if given[key] is not None}
-    study = study_of({}, asked, {key: f"--{key}" for key in asked})
-    offers, _ = offered(study, view.machine.hostname, environ=os.environ, cwd=Path.cwd())
-    if offers:
-        names = [offer.name for offer in offers]
-        findings = doctor.diagnose_hosts(names, view, study.option("ssh") or (), os.environ)
-    else:
-        findings = doctor.diagnose(view)
+    findings = (
+        doctor.diagnose_hosts(names, view, ssh, os.environ) if names else doctor.diagnose(view)
+    )
     fails = any(each.state is doctor.State.FAILURE for each in findings)
     if given["as_json"]:
         document = {
@@ -79,6 +75,21 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     else:
         _print(findings, view.machine, would_fail=fails)
     return exits.WOULD_FAIL if fails else exits.OK
+
+
+def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
+    """The hosts that are named, and the command that reaches them; none: only this one."""
+    from tuner.launch.launchers import in_slurm
+
+    asked = {key: given[key] for key in ("hosts", "hostfile", "ssh") if given[key] is not None}
+    if not asked and not in_slurm(os.environ):
+        return [], ()
+    from tuner.config.spec import offered
+    from tuner.config.study_file import study_of
+
+    study = study_of({}, asked, {key: f"--{key}" for key in asked})
+    offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
+    return [offer.name for offer in offers], study.option("ssh") or ()
 
 
 #: Per state its mark, the mark for a stream that cannot hold that one, and its colour.
