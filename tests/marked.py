@@ -11,9 +11,9 @@ from tuner.hosts.process import MARKER
 PATIENCE_S = 60.0
 
 
-def eventually(done: Callable[[], bool]) -> None:
+def eventually(done: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Wait until it is so."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not done():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.005)

@@ -73,13 +73,18 @@ def test_an_interface_is_chosen_if_hosts_share_several_networks() -> None:
 
 def test_the_order_of_ranks_is_in_the_words_of_each_launcher() -> None:
     even, uneven = (Layout(sum(n), ("h1", "h2"), n) for n in ((2, 2), (2, 1)))
-    for kind, argv in (("openmpi", ("--rank-by", "node")), ("mpich", ("-ppn", "1"))):
+    words = {
+        "srun": ("--distribution", "cyclic"),
+        "openmpi": ("--rank-by", "node"),
+        "mpich": ("-ppn", "1"),
+    }
+    for kind, argv in words.items():
         host = replace(HOST, layout=even, launcher=replace(OPENMPI, kind=kind))
         assert answer(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
         made = launcher_for(kind).argv(host.launcher, even, {"rank_by": "node"}, ("p",))
         assert argv in itertools.pairwise(made)
     got = answer(knob("rank_by"), replace(host, layout=uneven))
-    assert "the same number of ranks on each host" in got.why_not and not got.possible
+    assert "as many ranks on each host" in got.why_not and not got.possible
 
 
 def test_the_users_own_preload_and_tunables_stay() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tuner.launch.launchers import launcher_for, launchers, wrapper_argv
-from tuner.model import LauncherInfo, Layout, Value
+from tuner.model import Carrier, LauncherInfo, Layout, Value
 from tuner.model.errors import UsageError
 
 PROGRAM = ("python", "-m", "mpi4py", "train.py")
 MPIRUN = "/mpi/bin/mpirun"
 TORCHRUN = "/venv/bin/torchrun"
-STARTERS = {"openmpi": MPIRUN, "mpich": MPIRUN, "torchrun": TORCHRUN}
+STARTERS = {"openmpi": MPIRUN, "mpich": MPIRUN, "srun": "/usr/bin/srun", "torchrun": TORCHRUN}
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,10 @@ def argv(
     ssh: tuple[str, ...] = (),
     mpirun: str = "",
     libmpi: str | None = None,
+    carrier: Carrier | None = None,
     **options: Value,
 ) -> tuple[str, ...]:
-    info = LauncherInfo(kind, mpirun or STARTERS[kind], version, libmpi, extra, ssh)
+    info = LauncherInfo(kind, mpirun or STARTERS[kind], version, libmpi, extra, ssh, carrier)
     return launcher_for(kind).argv(info, layout or Layout(ranks), options, PROGRAM)
 
 
@@ -106,6 +107,7 @@ def test_what_torchrun_cannot_be_told() -> None:
 
 
 SEVERAL = Layout(3, ("h1", "h2"), (2, 1))
+EVEN = Layout(4, ("h1", "h2"), (2, 2))
 SSH = ("ssh", "-F", "config")
 
 
@@ -115,8 +117,27 @@ def test_each_mpi_names_hosts_with_their_ranks() -> None:
     assert found[-6:-4] == ("-n", "3")
     assert "--oversubscribe" not in found, "Open MPI 5 would put all on h1"
     assert argv("mpich", layout=SEVERAL)[1:] == ("-hosts", "h1:2,h2:1", "-n", "3", *PROGRAM)
-    with pytest.raises(UsageError, match=r"this host only, not on h1, h2"):
-        argv("torchrun", layout=SEVERAL)
+    for kind in ("torchrun", "srun"):
+        with pytest.raises(UsageError, match=rf"{kind} starts as many ranks .* not h1:2, h2:1"):
+            argv(kind, layout=SEVERAL)
+    found = argv("srun", layout=EVEN, bind_to="core")
+    assert " ".join(found[1:-1]) == (
+        "--overlap --kill-on-bad-exit=1 --nodelist h1,h2 --nodes 2 --ntasks 4 --ntasks-per-node 2"
+        " --mpi=pmix --cpu-bind cores python -m mpi4py"
+    )
+    assert "--mpi=pmix" not in argv("srun", "--mpi=pmi2", layout=EVEN)
+
+
+def test_one_torchrun_is_started_on_each_host_and_knows_nothing_of_what_did() -> None:
+    carrier = Carrier("openmpi", "/opt/mpirun", "5.0.11")
+    found = argv("torchrun", layout=EVEN, carrier=carrier)
+    assert found[0] == "/opt/mpirun"
+    assert found[found.index("--host") + 1] == "h1:1,h2:1"
+    inner = " ".join(found[found.index("env") :])
+    assert "-u OMPI_COMM_WORLD_RANK" in inner
+    assert "--rdzv-endpoint h1 --nnodes 2 --nproc-per-node 2 --no-python" in inner
+    own = argv("torchrun", "--rdzv-endpoint=h1:1234", layout=EVEN, carrier=carrier)
+    assert "c10d" not in own
 
 
 def test_each_mpi_takes_the_ssh_command() -> None:

@@ -81,7 +81,8 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     """The hosts that are named, and the command that reaches them; none: only this one."""
     from tuner.launch.launchers import in_slurm
 
-    asked = {key: given[key] for key in ("hosts", "hostfile", "ssh") if given[key] is not None}
+    keys = ("hosts", "hostfile", "ssh", "launcher")
+    asked = {key: given[key] for key in keys if given[key] is not None}
     if not asked and not in_slurm(os.environ):
         return [], ()
     from tuner.config.spec import offered

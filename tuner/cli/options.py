@@ -96,13 +96,13 @@ def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[Co
 
 def launcher_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     """Complete the kinds of launchers."""
-    return [name for name in ("openmpi", "mpich", "torchrun") if name.startswith(text)]
+    return [name for name in ("openmpi", "mpich", "srun", "torchrun") if name.startswith(text)]
 
 
 def launcher_options(function: Function) -> Function:
     """``--mpirun`` and ``--launcher``, for commands that are no study."""
     found = "Which mpirun [TUNE_MPIRUN, else the one found]."
-    kinds = "openmpi, mpich or torchrun [what is found]."
+    kinds = "openmpi, mpich, srun or torchrun [what is found]."
     by_kind = option("--launcher", metavar="KIND", shell_complete=launcher_names, help=kinds)
     return option("--mpirun", metavar="PATH", help=found)(by_kind(function))
 

@@ -23,7 +23,7 @@ from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch import render
-from tuner.launch.launchers import launcher_for
+from tuner.launch.launchers import launcher_for, with_carrier
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
@@ -125,6 +125,8 @@ def build_spec(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
     )
     launcher = replace(find(wanted, path, environ), ssh=study.option("ssh") or ())
+    if launcher.kind == "torchrun" and not layout.is_local:
+        launcher = with_carrier(launcher, environ)
     # The launcher refuses the user's own arguments now, not at the first launch.
     launcher_for(launcher.kind).argv(launcher, layout, render.LAUNCHER_DEFAULTS, ())
     why_not_live = eligibility.why_cold(objective, layout, environ)
@@ -201,7 +203,9 @@ def offered(
         source = f"--hostfile {file}"
         return hosts.parse_hostfile(_read_hostfile(cwd / file, source), source), source
     found = hosts.from_slurm(environ)
-    is_here = [offer.name for offer in found] == [here.partition(".")[0]]
+    # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
+    is_srun = study.option("launcher") == "srun"
+    is_here = [offer.name for offer in found] == [here.partition(".")[0]] and not is_srun
     return () if is_here else found, "the Slurm allocation"
 
 

