@@ -40,6 +40,12 @@ def test_no_program_after_the_dashes(tune: Tune) -> None:
     assert tune("doctor", "--").code == 2
 
 
+def test_hosts_that_cannot_be_read(tune: Tune) -> None:
+    for hosts in ("-x", "h1,h2:2", ""):
+        done = tune("doctor", "--hosts", hosts)
+        assert (done.code, "--hosts" in done.err) == (2, True), done.err
+
+
 def test_as_json(tune: Tune, mpirun: str) -> None:
     for program, code in (("sh", 0), ("no-such-program", 3)):
         done = tune("doctor", "--json", "--mpirun", mpirun, "--", program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from tuner.config.applicability import TargetHost, answer
 from tuner.hosts.machine import HostFeatures
 from tuner.knobs import knob, names
 from tuner.launch import render
+from tuner.launch.launchers import launcher_for
 from tuner.model import (
     Choice,
     Env,
@@ -29,9 +31,9 @@ FOUND = HostFeatures(
     allocators={"jemalloc": "/lib/libjemalloc.so.2", "tcmalloc": "/lib/libtcmalloc.so.4"},
     huge_pages="madvise",
     glibc=(2, 36),
-    interfaces=("eth0", "ib0"),
     sockets=2,
 )
+SHARED = replace(FOUND, interfaces=("eth0", "ib0"))
 HOST = TargetHost(MACHINE, Layout(4), OPENMPI, FOUND)
 
 
@@ -45,11 +47,44 @@ def env(row: str, value: str, host: TargetHost = HOST) -> tuple[tuple[str, ...],
 def test_on_a_large_host_all_but_the_gpu_and_the_other_mpi_apply() -> None:
     out = {name for name in names() if answer(knob(name), HOST).why_not}
     gpu = {"pin_memory", "fp16_gradients", "double_buffering"}
-    assert out == gpu | {"mpich_allreduce"} | {n for n in names() if n.startswith("nccl")}
+    elsewhere = {"interface", "rank_by", "mpich_allreduce"}
+    assert out == gpu | elsewhere | {n for n in names() if n.startswith("nccl")}
     with_gpu = replace(HOST, machine=replace(MACHINE, gpus=("H100",) * 4))
-    assert {n for n in names() if answer(knob(n), with_gpu).why_not} == {"mpich_allreduce"}
-    assert answer(knob("nccl_interface"), with_gpu).knob.domain == Choice(("unset", "eth0", "ib0"))
-    assert env("nccl_interface", "ib0", with_gpu) == ((), {"NCCL_SOCKET_IFNAME": "=ib0"})
+    assert {n for n in names() if answer(knob(n), with_gpu).why_not} == elsewhere
+    on_hosts = replace(with_gpu, layout=Layout(4, ("h1", "h2"), (2, 2)), found=SHARED)
+    assert {n for n in names() if answer(knob(n), on_hosts).why_not} == {"mpich_allreduce"}
+
+
+def test_an_interface_is_chosen_if_hosts_share_several_networks() -> None:
+    hosts = replace(HOST, layout=Layout(2, ("h1", "h2"), (1, 1)), found=SHARED)
+    assert answer(knob("interface"), hosts).knob.domain == Choice(("unset", "eth0", "ib0"))
+    _, variables = env("interface", "ib0", hosts)
+    wanted = {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES", "GLOO_SOCKET_IFNAME"}
+    assert wanted | {"NCCL_SOCKET_IFNAME"} < variables.keys()
+    assert {*variables.values()} == {"ib0"}
+    one = replace(hosts, found=replace(FOUND, interfaces=("eth0",)))
+    got = answer(knob("interface"), one)
+    assert (got.why_not, got.possible) == ("the hosts share eth0 alone", True)
+    own = replace(knob("interface"), domain=Choice(("ib0",)))
+    assert "ib0 is no interface of a network that all hosts" in answer(own, one, own=True).why_not
+    none = answer(knob("interface"), replace(hosts, found=FOUND))
+    assert none.why_not and not none.possible
+
+
+def test_the_order_of_ranks_is_in_the_words_of_each_launcher() -> None:
+    even, uneven = (Layout(sum(n), ("h1", "h2"), n) for n in ((2, 2), (2, 1)))
+    words = {
+        "srun": ("--distribution", "cyclic"),
+        "openmpi": ("--rank-by", "node"),
+        "mpich": ("-ppn", "1"),
+    }
+    for kind, argv in words.items():
+        host = replace(HOST, layout=even, launcher=replace(OPENMPI, kind=kind))
+        assert answer(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
+        made = launcher_for(kind).argv(host.launcher, even, {"rank_by": "node"}, ("p",))
+        assert argv in itertools.pairwise(made)
+    got = answer(knob("rank_by"), replace(host, layout=uneven))
+    assert "as many ranks on each host" in got.why_not and not got.possible
 
 
 def test_the_users_own_preload_and_tunables_stay() -> None:

@@ -17,6 +17,7 @@ from tuner.hosts.host import LocalHost
 from tuner.hosts.process import MARKER
 from tuner.hosts.remote import start
 from tuner.hosts.remote.hosts import HostLostError, RemoteHost
+from tuner.hosts.survey import Said
 from tuner.model.errors import BusyError, TunerError
 
 pytestmark = pytest.mark.system
@@ -62,6 +63,18 @@ def left(marker: str) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
     with agent() as host:
         assert host.call("describe") == LocalHost().describe()
+
+
+def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
+    with agent() as host:
+        seen = host.call("survey", {"echo": ("echo", "said"), "none": ("/no/program",)}, {})
+        assert seen.said == {
+            "echo": Said("said\n", ""),
+            "none": Said("", "No such file or directory"),
+        }
+        link = LocalHost().measure("127.0.0.1", host.call("answer"))
+        assert link.bytes_per_s > 0 and link.latency_s > 0 and not link.fault
+        assert host.call("measure", "127.0.0.1", 1).fault == "Connection refused"
 
 
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(

@@ -137,12 +137,10 @@ def test_what_knobs_depend_on(tmp_path: Path) -> None:
         f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id": f"{cpu // 2}"
         for cpu in range(3)
     }
-    states = {"lo": "unknown", "eth0": "up", "eth1": "down", "ib0": "up"}
     plant(
         tmp_path,
         {
             **packages,
-            **{f"sys/class/net/{name}/operstate": f"{state}\n" for name, state in states.items()},
             f"usr/lib/{arch}/libjemalloc.so.2": "",
             "usr/lib64/libtcmalloc_minimal.so.4": "",
             "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
@@ -158,7 +156,6 @@ def test_what_knobs_depend_on(tmp_path: Path) -> None:
         tunables="x=1",
         huge_pages="madvise",
         glibc=(2, 36),
-        interfaces=("eth0", "ib0"),
         sockets=2,
     )
     assert host_features({}, root=tmp_path / "nothing", glibc="") == HostFeatures({})

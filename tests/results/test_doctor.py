@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.host_files import plant
-from tuner.hosts import lock
+from tuner.hosts import interference, lock
+from tuner.hosts.networks import Network
+from tuner.hosts.survey import Space
 from tuner.model import LauncherInfo, Load
 from tuner.results.doctor import Finding, HostView, State, diagnose, look
-from tuner.results.doctor.host_view import ProgramPython, Space
+from tuner.results.doctor.host_view import ProgramPython
 from tuner.store import Store
 
 Look = Callable[..., HostView]
@@ -31,10 +33,12 @@ def script(path: Path, text: str) -> str:
 
 
 @pytest.fixture
-def view_of(tmp_path: Path) -> Look:
-    """Looks at a tree with these files; ``environ`` and what `look` takes may be given."""
+def view_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """Looks at a tree with these files; ``load`` and what `look` takes may be given."""
 
     def call(files: dict[str, str] | None = None, **given: Any) -> HostView:
+        load = given.pop("load", Load(0.0))
+        monkeypatch.setattr(interference, "before", lambda: load)
         mpirun = script(tmp_path / "bin" / "mpirun", "echo 'mpirun (Open MPI) 5.0.11'")
         (tmp_path / "root").mkdir(exist_ok=True)
         plant(tmp_path / "root", files or {})
@@ -43,7 +47,6 @@ def view_of(tmp_path: Path) -> Look:
             "command": ("sh", "train.sh"),
             "mpirun": mpirun,
             "storage": str(tmp_path / "tune.db"),
-            "load": Load(0.0),
         }
         given["environ"] = environ | given.get("environ", {})
         return look(root=tmp_path / "root", **{**usual, **given})
@@ -73,10 +76,10 @@ def test_what_cannot_be_read_is_not_seen_and_no_error(view: HostView) -> None:
     assert State.FAILURE not in states.values()
 
 
-@pytest.mark.parametrize("text", ["", "\0\n", "9" * 5000, "²", "eth0 zz 00000000 x x x x zz\n" * 2])
+@pytest.mark.parametrize("text", ["", "\0\n", "9" * 5000, "²"])
 def test_a_foreign_file_is_no_error(view_of: Look, text: str) -> None:
     names = [
-        *("proc/self/limits", "proc/net/route", "sys/fs/cgroup/pids.max"),
+        *("proc/self/limits", "sys/fs/cgroup/pids.max"),
         *("sys/fs/cgroup/pids.current", "sys/devices/system/node/node0/meminfo"),
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
     ]
@@ -166,20 +169,15 @@ def test_gpus_want_a_cuda_aware_mpi_and_nccl(
 
 # --- the host ---------------------------------------------------------------------------------
 
-HEAD = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU\n"
-ROUTES = {
-    "proc/net/route": f"{HEAD}docker0 000011AC 00000000 0001 0 0 0 0000FFFF 0\n"
-    "eth0 00000000 0A00A8C0 0003 0 0 0 00000000 0\neth0 0000A8C0 00000000 0001 0 0 0 00FFFFFF 0\n",
-    "sys/class/net/eth0/operstate": "up\n",
-    "sys/class/net/docker0/operstate": "up\n",
-}
+NETWORKS = (
+    Network("docker0", "172.17.0.1", "172.17.0.0/16"),
+    Network("eth0", "192.168.0.7", "192.168.0.0/24"),
+)
 
 
-def test_each_network_is_named_and_the_choice_is_no_bridge(view_of: Look) -> None:
-    view = view_of(ROUTES)
-    found = finding(replace(view, address="192.168.0.7"), "network")
+def test_each_network_is_named(view: HostView) -> None:
+    found = finding(replace(view, networks=NETWORKS, address="192.168.0.7"), "network")
     assert "docker0 172.17.0.0/16, eth0 192.168.0.0/24" in found.saw and found.state is State.OK
-    assert "NCCL_SOCKET_IFNAME=eth0" in found.mend and "docker0" not in found.mend
     found = finding(replace(view, address=""), "network")
     assert found.state is State.WARNING and found.mend.endswith("/etc/hosts")
 
@@ -188,8 +186,8 @@ def test_each_network_is_named_and_the_choice_is_no_bridge(view_of: Look) -> Non
     ("value", "state"), [("=eth0", State.OK), ("^docker", State.OK), ("ib0", State.WARNING)]
 )
 def test_a_chosen_interface_must_be_up(view_of: Look, value: str, state: State) -> None:
-    view = view_of(ROUTES, environ={"NCCL_SOCKET_IFNAME": value})
-    found = finding(replace(view, address="192.168.0.7"), "network")
+    view = view_of(environ={"NCCL_SOCKET_IFNAME": value})
+    found = finding(replace(view, networks=NETWORKS, address="192.168.0.7"), "network")
     assert found.state is state
     assert found.mend == ("unset NCCL_SOCKET_IFNAME" if state is State.WARNING else "")
 

@@ -1,16 +1,19 @@
-"""``tune doctor``: what on this host would make a study fail, slow or noisy."""
+"""``tune doctor``: what on the hosts of a study would make it fail, slow or noisy."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import json_option, launcher_options, storage_option
+from tuner.cli.options import host_options, json_option, launcher_options, storage_option
 
 if TYPE_CHECKING:
     from tuner.model import Machine
@@ -22,26 +25,24 @@ if TYPE_CHECKING:
     cls=TuneCommand,
     takes_tail=True,
     help="Check this host: launcher, MPI, Python, limits, CPUs, network, database, disk, other"
-    " work. Each check says what it saw; if something is wrong, also why it matters and the command"
-    " that mends it. Nothing is changed. The exit code is 3 if a study would fail, otherwise 0.",
+    " work; with --hosts or --hostfile, and in a Slurm allocation, all hosts of a job and the links"
+    " between them. Each check says what it saw; if something is wrong, also why it matters and the"
+    " command that mends it. Nothing is changed. The exit code is 3 if a study would fail,"
+    " otherwise 0.",
     examples=(
         ("tune doctor", "this host, for the Python that runs tune"),
         ("tune doctor -- python train.py", "the MPI and the packages of your own program's Python"),
+        ("tune doctor --hosts h1,h2", "two hosts, and what is between them"),
         ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
     ),
 )
 @launcher_options
+@host_options
 @storage_option()
 @json_option()
 @click.pass_context
-def command(
-    ctx: click.Context,
-    mpirun: str | None,
-    launcher: str | None,
-    storage: str | None,
-    as_json: bool,
-) -> int:
-    """Check this host."""
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """Check this host, and the others of a job."""
     from dataclasses import asdict
 
     from tuner.model.errors import UsageError
@@ -51,10 +52,19 @@ def command(
     words = tail(ctx)
     if words == ():
         raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
-    view = doctor.look(words, storage=storage, mpirun=mpirun, kind=launcher, environ=os.environ)
-    findings = doctor.diagnose(view)
+    names, ssh = _hosts(given)
+    view = doctor.look(
+        words,
+        storage=given["storage"],
+        mpirun=given["mpirun"],
+        kind=given["launcher"],
+        environ=os.environ,
+    )
+    findings = (
+        doctor.diagnose_hosts(names, view, ssh, os.environ) if names else doctor.diagnose(view)
+    )
     fails = any(each.state is doctor.State.FAILURE for each in findings)
-    if as_json:
+    if given["as_json"]:
         document = {
             "schema": "tuner.doctor/1",
             "machine": asdict(view.machine),
@@ -65,6 +75,22 @@ def command(
     else:
         _print(findings, view.machine, would_fail=fails)
     return exits.WOULD_FAIL if fails else exits.OK
+
+
+def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
+    """The hosts that are named, and the command that reaches them; none: only this one."""
+    from tuner.launch.launchers import in_slurm
+
+    keys = ("hosts", "hostfile", "ssh", "launcher")
+    asked = {key: given[key] for key in keys if given[key] is not None}
+    if not asked and not in_slurm(os.environ):
+        return [], ()
+    from tuner.config.spec import offered
+    from tuner.config.study_file import study_of
+
+    study = study_of({}, asked, {key: f"--{key}" for key in asked})
+    offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
+    return [offer.name for offer in offers], study.option("ssh") or ()
 
 
 #: Per state its mark, the mark for a stream that cannot hold that one, and its colour.

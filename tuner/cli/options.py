@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 
 from tuner.cli.base import GroupedOption
 from tuner.config.options import (
+    BY_KEY,
     CONFIRM,
     LIMITS,
     OPTIONS,
@@ -103,6 +105,12 @@ def launcher_options(function: Function) -> Function:
     kinds = "openmpi, mpich, srun or torchrun [what is found]."
     by_kind = option("--launcher", metavar="KIND", shell_complete=launcher_names, help=kinds)
     return option("--mpirun", metavar="PATH", help=found)(by_kind(function))
+
+
+def host_options(function: Function) -> Function:
+    """``--hosts``, ``--hostfile`` and ``--ssh``, for commands that are no study."""
+    rows = [replace(BY_KEY[key], heading="Options") for key in ("hosts", "hostfile", "ssh")]
+    return _all([_of_table(row) for row in rows])(function)
 
 
 def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:

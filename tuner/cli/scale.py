@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import sys
 from contextlib import suppress
@@ -58,6 +59,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySpec]:
     """The study of each layout, the smallest first; all are checked before one begins."""
     from tuner.config.hosts import smaller
+    from tuner.hosts.machine import host_features
+    from tuner.knobs.space import values
+    from tuner.model import UNSET
 
     setting, ppn = given["setting"], given["ppn"] or ""
     if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
@@ -79,12 +83,15 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
         prices = _prices(given["price_per_hour"], largest)
         name = given["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)
         end = "" if setting is None else "-fixed"
+        # The hosts have been looked at, and mpirun was asked for its version.
+        shared = [values(knob.domain) for knob in largest.knobs if knob.name == "interface"]
+        interfaces = tuple(str(each) for of in shared for each in of if each != UNSET)
+        features = replace(host_features(os.environ), interfaces=interfaces)
+        known = {"machine": largest.machine, "found": features, "find": lambda *_: largest.launcher}
         specs = []
         for layout in layouts:
             asked["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
             asked["price_per_hour"] = sum(prices[host] for host in layout.hosts) or None
-            # The hosts have been looked at, and mpirun was asked for its version.
-            known = {"machine": largest.machine, "find": lambda *_: largest.launcher}
             specs.append(options.spec_of(asked, words, part=layout, **known))
     except UsageError as error:
         if setting is None:

@@ -154,10 +154,34 @@ def _btl_is_free(host: TargetHost) -> _Problem | None:
     return None
 
 
+def _hosts(host: TargetHost) -> _Problem | None:
+    if len(host.layout.hosts) > 1:
+        return None
+    return "all ranks are on one host", "leave it out, or name hosts with --hosts h1,h2", True
+
+
+def _networks(host: TargetHost) -> _Problem | None:
+    if len(host.found.interfaces) > 1:
+        return None
+    found = ", ".join(host.found.interfaces)
+    why = f"the hosts share {f'{found} alone' if found else 'no interface'}"
+    hint = f"--fix interface={found} keeps to it" if found else "leave it out"
+    return why, hint, bool(found)
+
+
+def _neighbours(host: TargetHost) -> _Problem | None:
+    if host.layout.ranks_per_host > 1:
+        return None
+    return "each host has one rank", "leave it out, or run more ranks on each with --ppn", True
+
+
 #: What ``Knob.needs`` may name.
 NEEDS: Mapping[str, Callable[[TargetHost], _Problem | None]] = {
     "gpu": _gpu,
+    "hosts": _hosts,
     "huge_pages": _huge_pages,
+    "neighbours": _neighbours,
+    "networks": _networks,
     "room": _room,
     "places": _places,
     "btl_is_free": _btl_is_free,
@@ -176,9 +200,10 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
             return f"it cannot be {value!r}", OTHER_ALLOCATOR
         hint = "on Debian: apt-get install libjemalloc2 libtcmalloc-minimal4"
         return f"{value} is not installed here", hint
-    if is_ours and knob.name == "nccl_interface" and value not in {UNSET, *host.found.interfaces}:
+    is_interface = isinstance(knob.route, Env) and knob.name == "interface"
+    if is_interface and value not in {UNSET, *host.found.interfaces}:
         hint = f"there are {', '.join(host.found.interfaces) or 'none'}"
-        return f"{value} is not a network interface of this host that is up", hint
+        return f"{value} is no interface of a network that all hosts share", hint
     if isinstance(knob.route, LauncherOption):
         options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
         try:
@@ -208,11 +233,8 @@ def _on_host(knob: Knob, host: TargetHost) -> Knob:
     elif knob.name == "ompi_btl":  # ``auto`` is what every launch has
         old = host.launcher.version.startswith(("3.", "4."))
         texts = {"auto": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
-    elif knob.name == "nccl_interface":
-        if knob.domain == table.knob(knob.name).domain:
-            knob = replace(knob, domain=Choice((UNSET, *found.interfaces)))
-        # With = NCCL takes just this name, not all that begin so.
-        texts = {name: f"={name}" for name in found.interfaces}
+    elif knob.name == "interface" and knob.domain == table.knob(knob.name).domain:
+        return replace(knob, domain=Choice((UNSET, *found.interfaces)))
     else:
         return knob
     assert isinstance(knob.route, Env)

@@ -294,6 +294,8 @@ def applying(
         if got.why_not and row.name in chosen.asked and not got.possible:
             raise UsageError(f"{row.name}: {got.why_not}", got.hint)
         if got.why_not and row.name not in chosen.asked:
+            if "hosts" in row.needs and len(host.layout.hosts) == 1:
+                continue  # nobody misses it
             lost[row.name] = got.why_not
         else:
             kept[row.name] = got.knob

@@ -20,6 +20,7 @@ from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
+from tuner.hosts.networks import common_interfaces
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
@@ -142,6 +143,8 @@ def build_spec(
         with closing(reach(launcher, layout.hosts, environ)) as others:
             # Any rank may be on it: a setting must fit there.
             machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
+            networks = [each.networks for each in others.descriptions.values()]
+        found = replace(found or host_features(environ), interfaces=common_interfaces(networks))
     if figures["hosts_from"]:
         machine = replace(machine, hostname=ANY_HOST)
     _check_gpus(template, machine.gpus, source)
@@ -181,34 +184,44 @@ def _layout(
     Raises:
         UsageError: The hosts cannot be read, or do not take the ranks.
     """
-    ranks, ppn, file, named = map(study.option, ("mpi_procs", "ppn", "hostfile", "hosts"))
-    command = study.option("hosts_from")
-    sources = {"--hosts": named, "--hostfile": file, "--hosts-from": command}
-    if len(given := [flag for flag, value in sources.items() if value]) > 1:
-        raise UsageError(f"{' and '.join(given)} both name hosts", "leave one of them out")
-    if named:
-        offers, source = hosts.parse_hosts(named), "--hosts"
-    elif file:
-        source = f"--hostfile {file}"
-        offers = hosts.parse_hostfile(_read_hostfile(cwd / file, source), source)
-    elif command:
-        offers, source = hosts_from(command), f"--hosts-from {shlex.join(command)}"
-    else:
-        offers, source = hosts.from_slurm(environ), "the Slurm allocation"
-        here = [machine.hostname.partition(".")[0]]
-        # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
-        is_srun = study.option("launcher") == "srun"
-        if not offers or ([offer.name for offer in offers] == here and not is_srun):
-            if ranks and ppn and ranks > ppn:
-                raise UsageError(
-                    f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
-                    "name them with --hosts h1,h2 or --hostfile FILE",
-                )
-            return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS), ()
+    ranks, ppn = map(study.option, ("mpi_procs", "ppn"))
+    offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
+    if not offers:
+        if ranks and ppn and ranks > ppn:
+            raise UsageError(
+                f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
+                "name them with --hosts h1,h2 or --hostfile FILE",
+            )
+        return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS), ()
     many = bool(study.option("more_ranks_than_slots"))
     layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
     fit = hosts.with_room(offers, layout.ranks_per_host)
     return layout, tuple(name for name in fit if name not in layout.hosts)
+
+
+def offered(
+    study: Study, here: str, *, environ: Mapping[str, str], cwd: Path
+) -> tuple[Sequence[hosts.Offer], str]:
+    """The hosts of ``--hosts``, ``--hostfile`` or ``--hosts-from``, else of Slurm; where from.
+
+    There are none if Slurm has given ``here`` alone; errors as :func:`_layout`.
+    """
+    file, named, command = map(study.option, ("hostfile", "hosts", "hosts_from"))
+    sources = {"--hosts": named, "--hostfile": file, "--hosts-from": command}
+    if len(given := [flag for flag, value in sources.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(given)} both name hosts", "leave one of them out")
+    if named:
+        return hosts.parse_hosts(named), "--hosts"
+    if file:
+        source = f"--hostfile {file}"
+        return hosts.parse_hostfile(_read_hostfile(cwd / file, source), source), source
+    if command:
+        return hosts_from(command), f"--hosts-from {shlex.join(command)}"
+    found = hosts.from_slurm(environ)
+    # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
+    is_srun = study.option("launcher") == "srun"
+    is_here = [offer.name for offer in found] == [here.partition(".")[0]] and not is_srun
+    return () if is_here else found, "the Slurm allocation"
 
 
 def _read_hostfile(path: Path, source: str) -> str:

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tuner.hosts import lock
+from tuner.hosts import lock, networks
 from tuner.hosts.activity import Activity
 from tuner.hosts.machine import this_machine
+from tuner.hosts.networks import Link, Network
 from tuner.hosts.observer import LaunchObserver, LaunchView
 from tuner.hosts.probe import private_folder, probe_folder
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
+from tuner.hosts.survey import Survey, survey
 from tuner.hosts.untrusted_files import create, make_folder, read_untrusted
 from tuner.model import Load, Machine, Observation, Telemetry
 from tuner.model.errors import TunerError
@@ -39,6 +41,7 @@ class HostDescription:
     processes: str  # the name space of its process ids: containers of a kernel share the boot id
     python: str  # the version of the interpreter there
     machine: Machine
+    networks: tuple[Network, ...] = ()
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -116,6 +119,15 @@ class Host(Protocol):
     def changed(self, pattern: str) -> dict[str, str]:
         """The files of that folder, by their names, that are new or not as they were before."""
 
+    def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
+        """See :func:`tuner.hosts.survey.survey`."""
+
+    def answer(self) -> int:
+        """See :func:`tuner.hosts.networks.answer`."""
+
+    def measure(self, address: str, port: int) -> Link:
+        """See :func:`tuner.hosts.networks.measure`."""
+
     def sweep(self) -> int:
         """End what launches have left; return once a scan proves that nothing is left.
 
@@ -151,6 +163,7 @@ class LocalHost:
             processes=os.readlink("/proc/self/ns/pid"),  # noqa: PTH115 (no path)
             python=sys.version.split()[0],
             machine=this_machine(),
+            networks=networks.networks(),
         )
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
@@ -243,6 +256,18 @@ class LocalHost:
                     found[path.name] = data.decode("latin-1")
                     self._versions[path.name] = version
         return found
+
+    def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
+        """See :class:`Host`."""
+        return survey(programs, folders)
+
+    def answer(self) -> int:
+        """See :class:`Host`."""
+        return networks.answer()
+
+    def measure(self, address: str, port: int) -> Link:
+        """See :class:`Host`."""
+        return networks.measure(address, port)
 
     def sweep(self) -> int:
         """See :class:`Host`."""

@@ -170,7 +170,7 @@ class HostFeatures:
     tunables: str = ""  # the user's own GLIBC_TUNABLES
     huge_pages: str = ""  # the kernel's word for transparent ones
     glibc: tuple[int, ...] = ()
-    interfaces: tuple[str, ...] = ()  # those that are not down, without the loopback
+    interfaces: tuple[str, ...] = ()  # of networks that all of several hosts share
     sockets: int = 1  # processors
 
 
@@ -195,11 +195,6 @@ def host_features(
         tunables=environ.get("GLIBC_TUNABLES", ""),
         huge_pages=chosen.group(1) if chosen else "",
         glibc=tuple(map(int, number.groups())) if number else (),
-        interfaces=tuple(
-            name
-            for name in sorted(names(f"{root}/sys/class/net"))
-            if name != "lo" and _read(root / "sys/class/net" / name / "operstate") != "down"
-        ),
         sockets=max(1, len({_read(path) for path in packages} - {""})),
     )
 

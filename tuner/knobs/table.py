@@ -350,6 +350,41 @@ KNOBS: tuple[Knob, ...] = (
         " <https://github.com/pmodels/mpich/blob/main/README.envvar>",
         launchers=("mpich",),
     ),
+    # Between hosts: over which network, and which ranks are neighbours.
+    Knob(
+        "interface",
+        Choice((UNSET,)),  # those of the hosts are added: tuner.config.applicability
+        Env(
+            (
+                "OMPI_MCA_btl_tcp_if_include",
+                "UCX_NET_DEVICES",
+                "FI_TCP_IFACE",
+                "GLOO_SOCKET_IFNAME",
+                "NCCL_SOCKET_IFNAME",
+            )
+        ),
+        help="the network interface that ranks on several hosts talk by",
+        why="Libraries use the first interface that they find, or all of them: a slow network then"
+        " holds back the fast one.",
+        source="Open MPI 5, TCP"
+        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html>; UCX, FAQ"
+        " <https://openucx.readthedocs.io/en/master/faq.html>; fi_tcp(7); PyTorch,"
+        " torch.distributed <https://docs.pytorch.org/docs/stable/distributed.html>",
+        neutral=UNSET,
+        needs=("hosts", "networks"),
+        usual=True,
+    ),
+    Knob(
+        "rank_by",
+        Choice(("slot", "node")),
+        LauncherOption("rank_by"),
+        help="how ranks are numbered over hosts: all of a host, then the next; or host by host",
+        why="Ranks exchange most with those of the next numbers: on one host that costs least. A"
+        " program whose first ranks do more work is better spread over the hosts.",
+        source=f"{_MPIRUN}; mpiexec of MPICH, -ppn",
+        neutral="slot",
+        needs=("hosts", "neighbours"),
+    ),
     # NVIDIA's collective library, between GPUs.
     _nccl(
         "algo",
@@ -382,13 +417,6 @@ KNOBS: tuple[Knob, ...] = (
         (128, 256, 512),
         help="CUDA threads a block of NCCL",
         why="Fewer threads leave more of the GPU to the computation, more drive fast links.",
-    ),
-    _nccl(
-        "interface",
-        "NCCL_SOCKET_IFNAME",
-        (),  # the host's own: tuner.config.applicability
-        help="the network interface of NCCL's sockets",
-        why="NCCL takes the first interface that it finds, which may be the slow one.",
     ),
     # What changes the training itself, and not only its speed: only if it is asked for by name.
     Knob(

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,21 +114,16 @@ class Bench:
 
     def _start(self) -> None:
         hub = self._unshare("--net", "sh", "-c", "echo ready; read -r _")
-        bridge = f"-t{self._child(hub)}"
-        for words in ("add bridge type bridge", "set bridge up", "set lo up"):
-            _run("nsenter", bridge, "-n", "ip", "link", *words.split())
+        self._hub = self._child(hub)
+        self._ip(self._hub, "link set lo up", "link add bridge type bridge", "link set bridge up")
         for number, name in enumerate(self.names, 1):
             flags = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
             host = self._unshare(
                 *flags, "sh", "-c", INIT, "init", name, str(self.folder), *CHECKOUT
             )
             self._inits[name] = init = self._child(host)
-            link = f"link add {name} type veth peer name eth0 netns {init}"
-            _run("nsenter", bridge, "-n", "ip", *link.split())
-            _run("nsenter", bridge, "-n", "ip", *f"link set {name} master bridge up".split())
-            address = f"addr add 10.77.0.{10 + number}/24 dev eth0"
-            for words in (address, "link set eth0 up", "link set lo up"):
-                _run("nsenter", f"-t{init}", "-n", "ip", *words.split())
+            self._ip(init, "link set lo up")
+            self._connect(name, "bridge", "eth0", f"10.77.0.{10 + number}")
             assert host.stdin is not None
             host.stdin.write("\n")
             host.stdin.flush()
@@ -138,6 +133,43 @@ class Bench:
                 if time.monotonic() > deadline_s:
                     raise TimeoutError(f"{name} does not come up")
                 time.sleep(0.05)
+
+    def _connect(self, host: str, bridge: str, interface: str, address: str) -> None:
+        """Give a host an interface on a bridge; its other end is called ``HOST-BRIDGE``."""
+        init, end = self._inits[host], f"{host}-{bridge}"
+        peer = f"veth peer name {interface} netns {init}"
+        self._ip(self._hub, f"link add {end} type {peer}", f"link set {end} master {bridge} up")
+        self._ip(init, f"addr add {address}/24 dev {interface}", f"link set {interface} up")
+
+    def _ip(self, pid: int, *commands: str) -> None:
+        """Run ``ip`` in the network of a process."""
+        for words in commands:
+            _run("nsenter", f"-t{pid}", "-n", "ip", *words.split())
+
+    @contextlib.contextmanager
+    def second_network(self) -> Iterator[None]:
+        """Meanwhile all hosts have an ``eth1`` as well, 10.78.0.0/24."""
+        self._ip(self._hub, "link add second type bridge", "link set second up")
+        try:
+            for number, name in enumerate(self.names, 1):
+                self._connect(name, "second", "eth1", f"10.78.0.{10 + number}")
+            yield
+        finally:
+            for name in self.names:
+                with contextlib.suppress(NoNamespacesError):  # it was not made
+                    self._ip(self._hub, f"link del {name}-second")
+            self._ip(self._hub, "link del second")
+
+    @contextlib.contextmanager
+    def slowed(self, host: str, interface: str, mbit_per_s: int) -> Iterator[None]:
+        """Meanwhile a host sends by an interface at this rate."""
+        shape = ["nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc"]
+        rate = f"tbf rate {mbit_per_s}mbit burst 32kb latency 400ms"
+        _run(*shape, *f"add dev {interface} root {rate}".split())
+        try:
+            yield
+        finally:
+            _run(*shape, *f"del dev {interface} root".split())
 
     def _unshare(self, *words: str) -> subprocess.Popen[str]:
         """Start the first process of a namespace; it has said that it is ready."""
@@ -203,13 +235,7 @@ class Bench:
 
     def link(self, host: str, state: str) -> None:
         """Take the link of a host ``down`` or ``up``."""
-        _run("nsenter", f"-t{self._inits[host]}", "-n", "ip", "link", "set", "eth0", state)
-
-    def slow_down(self, host: str, rate: str) -> None:
-        """Let a host send no more than ``rate``, such as ``8mbit``; ``""``: as much as it can."""
-        words = f"replace dev eth0 root tbf rate {rate} burst 32kb latency 400ms".split()
-        _run("nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc",
-             *(words if rate else ("delete", "dev", "eth0", "root")))  # fmt: skip
+        self._ip(self._inits[host], f"link set eth0 {state}")
 
     def close(self) -> None:
         """End all that was started; nothing is left then."""

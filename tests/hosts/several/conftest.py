@@ -11,7 +11,7 @@ import pytest
 from tests.hosts.several.bench import Bench, NoNamespacesError
 
 #: Of Debian's packages iproute2, openssh-client, openssh-server and util-linux.
-PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv")
+PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv", "tc")
 
 
 @pytest.fixture(scope="package")

@@ -47,8 +47,5 @@ def test_a_slow_link_turns_the_verdict(
         return done.stdout.splitlines()[-1]
 
     assert verdict("fast").startswith("2 hosts: 1.")
-    bench.slow_down("h2", "8mbit")
-    try:
+    with bench.slowed("h2", "eth0", 8):
         assert verdict("slow").startswith("2 hosts: not worth it, 0.")
-    finally:
-        bench.slow_down("h2", "")

@@ -100,10 +100,12 @@ class RunningTrial:
         self._received = b""
         control, self._control = os.pipe()
         self._status, status = os.pipe()
-        program = Path(__file__).parents[1] / "supervisor"
+        program = str(Path(__file__).parents[1] / "supervisor")
+        if program.startswith("/proc/"):  # an agent's code is an archive that it holds open
+            program = str(Path(__file__).parents[3]).replace("/self/", f"/{os.getpid()}/")
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(program), str(status), str(control)],
+                [sys.executable, "-I", "-S", program, str(status), str(control)],
                 env={**os.environ, SUPERVISES: self.marker},
                 stdin=None if request["foreground"] else subprocess.DEVNULL,
                 stdout=output,

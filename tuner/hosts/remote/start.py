@@ -48,12 +48,14 @@ OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
 @cache
 def package() -> bytes:
-    """The code of an agent: the packages ``hosts`` and ``model``, as a zip archive."""
+    """The code of an agent, a zip archive: ``hosts`` and ``model``; run, it is a supervisor."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         root = Path(import_module("tuner").__path__[0])
         for path in [root / "__init__.py", *root.glob("hosts/**/*.py"), *root.glob("model/*.py")]:
             file.write(path, Path("tuner", path.relative_to(root)))
+        supervisor = "import sys; from tuner.hosts.supervisor.serving import main; main(sys.argv)"
+        file.writestr("__main__.py", supervisor)
     return archive.getvalue()
 
 

@@ -61,7 +61,8 @@ class Launcher:
         ``layout``: each of its hosts gets the ranks that it says; ``info.ssh`` is how other hosts
         are reached.
         ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks are
-        bound, perhaps ``"map_by": "slot" | "socket" | "numa"``.
+        bound, perhaps ``"map_by": "slot" | "socket" | "numa"``; for several hosts perhaps
+        ``"rank_by": "slot" | "node"``.
 
         Raises:
             UsageError: An option, or a value of one, that this launcher does not have, or that the
@@ -137,11 +138,14 @@ _OPENMPI: OptionWords = {
         {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},
     ),
     "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
+    "rank_by": ("--rank-by", {"slot": "slot", "node": "node"}),
 }
 _MPICH: OptionWords = {
     "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
     # Hydra's slots are not in the order of anything: by core is what others call by slot.
     "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
+    # One rank on each host in turn, until all hosts have the same number.
+    "rank_by": ("-ppn", {"slot": "", "node": "1"}),
 }
 
 
@@ -223,6 +227,8 @@ class MPICH(Launcher):
         program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
+        if options.get("rank_by") == "node":
+            evenly(layout, "MPICH with rank_by=node")
         hosts: tuple[str, ...] = ()
         if not layout.is_local:
             hosts = ("-hosts", layout.listed)
@@ -256,7 +262,7 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value])
                 suggestion(wanted, known),
             )
         if not _sets_option(info.extra_args, flag.lstrip("-")):
-            found += (flag, known[wanted])
+            found += (flag, known[wanted]) if known[wanted] else ()
         elif wanted != "none":
             raise UsageError(
                 f"{option}={wanted}, but the arguments for mpirun say it too:"
@@ -279,6 +285,7 @@ _SRUN: OptionWords = {
         "--cpu-bind",
         {"none": "none", "core": "cores", "socket": "sockets", "numa": "ldoms"},
     ),
+    "rank_by": ("--distribution", {"slot": "block", "node": "cyclic"}),
 }
 
 

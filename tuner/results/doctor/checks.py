@@ -11,23 +11,18 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Network
 
 from tuner.hosts import interference
 from tuner.model import wording
-from tuner.results.doctor.host_view import INTERFACE_VARIABLES, NCCL, HostView
+from tuner.results.doctor.host_view import NCCL, HostView
 
 MIB, GIB = 1 << 20, 1 << 30
 UNLIMITED = 1 << 62
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_HEX = re.compile(r"[0-9A-Fa-f]{24}")
 
 #: Reading one of these is a call of the kernel, not a few ns in the process itself.
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit", "xen"})
-
-#: The bridges of containers and virtual machines, by the begin of their names.
-BRIDGES = ("docker", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxd", "podman", "veth")
 
 NO_PYTHON = "the program is no Python script, or not there"
 
@@ -36,12 +31,12 @@ FEWEST_PROCESSES, FEWEST_SHARED_BYTES, FEWEST_BYTES = 64, 8 * MIB, 64 * MIB
 
 
 class State(StrEnum):
-    """How serious a finding is."""
+    """How serious a finding is, from good to bad."""
 
+    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
     OK = "ok"
     WARNING = "warning"
     FAILURE = "failure"
-    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
 
 
 #: State, what was seen, and the commands that mend it, one a line.
@@ -64,11 +59,13 @@ class Finding:
 
 def diagnose(view: HostView) -> list[Finding]:
     """The findings of all checks, in the order in which a study would meet the causes."""
-    found = []
-    for name, check in _CHECKS:
-        state, saw, mend = check(view)
-        found.append(Finding(name, state, saw, " ".join((check.__doc__ or "").split()), mend))
-    return found
+    return [finding(name, check, check(view)) for name, check in _CHECKS]
+
+
+def finding(name: str, check: Callable[..., Seen], seen: Seen) -> Finding:
+    """What a check has seen, with its docstring: why it matters."""
+    state, saw, mend = seen
+    return Finding(name, state, saw, " ".join((check.__doc__ or "").split()), mend)
 
 
 def _check(name: str) -> Callable[[Check], Check]:
@@ -145,7 +142,7 @@ def mpi_library(view: HostView) -> Seen:
     if not python.mpi:
         return State.FAILURE, f"mpi4py loads no MPI: {python.fault}", mend
     saw = f"mpi4py loads {python.mpi} {python.mpi_version}, {python.libmpi}"
-    if info is None or info.kind == "torchrun":
+    if info is None or info.kind not in {"openmpi", "mpich"}:
         return _ok(saw)
     mend = f"tune --mpirun PATH\n{mend}"
     saw_both = f"{saw}, but mpirun is of {wording.launcher(info)}"
@@ -163,9 +160,11 @@ def cuda_aware_mpi(view: HostView) -> Seen:
     """Otherwise each message from a GPU is first copied to the host's memory."""
     if not view.machine.gpus:
         return _not_seen("no GPU")
-    if view.is_cuda_aware is None:
+    output = view.said["cuda"].output if "cuda" in view.said else ""
+    is_aware = re.search(r"mpi_built_with_cuda_support:value:(\w+)", output)
+    if is_aware is None:
         return _not_seen("the MPI does not say what it was built for")
-    if view.is_cuda_aware:
+    if is_aware[1] == "true":
         return _ok("Open MPI was built for CUDA")
     saw = "Open MPI was built without CUDA; another one can be named"
     return State.WARNING, saw, "tune --mpirun PATH"
@@ -191,32 +190,16 @@ def network(view: HostView) -> Seen:
     """Ranks find each other by the host's name, and talk by one of its interfaces."""
     for variable, value in view.variables.items():
         for name in re.split(r"[,:]", value.lstrip("=")):
-            up = any(each.startswith(name) for each in (*view.interfaces, "lo"))
-            if not up and value[0] != "^" and "/" not in name:
-                return (
-                    State.WARNING,
-                    f"{variable} names {name}, which is not up",
-                    f"unset {variable}",
-                )
+            up = ["lo", *(each.interface for each in view.networks)]
+            if value[0] != "^" and "/" not in name and not any(n.startswith(name) for n in up):
+                saw = f"{variable} names {name}, which is not up with an IPv4 address"
+                return State.WARNING, saw, f"unset {variable}"
     host = view.machine.hostname
     if not view.address:
         mend = f"echo {shlex.quote(f'127.0.1.1 {host}')} | sudo tee -a /etc/hosts"
         return State.WARNING, f"the host's own name {host} has no address", mend
-    nets: dict[str, str] = {}
-    for words in map(str.split, view.file("proc/net/route").splitlines()[1:]):
-        # Destination, gateway and mask, each of four bytes; those to no gateway.
-        if _HEX.fullmatch("".join(words[1:3] + words[7:8])) and words[2] == "0" * 8 != words[7]:
-            target, mask = (bytes.fromhex(word)[::-1] for word in (words[1], words[7]))
-            length = sum(byte.bit_count() for byte in mask)
-            nets[words[0]] = str(IPv4Network((target, length), strict=False))
-    known = ", ".join(f"{name} {nets.get(name, '')}".strip() for name in view.interfaces)
-    saw = f"{host} is {view.address}; {known or 'only the loopback'}"
-    own = [name for name in nets if not name.startswith(BRIDGES)]
-    if len(nets) < 2 or not own or view.variables:
-        return _ok(saw)
-    # On one host shared memory is used: no warning.
-    chosen = " ".join(f"{name}={own[0]}" for name in INTERFACE_VARIABLES)
-    return _ok(f"{saw}; a job over several hosts needs a choice", f"export {chosen}")
+    known = ", ".join(f"{each.interface} {each.subnet}" for each in view.networks)
+    return _ok(f"{host} is {view.address}; {known or 'only the loopback'}")
 
 
 @_check("clock source")
@@ -346,7 +329,8 @@ def disk(view: HostView) -> Seen:
         return _not_seen("no folder")
     saw = "; ".join(f"{_size(each.free_bytes)} free in {each.path}" for each in spaces)
     space = min(spaces, key=lambda each: (each.is_writable, each.free_bytes))
-    mend = "tune --run-dir FOLDER" if space is spaces[0] else "export TMPDIR=FOLDER"
+    is_temporary = space is view.folders.get("temporary files")
+    mend = "export TMPDIR=FOLDER" if is_temporary else "tune --run-dir FOLDER"
     if not space.is_writable:
         return State.FAILURE, f"{space.path} is not yours to write to", mend
     if space.free_bytes >= GIB:

@@ -1,0 +1,126 @@
+"""The IPv4 networks of a host: which of them hosts share, and how fast they reach each other."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_interface
+from threading import Thread
+
+from tuner.hosts.remote.dial import read_exactly
+
+#: The bridges of containers and virtual machines, by the begin of their names: what is sent there
+#: stays on the host.
+BRIDGES = ("docker", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxd", "podman", "veth")
+
+# linux/sockios.h and linux/if.h
+_SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFNETMASK = 0x8913, 0x8915, 0x891B
+_IFF_UP, _IFF_LOOPBACK = 1, 8
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of an interface."""
+
+    interface: str
+    address: str  # the host's own
+    subnet: str  # such as 10.77.0.0/24
+
+
+def networks() -> tuple[Network, ...]:
+    """Those of this host: the first address of each interface that is up, but of the loopback."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            try:
+                flags, address, mask = (
+                    fcntl.ioctl(sock, what, request)[16:24]
+                    for what in (_SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFNETMASK)
+                )
+            except OSError:  # it has no address, or is gone
+                continue
+            if flags[0] & (_IFF_UP | _IFF_LOOPBACK) == _IFF_UP:
+                own, bits = (socket.inet_ntoa(each[4:]) for each in (address, mask))
+                found.append(Network(name, own, str(ip_interface(f"{own}/{bits}").network)))
+    return tuple(found)
+
+
+def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]:
+    """The networks in which each host has an address of its own, with those of each host in order.
+
+    Bridges have the same address on all hosts, or are known by their names.
+    """
+    found = {}
+    for subnet in dict.fromkeys(each.subnet for each in hosts[0]):
+        ends = [n for host in hosts for n in host if n.subnet == subnet]
+        ends = [n for n in ends if not n.interface.startswith(BRIDGES)]
+        if len(hosts) == len(ends) == len({n.address for n in ends}):
+            found[subnet] = tuple(ends)
+    return found
+
+
+def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:
+    """The interfaces of shared networks that have the same name on all hosts."""
+    named = ({end.interface for end in ends} for ends in shared(hosts).values())
+    return tuple(name for (name, *more) in named if not more)
+
+
+# --- links: one host answers, another sends it messages over TCP ----------------------------
+
+MESSAGE_BYTES = 1_000_000
+#: Messages are sent for so long, one at least; a connection that stands still ends sooner, s.
+SEND_S, SILENCE_S = 0.3, 20.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """What was measured from one host to another; if there is a fault, nothing."""
+
+    latency_s: float = 0.0  # of a byte, there and back
+    bytes_per_s: float = 0.0
+    fault: str = ""
+
+
+def answer() -> int:
+    """Answer one caller, in a thread; gives the port."""
+    listener = socket.create_server(("", 0))
+    listener.settimeout(SILENCE_S)
+
+    def serve() -> None:
+        with suppress(OSError), listener, listener.accept()[0] as sock:
+            sock.settimeout(SILENCE_S)
+            while True:
+                (size,) = struct.unpack("!I", read_exactly(sock, 4))
+                read_exactly(sock, min(size, MESSAGE_BYTES))
+                sock.sendall(b"+")
+
+    Thread(target=serve, daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
+def measure(address: str, port: int) -> Link:
+    """Measure the link to a host that answers."""
+    try:
+        with socket.create_connection((address, port), SILENCE_S) as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+            def trip_s(size: int) -> float:
+                start_s = time.perf_counter()
+                sock.sendall(struct.pack("!I", size) + bytes(size))
+                read_exactly(sock, 1)
+                return time.perf_counter() - start_s
+
+            latencies_s = sorted(trip_s(1) for _ in range(21))
+            trips_s = [trip_s(MESSAGE_BYTES)]
+            while sum(trips_s) < SEND_S:
+                trips_s.append(trip_s(MESSAGE_BYTES))
+    except OSError as error:
+        return Link(fault=error.strerror or str(error))
+    trips_s = trips_s[1:] or trips_s  # TCP starts slowly
+    return Link(latencies_s[10], MESSAGE_BYTES * len(trips_s) / sum(trips_s))
