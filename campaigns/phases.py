@@ -94,7 +94,7 @@ PHASES: dict[str, tuple[str, str, int]] = {
 #: The same of a live job; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "the job is started": ("hosts.process.running:RunningTrial._ask", "after", 4),
-    "the job says hello": ("live.server:JobServer._check", "after", 1),
+    "the job says hello": ("live.server:JobServer._welcome", "after", 2),
     "the job stands ready": ("live.window:WindowRun.switch", "before", 1),
     "in the first window": ("live.window:WindowRun._analyse", "after", 1),
     "a window is done": ("live.jobs:LiveJobs.window", "after", 1),
@@ -102,7 +102,7 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "after a window's commit": ("store.store:Store.add", "after", 2),
     "between two windows": ("study.session:StudyRun._launch", "before", 4),
     "before a switch": ("live.window:WindowRun.switch", "before", 3),
-    "during a switch": ("live.server:JobServer.send", "after", 3),
+    "during a switch": ("live.server:JobServer.switch", "after", 3),
     "after a switch": ("live.window:WindowRun.switch", "after", 3),
     "in the next window": ("live.window:WindowRun.run", "before", 3),
     "before the job is ended": ("live.jobs:Job.end", "before", 1),
@@ -219,8 +219,8 @@ def left(folder: Path) -> list[str]:
     found = [f"process {pid}" for pid in marked(folder.name, "TUNE_CASE")]
     # The folder of a launch that was killed with tune, before it was recorded, stays as it is.
     recorded = [each.parent for each in (folder / "out").rglob("record.json")]
-    sockets = [each / "live.sock" for each in recorded if (each / "live.sock").exists()]
-    return found + [str(each) for each in (*folder.glob("tune-*"), *sockets)]
+    secrets = [each / "live.json" for each in recorded if (each / "live.json").exists()]
+    return found + [str(each) for each in (*folder.glob("tune-*"), *secrets)]
 
 
 def measured(folder: Path) -> list[int]:

@@ -1,16 +1,17 @@
-"""Ranks with the probe in them, and a supervisor that a test plays."""
+"""Ranks with the probe in them, and the tool's end of their connections as a test needs it."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from tuner.live.server import End, Hello, JobServer, Message, Steps, Switched
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
 PATIENCE_S = 60.0
@@ -44,72 +45,66 @@ def run_rank(
 
 
 class Supervisor:
-    """Listens at a socket, and says what the test lets it say."""
+    """The tool of a job: a server that keeps what the ranks tell."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ranks: int = 1) -> None:
         self.path = folder / "live"
-        self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(self.path))
-        self._server.listen(1)
-        self._server.settimeout(PATIENCE_S)
-        self._line: socket.socket | None = None
-        self._rest = b""
-        self.steps: list[dict[str, Any]] = []
-        self.made: int | None = None  # iterations, as the program's end tells
+        self.server = JobServer(self.path, ranks)
+        assert not self.server.problem
+        self.steps: list[Steps] = []
+        self.over: int | None = None  # iterations, as the program's own end tells
 
-    def send(self, **message: Any) -> None:
-        self.raw(json.dumps(message).encode() + b"\n")
+    def hello(self) -> Hello:
+        """That of the job."""
+        self._wait(lambda: self.server.hello is not None)
+        assert self.server.hello is not None
+        return self.server.hello
 
-    def raw(self, text: bytes) -> None:
-        assert self._line is not None
-        self._line.sendall(text)
-
-    def switch(self, number: int, **values: Any) -> dict[str, Any]:
+    def switch(self, **values: Any) -> Switched:
         """Ask for a change, and wait for what came of it."""
-        self.send(type="switch", number=number, values=values)
-        answer = self.until("switched")
-        assert answer is not None
-        return answer
+        found: list[Switched] = []
+        self.server.switch(values)
+        self._wait(lambda: bool(found), found)
+        return found[0]
 
-    def until(self, kind: str) -> dict[str, Any] | None:
-        """The next message of this kind, None at the end; steps are kept, and so is the end."""
-        if self._line is None:
-            self._line, _ = self._server.accept()
-            self._line.settimeout(PATIENCE_S)
-        while (message := self._next()) is not None:
-            if message["type"] == kind:
-                return message
-            if message["type"] == "end":
-                self.made = message["iterations"]
-                continue
-            assert message["type"] == "steps", message
+    def wait_for(self, iteration: int) -> None:
+        """Until this iteration was told of."""
+        self._wait(lambda: max(self.counted(), default=0) >= iteration)
+
+    def wait_for_over(self) -> int:
+        """How many iterations there are at the program's own end."""
+        self._wait(lambda: self.over is not None)
+        assert self.over is not None
+        return self.over
+
+    def wait_for_end(self) -> None:
+        """Until the job has closed its connections."""
+        self._wait(lambda: self.server.hello is not None and not self.server._lines)
+
+    def _wait(self, done: Any, switched: list[Switched] | None = None) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < deadline_s, self.server.problem
+            for message in self.server.receive(0.05):
+                self._keep(message, switched)
+
+    def _keep(self, message: Message, switched: list[Switched] | None) -> None:
+        if isinstance(message, Steps):
             self.steps.append(message)
-        return None
-
-    def _next(self) -> dict[str, Any] | None:
-        assert self._line is not None
-        while b"\n" not in self._rest:
-            data = self._line.recv(65536)
-            if not data:
-                return None
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        assert len(line) <= 64 * 1024
-        message: dict[str, Any] = json.loads(line)
-        return message
-
-    def hello(self) -> dict[str, Any]:
-        message = self.until("hello")
-        assert message is not None
-        assert self.steps == []
-        return message
+        elif isinstance(message, End) and message.type == "over":
+            self.over = message.iterations
+        elif isinstance(message, Switched):
+            assert switched is not None
+            switched.append(message)
 
     def counted(self) -> list[int]:
         """The numbers of all iterations that were told of."""
-        return [m["first"] + n for m in self.steps for n in range(len(m["s"]))]
+        return [number for steps in self.steps for number, _, _ in steps.each()]
+
+    def marks(self) -> list[int]:
+        """Those that do not count."""
+        return [number for steps in self.steps for number, _, marked in steps.each() if marked]
 
     def close(self) -> None:
         """The other side sees the end; may be called again."""
-        if self._line is not None:
-            self._line.close()
-        self._server.close()
+        self.server.close()

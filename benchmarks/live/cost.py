@@ -1,16 +1,16 @@
 """What a job pays for taking orders while it gets none.
 
 The end of an iteration is timed in a job of two ranks; what it is made of, in one rank that does
-nothing else, with a tool that gives no order: processor time of the thread, read in the
-rank. Of the time that a study counts as a step none of it is part. The start is an interpreter as
-a rank: without the variables, with the probe as every trial has it, and with the agent beside it.
+nothing else, with a tool that gives no order: processor time of the program's thread and of the
+probe's, read in the rank. Of the time that a study counts as a step none of it is part. The start
+is an interpreter as a rank: without the variables, with the probe as every trial has it, and with
+the agent beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -18,12 +18,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tuner.hosts.probe import probe_environment, probe_folder
+from tuner.hosts.probe import live_file, probe_environment, probe_folder
 from tuner.launch.launchers import find, launcher_for
-from tuner.live.server import VARIABLE
+from tuner.live.server import JobServer
 
 RANKS = 2
 #: Of an iteration.
@@ -53,7 +53,7 @@ if world.rank == 0:
     print(session.active, sum(spent_s[10:]) / {ITERATIONS})
 """
 
-#: A rank by itself: an iteration between two polls, a poll, and an iteration once it is passive.
+#: A rank by itself: an iteration that nobody asks anything of, 50 told, and one of a passive rank.
 RANK = """
 import sys, time
 agent = sys.modules["tune_rank_live"].agent()
@@ -65,14 +65,15 @@ def us(call, number):
     return (time.thread_time() - begun_s) / number * 1e6
 for _ in range(3):
     agent.step()
-sync, tool = agent._sync, agent._sync._tool
-sync._poll_at = 10**9
+gate = agent._gate
+gate._ready.acquire()  # it has connected
 print(us(agent.step, number))
-def poll():
-    tool._steps_s[:] = [1e-3] * 50
-    sync._poll(10)
-print(us(poll, 2000))
-sync.passive = True
+def tell():
+    gate._steps += [(1e-3, False)] * 50
+    gate._tell_steps()
+gate._tell_steps()
+print(us(tell, 2000))
+gate.passive = True
 print(us(agent.step, number))
 """
 
@@ -98,7 +99,8 @@ def main(options: argparse.Namespace) -> bool:
 def _step_s(listens: bool) -> float:
     """What the end of an iteration takes, s, in a job of its own."""
     info = find(None, environ=os.environ)
-    with _probed(launcher_for(info.kind).environment(info), listens=listens) as environ:
+    ranks = RANKS if listens else 0
+    with _probed(launcher_for(info.kind).environment(info), ranks) as environ:
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         command = [info.mpirun, "--oversubscribe", "--bind-to", "none", *root, "-n", str(RANKS)]
         active, step_s = _printed([*command, sys.executable, "-c", LOOP], environ)
@@ -107,24 +109,21 @@ def _step_s(listens: bool) -> float:
 
 
 def _print_parts() -> None:
-    """Processor time of an iteration, of a poll and of a passive rank's iteration."""
-    with _probed(
-        {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, listens=True
-    ) as environ:
+    """Processor time of an iteration, of telling the tool and of a passive rank's iteration."""
+    with _probed({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, 1) as environ:
         printed = _printed([sys.executable, "-c", RANK], environ)
-    step_us, poll_us, passive_us = map(float, printed)
-    print(f"an iteration between two polls {step_us:7.2f} us")
+    step_us, told_us, passive_us = map(float, printed)
+    print(f"an iteration without an order  {step_us:7.2f} us")
     print(f"an iteration of a passive rank {passive_us:7.2f} us")
-    share = poll_us / 100e3
-    print(f"a poll that tells of 50 steps  {poll_us:7.2f} us, {share:.2%} of the 0.1 s between two")
+    print(f"50 iterations told to the tool {told_us:7.2f} us, {told_us / 100e3:.2%} of 0.1 s")
 
 
 def _print_starts(times: int) -> None:
     """The time to an interpreter's end, each kind in turn, medians."""
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     bare |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
-    with _probed(bare, listens=False) as probed:
-        kinds = {"bare": bare, "probe": probed, "agent": probed | {VARIABLE: "/nowhere/live.sock"}}
+    with _probed(bare, 0) as probed, _probed(bare, 1) as agent:
+        kinds = {"bare": bare, "probe": probed, "agent": agent}
         spent_s: dict[str, list[float]] = {kind: [] for kind in kinds}
         for _ in range(times):
             for kind, environ in kinds.items():
@@ -136,17 +135,25 @@ def _print_starts(times: int) -> None:
 
 
 @contextmanager
-def _probed(more: Mapping[str, str], *, listens: bool) -> Iterator[dict[str, str]]:
-    """The environment of a trial, with ``more``; the tool ``listens``, and gives no order."""
+def _probed(more: Mapping[str, str], ranks: int) -> Iterator[dict[str, str]]:
+    """The environment of a trial, with ``more``; the tool listens to so many ranks."""
     environ = {**os.environ, **more}
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
-        probe_folder(Path(folder)).mkdir()
-        environ |= probe_environment(Path(folder), environ)
-        if listens:
-            environ[VARIABLE] = f"{folder}/live.sock"
-            server.bind(environ[VARIABLE])
-            server.listen()
-            threading.Thread(target=_read, args=(server,), daemon=True).start()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        probe_folder(folder).mkdir()
+        environ |= probe_environment(folder, environ)
+        if ranks:
+            server, is_over = JobServer(live_file(folder), ranks), threading.Event()
+
+            def read() -> None:
+                while not is_over.is_set():
+                    server.receive(0.1)
+                server.close()
+
+            thread = threading.Thread(target=read)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(is_over.set)
         yield environ
 
 
@@ -154,11 +161,3 @@ def _printed(command: list[str], environ: Mapping[str, str]) -> list[str]:
     """The words that a program prints."""
     ran = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
     return ran.stdout.split()
-
-
-def _read(server: socket.socket) -> None:
-    """Read all that rank 0 tells."""
-    line, _ = server.accept()
-    with line:
-        while line.recv(1 << 16):
-            pass

@@ -115,7 +115,7 @@ def everything_left(name: str, folder: Path, markers: Iterable[str]) -> list[str
         found += [f"control group {top}/{each}" for each in folders if each in groups]
         if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
             folders.clear()
-    found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.sock")]
+    found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.json")]
     found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
     return found
 

@@ -222,4 +222,5 @@ def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
     assert (Path(probe) / "sitecustomize.py").is_file()
     assert rest == "a:b"
     assert added["TUNE_PROBE_DIR"] == str(tmp_path / "probe")
-    assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR"}
+    assert added["TUNE_LIVE_FILE"] == str(tmp_path / "live.json")
+    assert set(added) == {"PYTHONPATH", "TUNE_PROBE_DIR", "TUNE_LIVE_FILE"}

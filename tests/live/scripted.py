@@ -1,63 +1,62 @@
-"""A job that is only a script: a thread that speaks as rank 0 does, and a process that is none."""
+"""A job that is only a script: a thread that speaks as its ranks do, and a process that is none."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.live_bench import probe_module
+from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT, Exit
-from tuner.live.server import VARIABLE
 from tuner.model import Launch, Value
 
+to_tool = probe_module("rank_live_line").to_tool
+
+RANKS = 2
 CAN: dict[str, Value | None] = {"omp_threads": 2, "iterator_workers": 1}
 
 
-class Rank0:
-    """The rank's end of the socket, for a script that is played on it."""
+class Ranks:
+    """The ranks' ends of the connections, for a script that is played on them."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.ended = threading.Event()  # from outside
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._lines: list[bytes] = []
+        self.lines: list[Any] = []
         self.iteration = 1
         self.switches: list[dict[str, Any]] = []
 
-    def connect(self) -> None:
-        self._socket.connect(self.launch.env[VARIABLE])
-        self._socket.settimeout(10.0)
-
     def send(self, message: Mapping[str, Any] | bytes) -> None:
-        text = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
-        self._socket.sendall(text)
+        """Of rank 0."""
+        if isinstance(message, bytes):
+            self.lines[0]._socket.sendall(message)
+        else:
+            self.lines[0].send(message)
 
-    def hello(self, can: Mapping[str, Value | None], ranks: int = 2, **more: Any) -> None:
-        self.connect()
-        message = {"type": "hello", "protocol": 2, "ranks": ranks, "pid": 1, "hook": "session"}
-        self.send({**message, "can": can, "iteration": 1, **more})
+    def hello(
+        self, can: Mapping[str, Value | None], come: int = RANKS, *, hook: str = "session"
+    ) -> None:
+        place = json.loads(live_file(self.launch.folder).read_text())
+        message = {"type": "hello", "protocol": 3, "ranks": RANKS, "hook": hook, "can": can}
+        self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(come)]
 
     def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:
-        """Wait for an order and obey it."""
-        received = b""
-        while not received.endswith(b"\n"):
-            chunk = self._socket.recv(1)
-            if not chunk:
-                raise ConnectionError
-            received += chunk
-        order = json.loads(received)
+        """Wait for an order and obey it; rank 1 has the errors."""
+        for line in self.lines:
+            assert line.receive() == {"type": "stop"}
+            line.send({"type": "stopped", "iteration": self.iteration - 1})
+        (order,) = [line.receive() for line in self.lines][:1]
+        assert order["iteration"] == self.iteration
         self.switches.append(order["values"])
-        rank: dict[str, Any] = {"rank": 0, "pid": 1, "blas_threads": 2, "opencv_threads": None}
-        rank |= {"pools": [["numpy.libs/libopenblas.so", 2]], "affinity": [0, 1], "values": {}}
-        ranks = [rank, {**rank, "rank": 1, "errors": errors}]
-        found = {"type": "switched", "number": order["number"], "iteration": self.iteration}
-        if answers:
-            self.send({**found, "took_s": 0.01, "ranks": ranks})
+        state: dict[str, Any] = {"type": "state", "blas_threads": 2, "opencv_threads": None}
+        state |= {"pools": [["numpy.libs/libopenblas.so", 2]], "affinity": [0, 1], "values": {}}
+        for rank, line in enumerate(self.lines if answers else ()):
+            line.send({**state, "rank": rank, "errors": errors if rank else {}})
         return dict(order["values"])
 
     def steps(self, times_s: Sequence[float], marks: Sequence[int] = ()) -> None:
@@ -78,27 +77,32 @@ class Rank0:
         """Write the log of a whole run of 2 s."""
         self.log(*(0.1 * n for n in range(1, 21)))
 
+    def wait_for_hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.lines[0].receive()
+
     def close(self) -> None:
-        self._socket.close()
+        for line in self.lines:
+            line.close()
 
 
-Script = Callable[[Rank0], int | None]
+Script = Callable[[Ranks], int | None]
 
 
-def plays(*acts: list[float] | bytes | int | Callable[[Rank0], object]) -> Script:
+def plays(*acts: list[float] | bytes | int | Callable[[Ranks], object]) -> Script:
     """Says hello, then acts: a list are steps, bytes are sent, a number is the exit code."""
 
-    def script(rank: Rank0) -> int:
-        rank.hello(CAN)
+    def script(ranks: Ranks) -> int:
+        ranks.hello(CAN)
         for act in acts:
             if isinstance(act, int):
                 return act
             if isinstance(act, list):
-                rank.steps(act)
+                ranks.steps(act)
             elif isinstance(act, bytes):
-                rank.send(act)
+                ranks.send(act)
             else:
-                act(rank)
+                act(ranks)
         return 0
 
     return script
@@ -111,7 +115,7 @@ class Job:
 
     def __init__(self, launch: Launch, script: Script) -> None:
         (launch.folder / OUTPUT).write_text("it begins\n")
-        self.rank = Rank0(launch)
+        self.ranks = Ranks(launch)
         self.stops = 0
         self._begun_s = time.monotonic()
         self._exit: Exit | None = None
@@ -121,9 +125,9 @@ class Job:
     def _play(self, script: Script) -> None:
         code: int | None = 0
         with contextlib.suppress(OSError):
-            code = script(self.rank)
-        self.rank.close()
-        stopped = self.rank.ended.is_set()
+            code = script(self.ranks)
+        self.ranks.close()
+        stopped = self.ranks.ended.is_set()
         wall_s = time.monotonic() - self._begun_s
         self._exit = Exit(-15 if stopped else code or 0, wall_s, stopped, 0)
         self._done.set()
@@ -136,9 +140,9 @@ class Job:
 
     def stop(self) -> Exit:
         self.stops += 1
-        self.rank.ended.set()
-        with contextlib.suppress(OSError):
-            self.rank._socket.shutdown(socket.SHUT_RDWR)
+        self.ranks.ended.set()
+        for line in self.ranks.lines:
+            line.end()
         found = self.wait(10.0)
         assert found is not None
         return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.scripted import CAN, Job, Rank0, Script, Starter, launch, plays
+from tests.live.scripted import CAN, Job, Ranks, Script, Starter, launch, plays
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tests.study_surface import record
 from tests.system.jobs import failed, finished
@@ -21,11 +21,8 @@ from tuner.live import window as windowing
 from tuner.live.jobs import LiveJobs, miscounted
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel, full_run_model, rescaled
-from tuner.live.server import PAUSE
 from tuner.model import (
     LOGGED_TIME,
-    Exclusion,
-    ExclusionKind,
     FailureKind,
     Finished,
     Load,
@@ -44,9 +41,9 @@ MODEL = FullRunModel(20, 2.0)
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
 STEADY = [0.3, 0.1, 0.1, 0.1, 0.1, 0.1]
 
-switch, stay, full_log = Rank0.switch, Rank0.stay, Rank0.full_log
-silent_order = partial(Rank0.switch, answers=False)
-refuses = partial(Rank0.switch, omp_threads="no such library")
+switch, stay, full_log = Ranks.switch, Ranks.stay, Ranks.full_log
+silent_order = partial(Ranks.switch, answers=False)
+refuses = partial(Ranks.switch, omp_threads="no such library")
 slow = plays(switch, [0.1, 0.1], stay)
 
 
@@ -58,12 +55,12 @@ def setting_of(threads: int, communicator: str) -> Setting:
 ONE, TWO, OTHER = setting_of(2, "naive"), setting_of(4, "naive"), setting_of(2, "flat")
 
 
-def obedient(rank: Rank0) -> int:
+def obedient(ranks: Ranks) -> int:
     """Does as it is told, for as long as it is."""
-    rank.hello(CAN)
+    ranks.hello(CAN)
     while True:
-        rank.switch()
-        rank.steps(STEADY)
+        ranks.switch()
+        ranks.steps(STEADY)
 
 
 class Bench:
@@ -129,7 +126,7 @@ def test_one_job_measures_one_setting_after_another(bench: Make) -> None:
     first, second, third = live(ONE), live(TWO), live(ONE)
     (job,) = live.start.jobs
     assert [window(each).job for each in (first, second, third)] == [1, 1, 1]
-    assert job.rank.switches == [{}, {"omp_threads": 4}, {"omp_threads": None}]
+    assert job.ranks.switches == [{}, {"omp_threads": 4}, {"omp_threads": None}]
     assert finished(first).elapsed_s == pytest.approx(0.1 * 22)
     assert finished(first).iterations == 20
     assert (window(first).discarded, window(first).iterations) == (1, 5)
@@ -194,19 +191,19 @@ def test_an_evaluation_counts_as_often_as_a_whole_run_has_it(
     def length_s(pace_s: float) -> float:
         return 10 * pace_s if grows else EVALUATION_S
 
-    def program(rank: Rank0) -> None:
-        rank.hello(CAN)
+    def program(ranks: Ranks) -> None:
+        ranks.hello(CAN)
         own_s = simulated(0.1, length_s(0.1))
-        rank.steps(own_s, [n for n in range(1, LENGTH + 1) if n % EPOCH == 0])
+        ranks.steps(own_s, [n for n in range(1, LENGTH + 1) if n % EPOCH == 0])
         elapsed_s = clock(0.1, length_s(0.1))
-        rank.log(*elapsed_s[each::each], each=each)
-        over(rank)
+        ranks.log(*elapsed_s[each::each], each=each)
+        over(ranks)
         threads: Value | None = 2
         while True:
-            threads = rank.switch().get("omp_threads", threads) or 2
+            threads = ranks.switch().get("omp_threads", threads) or 2
             pace_s = THREADS[int(threads)]
             times_s = simulated(pace_s, length_s(pace_s))[EPOCH // 2 : EPOCH + 5]
-            rank.steps(times_s, [rank.iteration + EPOCH // 2 - 1])
+            ranks.steps(times_s, [ranks.iteration + EPOCH // 2 - 1])
 
     live, settings = bench(program), [setting_of(threads, "naive") for threads in THREADS]
     outcome = warm_up(live, settings[0])
@@ -242,7 +239,7 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Make) -> None:
 
 
 def test_a_value_that_a_rank_cannot_switch_to_costs_one_attempt(bench: Make) -> None:
-    unread = partial(Rank0.switch, omp_threads="cannot be read")  # it was started with its value
+    unread = partial(Ranks.switch, omp_threads="cannot be read")  # it was started with its value
     live = bench(plays(unread, STEADY, refuses, stay), obedient, obedient)
     assert window(live(ONE)).job == 1
     outcome = live(TWO)
@@ -250,7 +247,7 @@ def test_a_value_that_a_rank_cannot_switch_to_costs_one_attempt(bench: Make) -> 
     assert (window(outcome).job, finished(outcome).iterations) == (2, 20), "started with it"
     assert window(live(ONE)).job == 2 and not live.jobs.cannot, "other values are switched to"
     assert window(live(TWO)).job == 4
-    assert live.start.jobs[1].rank.switches == [{}, {"omp_threads": 2}], "it is not asked again"
+    assert live.start.jobs[1].ranks.switches == [{}, {"omp_threads": 2}], "it is not asked again"
 
 
 def test_after_two_such_values_the_knob_is_not_live_any_more(bench: Make) -> None:
@@ -264,9 +261,9 @@ def test_after_two_such_values_the_knob_is_not_live_any_more(bench: Make) -> Non
     ]
 
 
-def goes_on_stepping(rank: Rank0) -> None:
-    while not rank.ended.wait(0.05):
-        rank.steps([0.1])
+def goes_on_stepping(ranks: Ranks) -> None:
+    while not ranks.ended.wait(0.05):
+        ranks.steps([0.1])
 
 
 @pytest.mark.parametrize(
@@ -294,7 +291,7 @@ def test_a_window_that_hangs_fails_as_a_launch_does(
 
 @pytest.mark.parametrize("hangs", [stay, silent_order], ids=["after it", "in the switch"])
 def test_a_job_whose_iterations_are_known_is_not_waited_for_as_long_as_a_launch(
-    bench: Make, monkeypatch: pytest.MonkeyPatch, hangs: Callable[[Rank0], object]
+    bench: Make, monkeypatch: pytest.MonkeyPatch, hangs: Callable[[Ranks], object]
 ) -> None:
     monkeypatch.setattr(windowing, "LEAST_SILENT_S", 0.1)
     act = (switch, hangs) if hangs is stay else (hangs, stay)
@@ -341,7 +338,7 @@ def test_a_job_that_takes_no_more_orders_is_stalled(
     live(ONE)
     ending = failed(live(TWO))
     assert ending.kind is FailureKind.STALLED
-    assert "accepts no more switches: it sent a line that is no JSON object" in ending.reason
+    assert "accepts no more switches: it sent a line that is no message" in ending.reason
 
 
 # --- ends --------------------------------------------------------------------------------
@@ -359,8 +356,8 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Make) -> Non
 
 
 def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Path) -> None:
-    def ordinary(rank: Rank0) -> int:
-        rank.log(0.5, 1.0, *(1.0 + 0.1 * n for n in range(1, 19)))
+    def ordinary(ranks: Ranks) -> int:
+        ranks.log(0.5, 1.0, *(1.0 + 0.1 * n for n in range(1, 19)))
         return 0
 
     live = bench(ordinary)
@@ -378,57 +375,17 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Pat
     assert live.jobs.refusal == "no rank said that it accepts switches"
 
 
-def left_to_itself(rank: Rank0) -> None:
-    rank.send(b"no JSON\n")
-    rank._socket.recv(1)  # it is hung up on
-    time.sleep(0.3)
-
-
-APART = "its 2 ranks do not come to the ends of their iterations together"
-
-
-@pytest.mark.parametrize(
-    "acts",
-    [None, (switch,), (switch, left_to_itself)],
-    ids=["they did not meet", "they lost each other", "after it was left"],
-)
-def test_a_launch_in_which_ranks_waited_in_vain_is_excluded(
-    bench: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    acts: tuple[Callable[[Rank0], object], ...] | None,
-) -> None:
-    monkeypatch.setattr(windowing, "LAST_S", 0.1)
-
-    def apart(rank: Rank0) -> int:
-        (rank.launch.folder / "ranks-waited").touch()  # as rank_live_sync.py leaves it
-        rank.log(30.0, 30.1, *(30.0 + 0.1 * n for n in range(1, 19)))
+def test_one_of_which_not_all_ranks_come_is_an_ordinary_one(bench: Make) -> None:
+    def serves(ranks: Ranks) -> int:
+        """Rank 1 has no iterations."""
+        ranks.hello(CAN, come=1)
+        ranks.full_log()
         return 0
 
-    live = bench(apart if acts is None else plays(*acts, apart))
-    assert live(ONE).exclusion == Exclusion(ExclusionKind.RANKS_WAITED, APART)
-    assert live.jobs.refusal == APART
-
-
-@pytest.mark.parametrize(
-    ("hello", "said"),
-    [
-        ({"protocol": 1}, "it sent protocol 1"),
-        ({"ranks": 1}, "1 of 2 ranks met"),
-    ],
-)
-def test_one_whose_agent_is_another_is_an_ordinary_one(
-    bench: Make, hello: dict[str, Any], said: str
-) -> None:
-    def other(rank: Rank0) -> int:
-        rank.hello(**{"can": CAN, **hello})
-        rank._socket.recv(1)  # it is hung up on
-        rank.full_log()
-        return 0
-
-    live = bench(other)
+    live = bench(serves)
     outcome = live(ONE)
     assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
-    assert live.jobs.refusal is not None and said in live.jobs.refusal
+    assert live.jobs.refusal == "1 of 2 ranks said that they accept switches"
 
 
 def test_one_that_ends_before_its_first_window_may_do_better_next_time(
@@ -445,7 +402,7 @@ def test_one_that_goes_on_without_us_is_a_launch(
 ) -> None:
     monkeypatch.setattr(windowing, "LAST_S", 0.1)
 
-    def until_it_is_left(_: Rank0) -> None:
+    def until_it_is_left(_: Ranks) -> None:
         until_s = time.monotonic() + 10.0
         while live.jobs.refusal is None and time.monotonic() < until_s:
             time.sleep(0.01)
@@ -453,15 +410,15 @@ def test_one_that_goes_on_without_us_is_a_launch(
     live = bench(plays(switch, b"no JSON\n", until_it_is_left, full_log))
     outcome = live(ONE)
     assert (outcome.ending, outcome.window) == (Finished(2.0, 20), None)
-    assert live.jobs.refusal == "it sent a line that is no JSON object"
+    assert live.jobs.refusal == "it sent a line that is no message"
 
 
 # --- a warm-up that goes on ----------------------------------------------------------------
 
 
-def over(rank: Rank0) -> None:
+def over(ranks: Ranks) -> None:
     """The program is at its own end."""
-    rank.send({"type": "over", "iterations": rank.iteration - 1})
+    ranks.send({"type": "over", "iterations": ranks.iteration - 1})
 
 
 def warm_up(bench: Bench, setting: Setting = ONE) -> Outcome | None:
@@ -470,15 +427,14 @@ def warm_up(bench: Bench, setting: Setting = ONE) -> Outcome | None:
     return bench.jobs.warm_up(MeasurementRequest(bench.number, made, STUDY, setting))
 
 
-def short_log(rank: Rank0) -> None:
-    rank.log(1.0, 1.1, 1.2)
+def short_log(ranks: Ranks) -> None:
+    ranks.log(1.0, 1.1, 1.2)
 
 
 def test_a_warm_up_that_goes_on_is_the_running_job(bench: Make) -> None:
     made = bench(plays([0.1] * 3, short_log, over, switch, STEADY, stay))
     outcome = warm_up(made)
     assert outcome is not None
-    assert made.start.jobs[0].rank.launch.env[PAUSE] == "1"
     assert (outcome.ending, outcome.window) == (Finished(1.2, 3), None)
     assert outcome.exit_code is None, "it has not ended"
     other = window(made(TWO))
@@ -489,12 +445,12 @@ def test_a_warm_up_that_goes_on_is_the_running_job(bench: Make) -> None:
 def test_one_whose_log_counts_other_iterations_takes_no_orders(bench: Make) -> None:
     """The optimizer steps every fourth time: windows would be scaled by four times too many."""
 
-    def accumulates(rank: Rank0) -> int:
-        rank.hello(CAN, hook="torch")
-        rank.steps([0.4] * 5)
-        rank.full_log()
-        over(rank)
-        rank.stay()
+    def accumulates(ranks: Ranks) -> int:
+        ranks.hello(CAN, hook="torch")
+        ranks.steps([0.4] * 5)
+        ranks.full_log()
+        over(ranks)
+        ranks.stay()
         return 0
 
     made = bench(accumulates)
@@ -509,12 +465,12 @@ def test_one_whose_log_counts_other_iterations_takes_no_orders(bench: Make) -> N
 
 @pytest.mark.parametrize("ends_in", ["a warm-up", "a job"])
 def test_so_does_one_that_tells_of_it_as_it_ends(bench: Make, ends_in: str) -> None:
-    def ends(rank: Rank0) -> int:
-        rank.full_log()
-        rank.hello(CAN, iteration=9)
+    def ends(ranks: Ranks) -> int:
+        ranks.full_log()
+        ranks.hello(CAN)
         for _ in range(100):  # more than is read at once
-            rank.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
-        rank.send({"type": "end", "iterations": 40})
+            ranks.send({"type": "steps", "first": 9, "s": [0.1] * 300, "marks": []})
+        ranks.send({"type": "end", "iterations": 40})
         time.sleep(0.3)  # it says so as it ends
         return 0
 

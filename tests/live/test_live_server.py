@@ -1,4 +1,4 @@
-"""The tool's end of the socket: what it takes, and what it hangs up on."""
+"""The tool's end of the connections: whom it lets in, what it takes, and what it hangs up on."""
 
 from __future__ import annotations
 
@@ -6,39 +6,59 @@ import json
 import os
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.live_bench import probe_module
 from tuner.live import server as servers
-from tuner.live.server import Hello, JobServer, Message, Steps, Switched
+from tuner.live.server import End, Hello, JobServer, Message, RankState, Steps, Switched
 
-HELLO = {"type": "hello", "protocol": 2, "ranks": 2, "pid": 7, "hook": "torch", "iteration": 3}
-LINE = json.dumps({**HELLO, "can": {"omp_threads": 2, "prefetch": None}}).encode() + b"\n"
+HELLO = {"type": "hello", "protocol": 3, "ranks": 2, "hook": "torch"}
 STEPS = b'{"type":"steps","first":4,"s":[0.5,0.25],"marks":[5]}\n'
 
-Peer = Callable[[], socket.socket]
+to_tool = probe_module("rank_live_line").to_tool
+
+Come = Callable[..., Any]
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[JobServer]:
-    found = JobServer(tmp_path)
+    found = JobServer(tmp_path / "live.json", 2)
     yield found
     found.close()
 
 
 @pytest.fixture
-def peer(server: JobServer) -> Iterator[Peer]:
-    peers = []
+def come(server: JobServer, tmp_path: Path) -> Iterator[Come]:
+    """Connects a rank; an Exception if it is not taken."""
+    lines: list[Any] = []
+    place = json.loads((tmp_path / "live.json").read_text())
 
-    def connect() -> socket.socket:
-        peers.append(socket.socket(socket.AF_UNIX))
-        peers[-1].connect(str(server.path))
-        return peers[-1]
+    def connect(rank: int, /, *knobs: str, **more: Any) -> Any:
+        told = {**HELLO, "rank": rank, "can": dict.fromkeys(knobs, rank), **more}
+        found: list[Any] = []
+
+        def dial() -> None:
+            try:
+                found.append(to_tool({**place, **more.get("place", {})}, told))
+            except Exception as error:
+                found.append(error)
+
+        thread = threading.Thread(target=dial)
+        thread.start()
+        while thread.is_alive():
+            server.receive(0.01)
+        if isinstance(found[0], Exception):
+            raise found[0]
+        lines.append(found[0])
+        return found[0]
 
     yield connect
-    for each in peers:
+    for each in lines:
         each.close()
 
 
@@ -51,94 +71,132 @@ def heard(server: JobServer, wanted: int = 1) -> list[Message]:
     return found
 
 
-def test_a_job_says_hello_and_what_it_does(server: JobServer, peer: Peer) -> None:
-    job = peer()
-    assert not server.listens()
-    job.sendall(LINE + STEPS[:20])
-    (hello,) = heard(server)
-    assert hello == Hello(2, 2, "torch", {"omp_threads": 2, "prefetch": None})
-    assert server.hello == hello and server.listens()
-    job.sendall(STEPS[20:] + b'{"type":"weather"}\n')
-    assert heard(server) == [Steps(4, (0.5, 0.25), frozenset({5}))]
-    server.send(servers.order(1, {"omp_threads": 4, "prefetch": None}))
-    order = {"type": "switch", "number": 1, "values": {"omp_threads": 4, "prefetch": None}}
-    assert json.loads(job.recv(999)) == order
+def test_a_job_says_hello_once_all_ranks_have_come(
+    server: JobServer, come: Come, tmp_path: Path
+) -> None:
+    come(1, "omp_threads", "prefetch")
+    assert server.hello is None and not server.listens() and server.come == 1
+    come(0, "omp_threads", "workers")
+    assert server.listens()
+    assert isinstance(server.hello, Hello)
+    assert (server.hello.rank, server.hello.can) == (0, {"omp_threads": 0}), "what all can"
+    assert list(tmp_path.iterdir()) == [], "nobody else needs the file"
+
+
+def test_all_are_switched_at_one_iteration(server: JobServer, come: Come) -> None:
+    lines = [come(0), come(1)]
+    server.switch({"omp_threads": 4, "prefetch": None})
+    for line, iteration in zip(lines, (7, 9), strict=True):
+        assert line.receive() == {"type": "stop"}
+        line.send({"type": "stopped", "iteration": iteration})
+    assert heard(server) == []
+    values = {"omp_threads": 4, "prefetch": None}
+    for rank, line in reversed([*enumerate(lines)]):
+        assert line.receive() == {"type": "at", "iteration": 10, "values": values}
+        line.send({"type": "state", "rank": rank, "blas_threads": rank})
+    assert heard(server) == [Switched(10, (RankState(0, 0), RankState(1, 1)))]
+
+
+def test_only_rank_0_tells_of_the_iterations(server: JobServer, come: Come) -> None:
+    lines = [come(0), come(1)]
+    for line in lines:
+        line._socket.sendall(STEPS[:20])
+        line._socket.sendall(STEPS[20:])
+        line.send({"type": "end", "iterations": 5})
+        line.close()
+    assert heard(server, 3) == [Steps(4, (0.5, 0.25), frozenset({5})), End(5, "end")]
+    assert (server.iterations, server.problem, server.is_open) == (5, "", False)
 
 
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (STEPS, "its first line is no hello"),
-        (b'{"type":"weather"}\n', "its first line is no hello"),
-        (LINE + LINE, "a second hello"),
-        (b"what?\n", "no JSON object"),
-        (b"\xff\xfe\n", "no JSON object"),
-        (b"[" * 50_000 + b"\n", "no JSON object"),
-        (b"[1]\n", "no JSON object"),
-        (LINE.replace(b'"protocol": 2', b'"protocol": 1'), "it sent protocol 1"),
-        (LINE.replace(b'"protocol": 2', b'"protocol": true'), "it sent protocol True"),
-        (LINE.replace(b'"ranks": 2', b'"ranks": -2'), "it sent ranks -2"),
-        (LINE + STEPS.replace(b"0.25", b"-1"), "it sent s -1"),
-        (LINE + STEPS.replace(b"0.25", b"NaN"), "it sent s nan"),
-        (LINE + STEPS.replace(b"0.25", b"9" * 500), "it sent s "),
-        (LINE + STEPS.replace(b"[5]", b'["5"]'), "it sent marks '5'"),
-        (LINE + b"[" * servers.MOST_BYTES, "a line of more than 64 KiB"),
+        (b'{"type":"weather"}\n', "no message"),
+        (b"what?\n", "no message"),
+        (b"\xff\xfe\n", "no message"),
+        (b"[" * 50_000 + b"\n", "no message"),
+        (b"[1]\n", "no message"),
+        (json.dumps({**HELLO, "rank": 1, "can": {}}).encode() + b"\n", "a second hello"),
+        (STEPS.replace(b"0.25", b"-1"), "it sent s -1"),
+        (STEPS.replace(b"0.25", b"NaN"), "it sent s nan"),
+        (STEPS.replace(b"0.25", b"9" * 500), "it sent s "),
+        (STEPS.replace(b"[5]", b'["5"]'), "it sent marks '5'"),
+        (b"[" * servers.MOST_BYTES, "a line of more than 64 KiB"),
+        (None, "rank 1 closed its connection"),
     ],
 )
-def test_what_breaks_the_protocol_is_hung_up_on(
-    server: JobServer, peer: Peer, sent: bytes, said: str
+def test_what_breaks_the_protocol_ends_it_for_all(
+    server: JobServer, come: Come, sent: bytes | None, said: str
 ) -> None:
-    job = peer()
-    job.sendall(sent)
+    lines = [come(0), come(1)]
+    if sent is None:
+        lines[1].close()
+    else:
+        lines[1]._socket.sendall(sent)
     heard(server, 99)
     assert said in server.problem
     assert not server.listens() and not server.is_open
-    server.send(servers.order(1, {}))  # nobody is there
-    with pytest.raises(OSError):
-        while job.recv(999):
-            pass
-        raise ConnectionResetError
+    server.switch({})  # nobody is there
+    with pytest.raises(ConnectionError):
+        lines[0].receive()
 
 
-def test_nobody_else_is_let_in_and_an_end_is_noticed(server: JobServer, peer: Peer) -> None:
-    first = peer()
-    server.receive(0.05)
-    with pytest.raises(ConnectionRefusedError):
-        peer()
-    first.sendall(LINE)
-    heard(server)
-    assert not server.path.exists(), "all ranks have met: a tool that is killed leaves none"
-    first.close()
-    heard(server, 2)
-    assert server.problem == "it closed the connection" and server.hello is not None
+@pytest.mark.parametrize(
+    ("hello", "said"),
+    [
+        ({"ranks": 3}, "rank 0 of 3 came to a job of 2"),
+        ({"rank": 2}, "rank 2 of 2 came to a job of 2"),
+    ],
+)
+def test_ranks_of_another_job_end_it(
+    server: JobServer, come: Come, hello: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConnectionError):
+        come(0, **hello)
+    assert server.problem == said
 
 
-def test_the_socket_is_its_owners_and_goes_again(tmp_path: Path) -> None:
-    (tmp_path / servers.NAME).write_text("left from before")
-    found = JobServer(tmp_path)
-    try:
-        mode = found.path.stat().st_mode
-        assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
-    finally:
-        found.close()
-    assert not found.path.exists()
-    found.close()
+@pytest.mark.parametrize(
+    "hello", [{"place": {"secret": "another"}}, {"protocol": 2}, {"type": "steps"}]
+)
+def test_strangers_are_not_let_in_and_end_nothing(
+    server: JobServer, come: Come, hello: dict[str, Any]
+) -> None:
+    with pytest.raises(ConnectionError):
+        come(0, **hello)
+    assert (server.problem, server.come) == ("", 0)
+    come(0)
+    come(1)
+    assert server.listens()
 
 
-def test_a_folder_may_have_a_long_name(tmp_path: Path) -> None:
-    folder = tmp_path / ("x" * 200)
-    folder.mkdir()
+def test_the_file_is_its_owners_and_goes_again(tmp_path: Path) -> None:
+    path = tmp_path / "live.json"
+    path.write_text("left from before")
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    JobServer(folder).close()
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
-    none = JobServer(tmp_path / "missing")
-    assert "no socket can be made in" in none.problem and none.receive(0.0) == []
+    found = JobServer(path, 2)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    found.close()
+    assert not path.exists()
+    found.close()
+    none = JobServer(tmp_path / "missing" / "live.json", 2)
+    assert "no rank can be told" in none.problem and none.receive(0.0) == []
     none.close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
+def test_it_listens_on_this_host_alone_unless_ranks_are_on_others(tmp_path: Path) -> None:
+    for addresses in ((), ("127.0.0.2",)):
+        server = JobServer(tmp_path / "live.json", 2, addresses)
+        port = json.loads((tmp_path / "live.json").read_text())["port"]
+        with socket.socket() as caller:
+            assert (caller.connect_ex(("127.0.0.2", port)) == 0) is bool(addresses)
+        server.close()
+
+
 def test_what_the_ranks_read_back() -> None:
-    rank = {
+    state = {
+        "type": "state",
         "rank": 1,
         "pid": 9,
         "blas_threads": 2,
@@ -149,13 +207,11 @@ def test_what_the_ranks_read_back() -> None:
         "errors": {"prefetch": "no\nsuch"},
         "allocator": "glibc",
     }
-    line = {"type": "switched", "number": 4, "iteration": 9, "took_s": 0.1, "ranks": [rank]}
-    found = servers.parse(json.dumps(line).encode())
-    assert isinstance(found, Switched) and (found.number, found.iteration) == (4, 9)
-    (seen,) = found.ranks
+    seen = servers.parse(json.dumps(state).encode())
+    assert isinstance(seen, RankState)
     assert seen.pools == (("numpy.libs/libopenblas.so", 2),)
     assert seen.values == {"odd": None, "omp_threads": 2}
     assert (seen.errors, seen.allocator) == ({"prefetch": "no?such"}, "glibc")
     for name, value in {"rank": None, "pools": [["x"]], "affinity": "0", "values": 3}.items():
         with pytest.raises(servers.WireError, match="it sent"):
-            servers.parse(json.dumps({**line, "ranks": [{**rank, name: value}]}).encode())
+            servers.parse(json.dumps({**state, name: value}).encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.study_samples import SPEC
-from tuner.live.server import RankState, Switched, parse
+from tuner.live.server import RankState, parse
 from tuner.live.window import effects_of, observed, refused
 from tuner.model import Observation, RankView, Setting, Value, Verdict
 
@@ -62,11 +62,13 @@ def test_threads_are_judged_by_the_pools_and_what_nothing_shows_by_what_was_read
     ],
 )
 def test_what_is_read_is_compared_as_a_value(asked: Value, read: Any, same: bool) -> None:
-    ranks = [{"rank": number, "values": {"communicator": read}} for number in range(2)]
-    switched = {"type": "switched", "number": 1, "iteration": 1, "ranks": ranks}
-    message = parse(json.dumps(switched).encode())
-    assert isinstance(message, Switched)
-    found = verdict("communicator", asked, *message.ranks)
+    states = []
+    for rank in range(2):
+        state = {"type": "state", "rank": rank, "values": {"communicator": read}}
+        message = parse(json.dumps(state).encode())
+        assert isinstance(message, RankState)
+        states.append(message)
+    found = verdict("communicator", asked, *states)
     assert (found == (Verdict.HONOURED, asked)) is same
     assert same or found[0] is Verdict.OVERRIDDEN
 

@@ -15,7 +15,7 @@ from tuner.launch import failure
 from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
-from tuner.live.server import Steps, Switched, WireError, parse
+from tuner.live.server import RankState, Steps, WireError, parse
 from tuner.live.window import effects_of, observed
 from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, codec, figures
 
@@ -151,29 +151,30 @@ def test_the_output_of_a_crash_gives_a_kind_and_one_line(data: bytes) -> None:
 
 
 _HELLO = {
-    **{"type": "hello", "protocol": 2, "ranks": 2, "pid": 4711, "hook": "chainer", "iteration": 1},
+    **{"type": "hello", "protocol": 3, "rank": 1, "ranks": 2, "hook": "chainer"},
     **{"can": {"omp_threads": 2, "communicator": "naive", "prefetch": None}},
+    **{"nonce": "0123456789abcdef", "mac": "fedcba9876543210"},
 }
 _STEPS = {"type": "steps", "first": 7, "s": [0.5, 0.25, 0.125], "marks": [8]}
-_RANK = {
-    **{"rank": 0, "pid": 4711, "blas_threads": 2, "opencv_threads": None, "affinity": [0, 1]},
-    **{"pools": [["libopenblas.so", 2]], "errors": {"prefetch": "no such thing"}},
+_STATE = {
+    **{"type": "state", "rank": 0, "pid": 4711, "blas_threads": 2, "opencv_threads": None},
+    **{"affinity": [0, 1], "pools": [["libopenblas.so", 2]]},
+    **{"errors": {"prefetch": "no such thing"}},
     "values": {"omp_threads": 2, "iterator_workers": "1\x1b[2J"},
 }
-_SWITCHED = {"type": "switched", "number": 3, "iteration": 9, "took_s": 0.25, "ranks": [_RANK]}
+_STOPPED = {"type": "stopped", "iteration": 9}
 
 
-@holds(trees(_HELLO, _STEPS, _SWITCHED))
+@holds(trees(_HELLO, _STEPS, _STATE, _STOPPED))
 def test_a_line_of_a_running_job(data: bytes) -> None:
     with suppress(WireError):
         found = parse(data)
         if isinstance(found, Steps):
             assert all(0 <= time_s < math.inf for time_s in found.times_s)
-        if isinstance(found, Switched):
-            seen = observed(Observation(), found.ranks)
+        if isinstance(found, RankState):
+            seen = observed(Observation(), [found])
             assert codec.loads(Observation, codec.dumps(seen)) == seen
             asked = Setting.of({"omp_threads": 4, "iterator_workers": 2})
-            for effect in effects_of(asked, SPEC, seen, found.ranks):
+            for effect in effects_of(asked, SPEC, seen, [found]):
                 assert effect.reason.isprintable() and len(effect.reason) < 2_000, effect
-            for rank in found.ranks:
-                assert all(e.isprintable() and len(e) < 1_000 for e in rank.errors.values())
+            assert all(e.isprintable() and len(e) < 1_000 for e in found.errors.values())

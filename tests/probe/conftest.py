@@ -12,6 +12,7 @@ from tests.live_bench import Supervisor
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    """That of a job with one rank."""
     played = Supervisor(tmp_path)
     yield played
     played.close()

@@ -14,10 +14,10 @@ from tests.live_bench import PROBE, probe_module
 rank_live, rank_live_knobs = probe_module("rank_live"), probe_module("rank_live_knobs")
 
 
-class Sync:
+class Gate:
     """Keeps what the agent says: at which iterations it was at a boundary, and what it told."""
 
-    passive = pauses = False
+    passive = met = False
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
@@ -26,7 +26,7 @@ class Sync:
         self.longer: list[tuple[int, float]] = []  # which iteration of those told, and by how much
 
     @property
-    def met(self) -> bool:
+    def begun(self) -> bool:
         return bool(self.boundaries)
 
     def boundary(self, iteration: int, hook: str) -> None:
@@ -34,6 +34,7 @@ class Sync:
 
     def over(self) -> None:
         self.overs.append(len(self.told))
+        self.met = True
 
     def ended(self, elapsed_s: float, marked: bool) -> None:
         assert elapsed_s >= 0
@@ -44,13 +45,13 @@ class Sync:
 
 
 @pytest.fixture
-def sync() -> Sync:
-    return Sync()
+def gate() -> Gate:
+    return Gate()
 
 
 @pytest.fixture
-def agent(sync: Sync) -> Any:
-    return rank_live.Agent(sync, rank_live_knobs.Knobs())
+def agent(gate: Gate) -> Any:
+    return rank_live.Agent(gate, rank_live_knobs.Knobs())
 
 
 def update(agent: Any, mark: bool = False) -> None:
@@ -66,82 +67,79 @@ def stepped(agent: Any, hook: str = "torch") -> None:
 
 
 @pytest.mark.parametrize("hook", [update, stepped])
-def test_a_program_that_steps_itself_turns_the_hooks_off(agent: Any, sync: Sync, hook: Any) -> None:
+def test_a_program_that_steps_itself_turns_the_hooks_off(agent: Any, gate: Gate, hook: Any) -> None:
     for _ in range(3):
         hook(agent)
         agent.step()
-    assert sync.boundaries == [(2, "session"), (3, "session"), (4, "session")]
+    assert gate.boundaries == [(2, "session"), (3, "session"), (4, "session")]
 
 
-def test_a_program_that_begins_to_step_late_goes_on_from_there(agent: Any, sync: Sync) -> None:
+def test_a_program_that_begins_to_step_late_goes_on_from_there(agent: Any, gate: Gate) -> None:
     for _ in range(3):
         update(agent)
-    told = len(sync.told)
+    told = len(gate.told)
     for _ in range(3):
         update(agent)
         agent.step()
     # Where the program takes over there is no boundary; no iteration is counted twice.
-    assert sync.boundaries[2:] == [(4, "chainer"), (6, "session"), (7, "session")]
-    assert len(sync.told) - told == 3
+    assert gate.boundaries[2:] == [(4, "chainer"), (6, "session"), (7, "session")]
+    assert len(gate.told) - told == 3
 
 
-def test_the_hook_that_came_first_counts(agent: Any, sync: Sync) -> None:
+def test_the_hook_that_came_first_counts(agent: Any, gate: Gate) -> None:
     for _ in range(3):
         stepped(agent)
         update(agent)
-    assert sync.boundaries == [(3, "torch"), (4, "torch")]
+    assert gate.boundaries == [(3, "torch"), (4, "torch")]
 
 
-def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, sync: Sync) -> None:
+def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Gate) -> None:
     update(agent, mark=True)  # an epoch's end
     agent.evaluated("chainer", 0.5)
-    assert sync.longer == [(1, 0.5)], "it is of the iteration before"
+    assert gate.longer == [(1, 0.5)], "it is of the iteration before"
     update(agent)
     update(agent)
-    assert sync.told == [True, True, False]
+    assert gate.told == [True, True, False]
     agent.step(mark=True)
     agent.evaluated("chainer", 0.5)
     agent.step()
     agent.step()
-    assert sync.told[3:] == [True, False], "the first step took over from the hook"
-    assert len(sync.longer) == 1, "a step has all that came since the last"
+    assert gate.told[3:] == [True, False], "the first step took over from the hook"
+    assert len(gate.longer) == 1, "a step has all that came since the last"
 
 
-def test_only_one_thread_counts(agent: Any, sync: Sync) -> None:
+def test_only_one_thread_counts(agent: Any, gate: Gate) -> None:
     agent.step()
     other = threading.Thread(
         target=lambda: [each(agent) for each in (rank_live.Agent.step, stepped, update)]
     )
     other.start()
     other.join()
-    assert sync.boundaries == [(2, "session")]
+    assert gate.boundaries == [(2, "session")]
 
 
-def test_a_forked_child_takes_no_part(agent: Any, sync: Sync) -> None:
+def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
     assert not agent.more()
-    sync.boundaries.append((2, "session"))
+    gate.met = True
     assert agent.more()
     child = os.fork()
     if not child:
         agent.step()
-        os._exit(len(sync.boundaries) - 1 + 2 * agent.more() + 4 * (not agent.idle))
+        os._exit(len(gate.boundaries) + 2 * agent.more() + 4 * (not agent.idle))
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.parametrize("pauses", [True, False])
-def test_the_programs_own_end_is_told_once_if_the_tool_asks(
-    agent: Any, sync: Sync, pauses: bool
-) -> None:
-    sync.pauses = pauses
+def test_the_programs_own_end_is_told_once_if_no_order_has_come(agent: Any, gate: Gate) -> None:
     agent.over()
+    assert gate.overs == [], "no iteration has ended yet"
     for _ in range(3):
         agent.step()
-    assert agent.more() != pauses, "nobody has been told of the end"
+    assert not agent.more(), "nobody has been told of the end"
     agent.over()
     agent.over()
     agent.step()
     assert agent.more()
-    assert sync.overs == [3] * pauses
+    assert gate.overs == [3]
 
 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)

@@ -215,4 +215,4 @@ def test_any_line_has_an_answer(line: str) -> None:
 
 
 def test_both_sides_know_the_threads_name() -> None:
-    assert rank_phases.NAME.encode() == THREAD_NAME
+    assert rank_phases.rank_thread.NAME.encode() == THREAD_NAME

@@ -66,7 +66,7 @@ def run(tmp_path: Path, supervisor: Supervisor) -> Run:
             (tmp_path / folder / "__init__.py").touch()
 
     def run_code(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        return run_rank(tmp_path, code, **{"TUNE_LIVE_SOCKET": str(supervisor.path), **environ})
+        return run_rank(tmp_path, code, **{"TUNE_LIVE_FILE": str(supervisor.path), **environ})
 
     return run_code
 
@@ -75,14 +75,9 @@ def watched(run: Run, supervisor: Supervisor, code: str) -> subprocess.Completed
     """Run to the end what says hello; all its steps are kept."""
     with ThreadPoolExecutor(1) as pool:
         ran = pool.submit(run, code)
-        hello = supervisor.hello()
-        supervisor.steps.append({"hook": hello["hook"], "first": hello["iteration"], "s": []})
-        assert supervisor.until("none") is None
+        supervisor.hello()
+        supervisor.wait_for_end()
         return ran.result()
-
-
-def marks(supervisor: Supervisor) -> list[int]:
-    return [mark for message in supervisor.steps[1:] for mark in message["marks"]]
 
 
 def test_updates_of_chainer_are_seen(run: Run, supervisor: Supervisor) -> None:
@@ -95,9 +90,9 @@ print(updater.update.__name__, updater.update.__doc__, updater.number)
 """
     ran = watched(run, supervisor, UPDATES + loop)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("update Updates. 6\n", "", 0)
-    assert (supervisor.steps[0]["hook"], supervisor.steps[0]["first"]) == ("chainer", 2)
+    assert supervisor.hello().hook == "chainer"
     assert supervisor.counted() == [2, 3, 4, 5, 6]
-    assert marks(supervisor) == [3, 4, 5]  # an epoch's end; the evaluation came after 4
+    assert supervisor.marks() == [3, 4, 5]  # an epoch's end; the evaluation came after 4
 
 
 def test_steps_of_pytorch_are_seen(run: Run, supervisor: Supervisor) -> None:
@@ -109,9 +104,9 @@ for epoch in range(3):
 """
     ran = watched(run, supervisor, STEPS + loop)
     assert (ran.stderr, ran.returncode) == ("", 0)
-    assert (supervisor.steps[0]["hook"], supervisor.steps[0]["first"]) == ("torch", 3)
+    assert supervisor.hello().hook == "torch"
     assert supervisor.counted() == [3, 4, 5, 6]
-    assert marks(supervisor) == [3, 5]
+    assert supervisor.marks() == [3, 5]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +122,8 @@ def test_the_next_takes_the_place_of_one_that_is_gone(
     loop = f"for _ in '12':\n  {new}\n  for _ in '1234': {step}\n"
     ran = watched(run, supervisor, program + loop)
     assert (ran.stderr, ran.returncode) == ("", 0)
-    assert supervisor.counted() == list(range(supervisor.steps[0]["first"], 9))
-    assert 5 in marks(supervisor), "the first of the second one"
+    assert supervisor.counted() == list(range(supervisor.counted()[0], 9))
+    assert 5 in supervisor.marks(), "the first of the second one"
 
 
 def test_an_error_of_the_program_is_its_own(run: Run, supervisor: Supervisor) -> None:
@@ -151,15 +146,15 @@ def test_another_version_is_no_obstacle(run: Run, tmp_path: Path, name: str, tex
     (tmp_path / name).write_text(text)
     module = name.removesuffix(".py").replace("/", ".")
     code = f"import {module} as it; print(it.__spec__.loader.__dict__.keys())"
-    ours, without = run(code), run(code, TUNE_LIVE_SOCKET="")
+    ours, without = run(code), run(code, TUNE_LIVE_FILE="")
     assert (ours.stdout, ours.returncode) == (without.stdout, without.returncode)
     assert ours.stderr.splitlines()[-1:] == without.stderr.splitlines()[-1:]
 
 
 def test_nothing_of_it_is_loaded_where_nobody_asks(run: Run) -> None:
     code = "import sys; print(sorted(sys.modules), [type(f).__name__ for f in sys.meta_path])"
-    without = run(code, PYTHONPATH="", TUNE_LIVE_SOCKET="").stdout
-    for variable in ("TUNE_LIVE_SOCKET", "OMPI_COMM_WORLD_RANK"):
+    without = run(code, PYTHONPATH="", TUNE_LIVE_FILE="").stdout
+    for variable in ("TUNE_LIVE_FILE", "OMPI_COMM_WORLD_RANK"):
         ours = run(code, **{variable: ""}).stdout
         assert "rank_" not in ours
         assert "json" not in ours
@@ -170,11 +165,10 @@ def test_nothing_of_it_is_loaded_where_nobody_asks(run: Run) -> None:
 
 
 @pytest.mark.parametrize("size", ["1", "2"])
-def test_a_socket_that_is_gone_is_no_obstacle(
-    run: Run, supervisor: Supervisor, size: str, tmp_path: Path
-) -> None:
+def test_a_tool_that_is_gone_is_no_obstacle(run: Run, supervisor: Supervisor, size: str) -> None:
+    text = supervisor.path.read_text()
     supervisor.close()
-    (tmp_path / "live").unlink()
+    supervisor.path.write_text(text)
     loop = "for _ in range(4): updater.update()\nprint('done')"
     ran = run(UPDATES + loop, OMPI_COMM_WORLD_SIZE=size)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)

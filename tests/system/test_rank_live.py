@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live_bench import PATIENCE_S, PROBE, Supervisor
-from tests.system.jobs import Done, launch_of, run_program
+from tests.system.jobs import launch_of
 from tuner.hosts import process
 from tuner.hosts.probe import probe_environment
+from tuner.live.server import Switched
 
 pytestmark = pytest.mark.system
 
@@ -36,12 +36,13 @@ def fails(value):
         raise ValueError("not here")
 agent.offer("workers", workers, lambda: state["workers"])
 agent.offer("fails", fails)
+agent.offer("end", lambda _: state.update(end=True))
 matrix = np.ones((300, 300))
-while agent.more() or state["done"] < 50:
+while "end" not in state:
     world.allreduce((matrix @ matrix)[0, 0])
     state["done"] += 1
     agent.step()
-print("rank", world.rank, "ended after", state["done"], "passive", agent.passive, flush=True)
+print("rank", world.rank, "ended after", state["done"], flush=True)
 """
 
 #: These have no line for us but the one by which the test ends them.
@@ -102,15 +103,16 @@ for _ in range(20 * (1 + rank)):
 print("rank", rank, "passive", agent.passive, flush=True)
 """
 
-#: Rank 0 needs what rank 1 has in MPI while that waits for it; without shared memory of the
-#: kernel (CMA) its bytes only move as long as rank 1 is inside of MPI.
+#: Rank 0 needs what rank 1 has in MPI; without shared memory of the kernel (CMA) its bytes only
+#: move as long as rank 1 is inside of MPI, which it is not at its gate.
 UNFINISHED = """
 import sys
 import numpy as np
 from mpi4py import MPI
 world, big = MPI.COMM_WORLD, np.ones(10**6)
-agent = sys.modules["tune_rank_live"].agent()
-for _ in range(5):
+agent, end = sys.modules["tune_rank_live"].agent(), []
+agent.offer("end", end.append)
+while not end:
     if world.rank:
         request = world.Isend(big, 0)
         agent.step()
@@ -118,7 +120,7 @@ for _ in range(5):
     else:
         world.Recv(big, 1)
         agent.step()
-print("rank", world.rank, "passive", agent.passive, flush=True)
+print("rank", world.rank, "ended", flush=True)
 """
 
 Start = Callable[..., process.RunningTrial]
@@ -126,7 +128,7 @@ Start = Callable[..., process.RunningTrial]
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    played = Supervisor(tmp_path)
+    played = Supervisor(tmp_path, RANKS)
     yield played
     played.close()
 
@@ -141,7 +143,7 @@ def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
         root = Path(__file__).resolve().parents[2]
         env = {"PYTHONPATH": f"{root}:{root / 'workloads'}"}
         env |= probe_environment(tmp_path, {**os.environ, **env})
-        env |= {"TUNE_LIVE_SOCKET": str(supervisor.path)}
+        env |= {"TUNE_LIVE_FILE": str(supervisor.path)}
         one = {"OMP_NUM_THREADS": "1"}
         launch = launch_of(tmp_path, ["-c", code], ranks=RANKS, assigned=one, env=env)
         begun.append(process.start(launch))
@@ -161,9 +163,9 @@ def finished(running: process.RunningTrial, folder: Path) -> list[str]:
     return sorted(output.splitlines())
 
 
-def threads(answer: dict[str, Any]) -> list[tuple[int, int]]:
+def threads(answer: Switched) -> list[tuple[Any, int | None]]:
     """Of each rank the value of the knob, and the threads that its BLAS has."""
-    return [(rank["values"]["omp_threads"], rank["blas_threads"]) for rank in answer["ranks"]]
+    return [(rank.values["omp_threads"], rank.blas_threads) for rank in answer.ranks]
 
 
 def test_a_loop_is_changed_on_all_ranks_at_once(
@@ -171,25 +173,26 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
 ) -> None:
     running = start(SESSION)
     hello = supervisor.hello()
-    assert (hello["hook"], hello["ranks"]) == ("session", RANKS)
-    assert hello["can"] == {"omp_threads": 1, "workers": 1, "fails": None}
+    assert (hello.hook, hello.ranks) == ("session", RANKS)
+    assert hello.can == {"omp_threads": 1, "workers": 1, "fails": None, "end": None}
     two = min(2, len(os.sched_getaffinity(0)))
-    assert threads(supervisor.switch(1, omp_threads=2)) == [(two, two)] * RANKS
-    changed = supervisor.switch(2, omp_threads=1, workers=4, fails=1)
+    assert threads(supervisor.switch(omp_threads=2)) == [(two, two)] * RANKS
+    changed = supervisor.switch(omp_threads=1, workers=4, fails=1)
     assert threads(changed) == [(1, 1)] * RANKS
-    assert [rank["errors"] for rank in changed["ranks"]] == [{}, {"fails": "ValueError: not here"}]
-    assert [rank["values"]["workers"] for rank in changed["ranks"]] == [4, 4]
-    assert threads(supervisor.switch(3, omp_threads=64)) == [(two, two)] * RANKS
-    assert threads(supervisor.switch(4, omp_threads=None)) == [(1, 1)] * RANKS
+    assert [rank.errors for rank in changed.ranks] == [{}, {"fails": "ValueError: not here"}]
+    assert [rank.values["workers"] for rank in changed.ranks] == [4, 4]
+    assert threads(supervisor.switch(omp_threads=64)) == [(two, two)] * RANKS
+    assert threads(supervisor.switch(omp_threads=None)) == [(1, 1)] * RANKS
+    supervisor.switch(end=1)
+    supervisor.wait_for_end()
     counted = supervisor.counted()
     assert counted == list(range(2, 2 + len(counted)))
-    supervisor.close()
     printed = finished(running, tmp_path)
     assert printed.count("ValueError: not here") == 1, "the program's mistake is shown where it is"
     said = [line.split(" ", 2)[2] for line in printed if line.startswith("rank ")]
     assert said[:2] == said[2:], "both ranks at the same iteration"
-    assert said[0] == f"after {changed['iteration'] - 1} has 4"
-    assert said[1].endswith("passive True")
+    assert said[0] == f"after {changed.iteration - 1} has 4"
+    assert said[1] == f"ended after {counted[-1]}"
 
 
 def chainer_marks(last: int) -> set[int]:
@@ -220,40 +223,42 @@ def test_a_frameworks_own_loop_is_changed(
     pytest.importorskip(package)
     port = str(20_000 + os.getpid() % 10_000)
     running = start(code.format(out=str(tmp_path), port=port))
-    hello = supervisor.hello()
-    assert (hello["hook"], hello["iteration"]) == (hook, first)
-    answer = supervisor.switch(1, omp_threads=2)
-    assert answer["iteration"] > 2
+    assert supervisor.hello().hook == hook
+    answer = supervisor.switch(omp_threads=2)
+    assert answer.iteration > 2
     two = min(2, len(os.sched_getaffinity(0)))
-    for rank in answer["ranks"]:
-        assert rank["values"]["omp_threads"] == two
-        assert hook != "torch" or dict(rank["pools"])["torch"] == two
-    supervisor.switch(2, omp_threads=None)
-    supervisor.switch(3, end=1)
-    assert supervisor.until("none") is None
+    for rank in answer.ranks:
+        assert rank.values["omp_threads"] == two
+        assert hook != "torch" or dict(rank.pools)["torch"] == two
+    supervisor.switch(omp_threads=None)
+    supervisor.switch(end=1)
+    supervisor.wait_for_end()
     counted = supervisor.counted()
-    assert counted == list(range(counted[0], counted[0] + len(counted))), "none was left out"
+    assert counted == list(range(first, first + len(counted))), "none was left out"
     last = counted[-1]
     assert finished(running, tmp_path) == [f"rank {n} ended after {last}" for n in range(RANKS)]
-    assert {mark for message in supervisor.steps for mark in message["marks"]} == marks(last)
+    assert set(supervisor.marks()) == marks(last)
 
 
-@pytest.mark.parametrize(
-    ("code", "passive"), [(UNEVEN, True), (UNFINISHED, False)], ids=["ended", "unfinished"]
-)
-def test_a_rank_that_waits_ends_with_the_others_and_lets_mpi_move_its_messages(
-    start: Start,
-    supervisor: Supervisor,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    code: str,
-    passive: bool,
+def test_messages_of_the_program_that_are_under_way_keep_no_rank_at_its_gate(
+    start: Start, supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMPI_MCA_smsc", "^cma")
-    running = start(code)
+    running = start(UNFINISHED)
     supervisor.hello()
-    assert finished(running, tmp_path) == ["rank 0 passive False", f"rank 1 passive {passive}"]
-    assert not (tmp_path / "ranks-waited").exists()
+    for _ in range(20):
+        supervisor.switch(omp_threads=1)
+    supervisor.switch(end=1)
+    assert finished(running, tmp_path) == ["rank 0 ended", "rank 1 ended"]
+
+
+def test_with_one_rank_the_others_stop_to_take_part(
+    start: Start, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    running = start(UNEVEN)
+    supervisor.hello()
+    supervisor.wait_for_end()
+    assert finished(running, tmp_path) == ["rank 0 passive False", "rank 1 passive True"]
 
 
 # --- the shipped trainers -------------------------------------------------------------------
@@ -276,33 +281,17 @@ SWITCHES: tuple[dict[str, Any], ...] = (
 TRAINERS = {"chainer_imagenet.py": 2, "torch_ddp.py": 1}
 
 
-def started(program: str, flags: tuple[str, ...], folder: Path, socket: Path | None) -> Done:
+def begun(program: str, folder: Path, *flags: str, **variables: str) -> process.RunningTrial:
     folder.mkdir()
-    variables = {"CHAINER_DATASET_ROOT": str(folder / "none")}
-    if socket is not None:
-        variables |= {"TUNE_LIVE_SOCKET": str(socket), "PYTHONPATH": str(PROBE)}
-    return run_program(folder, WORKLOADS / program, *flags, ranks=TRAINERS[program], **variables)
+    env = {"CHAINER_DATASET_ROOT": str(folder / "none"), "OMP_NUM_THREADS": "1", **variables}
+    words = [str(WORKLOADS / program), *SMALL, *flags]
+    return process.start(launch_of(folder, words, ranks=TRAINERS[program], env=env))
 
 
-def switched(
-    supervisor: Supervisor, program: str, flags: tuple[str, ...], folder: Path
-) -> tuple[Done, dict[str, Any], list[dict[str, Any]]]:
-    """A run that is changed again and again, and goes on beyond its end until all is done."""
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(started, program, flags, folder, supervisor.path)
-        hello = supervisor.hello()
-        answers = [supervisor.switch(n, **values) for n, values in enumerate(SWITCHES)]
-        while max(supervisor.counted(), default=0) < LENGTH + 3:
-            message = supervisor.until("steps")
-            assert message is not None
-            supervisor.steps.append(message)
-        supervisor.close()
-        return running.result(), hello, answers
-
-
-def losses(done: Done) -> list[float]:
-    key = "main/loss" if "main/loss" in done.log[0] else "loss"
-    return [entry[key] for entry in done.log[:LENGTH]]
+def losses(folder: Path) -> list[float]:
+    log = json.loads((folder / "result" / "log").read_text())
+    key = "main/loss" if "main/loss" in log[0] else "loss"
+    return [entry[key] for entry in log[:LENGTH]]
 
 
 @pytest.mark.slow
@@ -310,22 +299,29 @@ def losses(done: Done) -> list[float]:
     ("program", "flags", "more"),
     [("chainer_imagenet.py", ("--loaderjob", "1"), {"communicator"}), ("torch_ddp.py", (), set())],
 )
-def test_a_job_that_is_changed_learns_what_it_would_have(
-    supervisor: Supervisor, tmp_path: Path, program: str, flags: tuple[str, ...], more: set[str]
+def test_a_job_that_is_changed_learns_what_it_would_have_and_goes_on_beyond_its_end(
+    tmp_path: Path, program: str, flags: tuple[str, ...], more: set[str]
 ) -> None:
     if program.startswith("torch"):
         pytest.importorskip("torch")
-    plain = started(program, (*SMALL, *flags), tmp_path / "plain", None)
-    done, hello, answers = switched(supervisor, program, (*SMALL, *flags), tmp_path / "changed")
+    plain = begun(program, tmp_path / "plain", *flags)
+    assert finished(plain, tmp_path / "plain")
+    supervisor = Supervisor(tmp_path, TRAINERS[program])
+    variables = {"TUNE_LIVE_FILE": str(supervisor.path), "PYTHONPATH": str(PROBE)}
+    changed = begun(program, tmp_path / "changed", *flags, **variables)
+    try:
+        hello = supervisor.hello()
+        answers = [supervisor.switch(**values) for values in SWITCHES]
+        supervisor.wait_for(LENGTH + 3)
+    finally:
+        changed.stop()
+        supervisor.close()
     knobs = {"iterator_workers", "prefetch", "opencv_threads", "omp_threads"}
-    assert set(hello["can"]) == knobs | more
+    assert set(hello.can) == knobs | more
     for values, answer in zip(SWITCHES, answers, strict=True):
-        assert len(answer["ranks"]) == TRAINERS[program]
-        for rank in answer["ranks"]:
-            assert rank["errors"] == {}
-            wanted = {knob: value or hello["can"][knob] for knob, value in values.items()}
-            assert rank["values"].items() >= wanted.items()
-    assert (plain.code, done.code) == (0, 0), done.stderr
-    assert losses(done) == losses(plain)
-    (iterations,) = re.findall(r"done: (\d+) iterations", done.stdout)
-    assert int(iterations) > LENGTH
+        assert len(answer.ranks) == TRAINERS[program]
+        for rank in answer.ranks:
+            assert rank.errors == {}
+            wanted = {knob: value or hello.can[knob] for knob, value in values.items()}
+            assert rank.values.items() >= wanted.items()
+    assert losses(tmp_path / "changed") == losses(tmp_path / "plain")

@@ -27,8 +27,8 @@ _WAITS = re.compile(
 )
 #: Code that belongs to whatever called it: says nothing by itself.
 _NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
-#: What the probe's thread in a rank calls itself (``wrappers/probe/rank_phases.py``). It reads
-#: and writes a little each second, whatever the program does: that is no sign of life.
+#: What the probe's threads in a rank call themselves (``wrappers/probe/rank_thread.py``). They read
+#: and write a little each second, whatever the program does: that is no sign of life.
 THREAD_NAME = b"tune-probe"
 #: A thread is asked this often, a moment apart, before it counts as not computing, times …
 LOOKS = 3

@@ -36,13 +36,15 @@ def probe_environment(
         probe: Where the probe's code is; ``None``: with ours.
 
     Returns:
-        ``PYTHONPATH`` and ``TUNE_PROBE_DIR`` alone, to be merged into the environment.
+        ``PYTHONPATH``, ``TUNE_PROBE_DIR`` and ``TUNE_LIVE_FILE`` alone, to be merged into the
+        environment. There is such a file only if the launch is measured live.
     """
     probe = probe or shipped_probe()
     rest = environ.get("PYTHONPATH", "")
     return {
         "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
         "TUNE_PROBE_DIR": str(probe_folder(folder)),
+        "TUNE_LIVE_FILE": str(live_file(folder)),
     }
 
 
@@ -66,6 +68,11 @@ def private_folder(marker: str) -> Path:
 def probe_folder(folder: Path) -> Path:
     """Where the reports of the trial in `folder` lie; absolute, since a rank may change folders."""
     return folder.absolute() / "probe"
+
+
+def live_file(folder: Path) -> Path:
+    """What tells the ranks of the trial in `folder` how to reach the tool."""
+    return folder.absolute() / "live.json"
 
 
 class Report(NamedTuple):

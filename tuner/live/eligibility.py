@@ -48,16 +48,16 @@ _OVER = "live measurement was switched off for this study"
 def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
     """Why each setting needs its own launch, as far as a study says before it starts; else empty.
 
-    A window shows the pace of iterations, so the figure must follow from that. And rank 0 must be
-    on this host: the tool speaks to it by a socket in the launch's folder.
+    A window shows the pace of iterations, so the figure must follow from that. And the ranks must
+    be on hosts that the tool knows of, or they could not reach it.
     """
     if objective.clock == "wall":
         return "the objective wall is the time of a whole launch, with its start"
     if objective.clock == "none":
         what = f"{objective.kind}:{objective.key}" if objective.kind == "logreport" else ""
         return f"a part of a run tells nothing of the objective {what or objective.kind}"
-    if not layout.is_local or may_be_elsewhere(environ):
-        return "the ranks may run on other hosts"
+    if layout.is_local and may_be_elsewhere(environ):
+        return "the ranks may run on other hosts, which --hosts does not name"
     return ""
 
 

@@ -14,17 +14,17 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from tuner.hosts import process, stacks
+from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT
+from tuner.hosts.remote.start import own_addresses
 from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel, usual_s
-from tuner.live.server import PAUSE, VARIABLE, Hello, JobServer, Message, Steps
+from tuner.live.server import End, Hello, JobServer, Message, Steps
 from tuner.live.window import WindowRun
 from tuner.model import (
-    Exclusion,
-    ExclusionKind,
     Failed,
     Finished,
     Launch,
@@ -52,9 +52,8 @@ class Job:
 
     request: MeasurementRequest  # what it was started for, with its setting
     launch: RunningLaunch
-    server: JobServer  # the socket that its ranks know of
+    server: JobServer  # that its ranks know of
     started_s: float  # by `time.monotonic`
-    switches: int = 0  # that it was told to make
     slowest_s: float = 0.0  # the longest iteration that was heard of
     run_pace_s: float = 0.0  # of the iterations up to its program's own end, s; 0.0: not heard
     #: Values that jobs of this study could not be switched to, by knob.
@@ -131,26 +130,15 @@ class Job:
         """
         server, ranks = self.server, self.request.spec.layout.ranks
         server.receive_all()
-        waited = self.waited_in_vain()
+        if server.hello is None and server.come:
+            return f"{server.come} of {ranks} ranks said that they accept switches"
         if server.hello is None:
-            return server.problem or waited or "no rank said that it accepts switches"
-        if server.hello.ranks != ranks or waited:
-            return waited or f"{server.hello.ranks} of {ranks} ranks met"
+            return server.problem or "no rank said that it accepts switches"
         if server.problem and self.running.poll() is None:
             return server.problem
         if outcome is None or server.iterations is None:
             return None
         return miscounted(outcome, server.iterations, server.hello.hook) or None
-
-    def waited_in_vain(self) -> str:
-        """Why the clock of the job is no measure, if ranks waited for others in vain; else empty.
-
-        ``wrappers/probe/rank_live_sync.py`` leaves a file in the folder then.
-        """
-        if not (self.request.launch.folder / "ranks-waited").exists():
-            return ""
-        ranks = self.request.spec.layout.ranks
-        return f"its {ranks} ranks do not come to the ends of their iterations together"
 
 
 def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
@@ -191,7 +179,7 @@ class LiveJobs:
         ends_alone: A job has ended by itself, with windows in it.
     """
 
-    def __init__(self, start: Callable[[Launch], process.RunningTrial] = process.start) -> None:
+    def __init__(self, start: Callable[[Launch], process.RunningCommand] = process.start) -> None:
         self._start = start
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
@@ -255,7 +243,7 @@ class LiveJobs:
         """
         self.end()
         self.refusal = None
-        job = self._started(request, pauses=True)
+        job = self._started(request)
         if isinstance(job, Outcome):
             return job
 
@@ -266,7 +254,7 @@ class LiveJobs:
             job.hear(messages)
             steps = (message for message in messages if isinstance(message, Steps))
             times_s.extend(s for each in steps for _, s, is_marked in each.each() if not is_marked)
-            return any(message.type == "over" for message in messages)
+            return any(isinstance(each, End) and each.type == "over" for each in messages)
 
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(is_over)
@@ -284,21 +272,17 @@ class LiveJobs:
         self._marked_s = time.monotonic()
         return outcome
 
-    def _started(
-        self, request: MeasurementRequest, *, iterations: int | None = None, pauses: bool = False
-    ) -> Job | Outcome:
-        """Start the launch of a request; its outcome if it cannot be started.
-
-        A job that ``pauses`` reports the program's own end, and waits there for an order.
-        """
+    def _started(self, request: MeasurementRequest, iterations: int | None = None) -> Job | Outcome:
+        """Start the launch of a request; its outcome if it cannot be started."""
         server: JobServer | None = None
         started_s = time.monotonic()
 
-        def with_server(launch: Launch) -> process.RunningTrial:
+        def with_server(launch: Launch) -> process.RunningCommand:
             nonlocal server
-            server = JobServer(launch.folder)  # the folder is there by now
-            own = {} if server.problem else {VARIABLE: str(server.path), PAUSE: str(int(pauses))}
-            return self._start(replace(launch, env={**launch.env, **own}))
+            layout, path = request.spec.layout, live_file(launch.folder)  # there by now
+            addresses = () if layout.is_local else own_addresses(layout.hosts)
+            server = JobServer(path, layout.ranks, addresses)
+            return self._start(launch)
 
         running: RunningLaunch | Outcome | None = None
         try:
@@ -325,27 +309,23 @@ class LiveJobs:
     ) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
         self.refusal = None
-        job = self._started(request, iterations=model.iterations or None)
+        job = self._started(request, model.iterations or None)
         if isinstance(job, Outcome):
             return job
         try:
             cold = job.launch.outcome(job.server.listens)
             if cold is None:
-                if job.hello.ranks == request.spec.layout.ranks:
-                    self._job = job
-                    outcome = self._measured(job, request, model, since_s)
-                    if outcome is not None:
-                        return outcome
-                    self._job = None
+                self._job = job
+                outcome = self._measured(job, request, model, since_s)
+                if outcome is not None:
+                    return outcome
+                self._job = None
                 self.refusal = job.refusal()
                 job.server.hang_up()
                 cold = job.launch.outcome()
                 assert cold is not None  # it is followed to its end
-            waited = job.waited_in_vain()
-            if waited or isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = waited or self.refusal or job.refusal(cold)
-            if waited:
-                cold = replace(cold, exclusion=Exclusion(ExclusionKind.RANKS_WAITED, waited))
+            if isinstance(cold.ending, Finished):  # else it may not have come so far
+                self.refusal = self.refusal or job.refusal(cold)
             return cold
         except BaseException:
             job.running.stop()

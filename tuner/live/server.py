@@ -1,25 +1,29 @@
-"""The socket to rank 0 of a running job: the messages (JSON lines, version 2) and the tool's end.
+"""The connections to the ranks of a running job: the messages (JSON lines) and the tool's end.
 
-Rank 0 is a process that runs the user's program: everything it sends is checked. Whatever breaks
-the protocol ends the connection, and the job goes on without the tool.
+Ranks are processes that run the user's program: everything they send is checked. Whatever breaks
+the protocol ends all connections, and the job goes on without the tool.
 
-The socket lies in the launch's folder, whose path may be too long for one (108 bytes, unix(7)):
-it is bound through ``/proc/self/fd``. One connection is taken, the first.
+A file of the launch, for its owner only, tells the ranks where to connect, and a secret. Who
+connects gets a nonce, and is heard once he has shown that he knows the secret; so does the tool.
+
+A switch: "stop" goes to all ranks, each answers with its iteration, and "at" says to all the one at
+which they change: one more than the latest (``wrappers/probe/rank_live_gate.py``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import os
 import selectors
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
@@ -61,18 +65,32 @@ Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_value)]],
 
 @dataclass(frozen=True)
 class Hello:
-    """The first line: the job can be switched; ``can`` has the knobs, with their present values."""
+    """A rank can be switched; ``can`` has the knobs, with their present values.
 
-    protocol: Literal[2]
+    With its ``nonce`` and ours ``mac`` shows that it knows the secret.
+    """
+
+    protocol: Literal[3]
+    rank: Count
     ranks: Count
     hook: Name
     can: Values
+    nonce: Name = ""
+    mac: Name = ""
     type: Literal["hello"] = "hello"
 
 
 @dataclass(frozen=True)
+class Stopped:
+    """A rank stops before the next iteration after this one."""
+
+    iteration: Count
+    type: Literal["stopped"] = "stopped"
+
+
+@dataclass(frozen=True)
 class Steps:
-    """How long iterations took, from ``first`` on, s; those in ``marks`` are not to be counted."""
+    """How long iterations of rank 0 took, from ``first`` on, s; those in ``marks`` do not count."""
 
     first: Count
     times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
@@ -99,38 +117,34 @@ class RankState:
     values: Values = field(default_factory=dict)
     errors: Annotated[dict[Name, Text], _Items] = field(default_factory=dict)
     allocator: Name | None = None
-
-
-@dataclass(frozen=True)
-class Switched:
-    """Every rank has the values of order ``number`` from ``iteration`` on."""
-
-    number: Count
-    iteration: Count
-    ranks: Annotated[tuple[RankState, ...], _Items]
-    type: Literal["switched"] = "switched"
+    type: Literal["state"] = "state"
 
 
 @dataclass(frozen=True)
 class End:
-    """The program ends, with this many ``iterations``; "over": it waits for an order first."""
+    """The rank ends, rank 0 with this many ``iterations``; "over": it waits for an order first."""
 
     iterations: Count
     type: Literal["over", "end"] = "end"
 
 
+@dataclass(frozen=True)
+class Switched:
+    """Every rank has the values of the order from ``iteration`` on."""
+
+    iteration: int
+    ranks: tuple[RankState, ...]
+
+
+#: What comes of the messages of all ranks.
 Message = Hello | Steps | Switched | End
 
-_ADAPTER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+_Sent = Hello | Stopped | Steps | RankState | End
+_ADAPTER: TypeAdapter[_Sent] = TypeAdapter(Annotated[_Sent, Field(discriminator="type")])
 
 
-def order(number: int, values: Mapping[str, Value | None]) -> bytes:
-    """The order to change to these values; ``None``: as the job was started."""
-    return json.dumps({"type": "switch", "number": number, "values": dict(values)}).encode() + b"\n"
-
-
-def parse(line: bytes) -> Message | None:
-    """A line from rank 0; ``None`` for a type that this version does not know.
+def parse(line: bytes) -> _Sent:
+    """A line from a rank.
 
     Raises:
         WireError: It is no line of the protocol.
@@ -139,10 +153,8 @@ def parse(line: bytes) -> Message | None:
         message = _ADAPTER.validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        if first["type"] in {"union_tag_invalid", "union_tag_not_found"}:
-            return None
         if not first["loc"]:
-            raise WireError("it sent a line that is no JSON object") from error
+            raise WireError("it sent a line that is no message") from error
         name = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
         what = "nothing" if first["type"] == "missing" else shown(first["input"])
         raise WireError(f"it sent {one_line(name, 60)} {what}") from error
@@ -151,54 +163,80 @@ def parse(line: bytes) -> Message | None:
 
 # --- the tool's end -------------------------------------------------------------------------
 
-#: The socket's name in the launch's folder, and the variable that tells the ranks of it.
-NAME = "live.sock"
-VARIABLE = "TUNE_LIVE_SOCKET"
 
-#: With this variable rank 0 reports the program's own end, and waits there for an order.
-PAUSE = "TUNE_LIVE_PAUSE"
+@dataclass(eq=False)
+class _Line:
+    """The connection of a rank, or of who has not shown yet that he is one (``rank`` is -1)."""
 
-#: An order may take this long to be sent, s.
-SEND_S = 10.0
+    socket: socket.socket
+    nonce: str = field(default_factory=lambda: os.urandom(16).hex())
+    rank: int = -1
+    has_ended: bool = False
+    received: bytes = b""
+
+    def send(self, **message: Any) -> None:
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
 
 
 class JobServer:
     """Listens from its making until it is closed.
 
     Args:
-        folder: The launch's.
+        path: The file that tells the ranks of it (:func:`tuner.hosts.probe.live_file`).
+        ranks: How many there are.
+        addresses: Those of this host that the ranks may reach; if they are on others too, it
+            listens on all.
 
     Attributes:
-        hello: What the job can do, once it has said so.
-        problem: Why no socket could be made, or the connection was given up; else empty.
-        lost_s: When that was, by `time.monotonic`.
+        hello: What the job can do, once all ranks have come: that of rank 0, with what all can.
+        problem: Why there is no connection, or it was given up; else empty.
+        lost_s: When a rank was first gone, by `time.monotonic`.
         iterations: How many the program made by its own end; ``None``: it has not said.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder.absolute() / NAME
+    def __init__(self, path: Path, ranks: int, addresses: Sequence[str] = ()) -> None:
+        self._path, self._ranks = path, ranks
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self.iterations: int | None = None
-        self._received = b""
-        self._peer: socket.socket | None = None
+        self._secret = os.urandom(32).hex()
+        self._lines: dict[int, _Line] = {}
+        self._hellos: dict[int, Hello] = {}
+        self._order: Mapping[str, Value | None] | None = None  # while ranks stop for it
+        self._stopped: dict[int, int] = {}
+        self._states: dict[int, RankState] = {}
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = socket.socket()
         try:
-            _bind(self._listener, self.path)
-            self._listener.listen(1)
+            self._listener.bind(("" if addresses else "127.0.0.1", 0))
+            self._listener.listen(ranks)
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ)
+            place = {
+                "addresses": [*addresses] or ["127.0.0.1"],
+                "port": self._listener.getsockname()[1],
+                "secret": self._secret,
+            }
+            path.unlink(missing_ok=True)  # that of a launch before
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(path, flags, 0o600), "w") as file:
+                json.dump(place, file)
         except OSError as error:
-            self.problem = f"no socket can be made in {folder}: {error.strerror}"
+            self.problem = f"no rank can be told of the tool in {path.parent}: {error.strerror}"
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody is connected."""
-        return self._peer is not None
+        """Whether all ranks are connected, and none is at its end."""
+        lines = self._lines.values()
+        return len(lines) == self._ranks and not any(line.has_ended for line in lines)
+
+    @property
+    def come(self) -> int:
+        """How many ranks have said hello so far."""
+        return len(self._hellos)
 
     def listens(self) -> bool:
-        """Whether the job has said hello and is connected; later messages are dropped."""
+        """Whether all ranks have said hello and are connected; later messages are dropped."""
         self.receive(0.0)
         return self.hello is not None and self.is_open
 
@@ -206,105 +244,147 @@ class JobServer:
         """The messages that came, after at most this long."""
         found: list[Message] = []
         for key, _ in self._selector.select(max(0.0, timeout_s)):
-            if key.fileobj is self._listener:
+            if key.data is None:
                 self._accept()
-            else:
-                found += self._read()
+            elif key.data.socket.fileno() >= 0:  # not given up since
+                found += self._read(key.data)
         return found
 
-    def receive_all(self) -> None:
-        """Take what has come by now, also from a program that has connected and ended since."""
+    def receive_all(self) -> list[Message]:
+        """What has come by now, also from a program that has connected and ended since."""
+        found: list[Message] = []
         while self._selector.select(0.0):
-            self.receive(0.0)
+            found += self.receive(0.0)
+        return found
 
-    def send(self, line: bytes) -> None:
-        """Send an order; without a reader the connection is given up."""
-        if self._peer is None:
-            return
-        try:
-            self._peer.settimeout(SEND_S)
-            self._peer.sendall(line)
-            self._peer.setblocking(False)
-        except OSError as error:  # a timeout too
-            self._give_up(f"it does not take an order: {error}")
+    def switch(self, values: Mapping[str, Value | None]) -> None:
+        """Have all ranks change to these values; ``None``: as the job was started."""
+        if self.is_open:
+            self._order, self._stopped, self._states = dict(values), {}, {}
+            self._tell(type="stop")
 
     def hang_up(self) -> None:
-        """Close the connection: the job goes on as any other."""
-        if self._peer is not None:
-            self._selector.unregister(self._peer)
-            self._peer.close()
-            self._peer, self._received = None, b""
+        """Close the connections: the job goes on as any other."""
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if key.data is not None:
+                key.data.socket.close()
+        self._listener.close()
+        self._lines = {}
 
     def close(self) -> None:
-        """Close all and remove the socket; harmless when repeated."""
-        self.hang_up()
-        self._selector.close()
-        self._listener.close()
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        """Close all and remove the file; harmless when repeated."""
+        if self._selector.get_map() is not None:
+            self.hang_up()
+            self._selector.close()
+        self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
-        try:
-            peer, _ = self._listener.accept()
-        except OSError:  # it has gone again
-            return
-        # A second one would be another program's, or that of a rank which is not the first.
-        self._selector.unregister(self._listener)
-        self._listener.close()
-        peer.setblocking(False)
-        self._peer = peer
-        self._selector.register(peer, selectors.EVENT_READ)
+        with contextlib.suppress(OSError):  # it has gone again
+            connected, _ = self._listener.accept()
+            connected.setblocking(False)
+            line = _Line(connected)
+            self._selector.register(connected, selectors.EVENT_READ, line)
+            line.send(nonce=line.nonce)
 
-    def _read(self) -> list[Message]:
-        assert self._peer is not None
+    def _read(self, line: _Line) -> list[Message]:
         try:
-            chunk = self._peer.recv(MOST_BYTES)
+            chunk = line.socket.recv(MOST_BYTES)
         except BlockingIOError:
             return []
         except OSError as error:
-            self._give_up(f"the connection broke: {error}")
+            self._gone(line, f"a connection broke: {error}")
             return []
         if not chunk:
-            self._give_up("it closed the connection")
+            self._gone(line, f"rank {line.rank} closed its connection")
             return []
-        *lines, rest = (self._received + chunk).split(b"\n")
-        self._received = rest
+        *texts, line.received = (line.received + chunk).split(b"\n")
         found: list[Message] = []
         try:
-            if any(len(line) >= MOST_BYTES for line in (*lines, rest)):
+            if any(len(text) >= MOST_BYTES for text in (*texts, line.received)):
                 raise WireError(f"it sent a line of more than {MOST_BYTES >> 10} KiB")
-            for line in lines:
-                message = parse(line)
-                self._check(message)
-                found += [] if message is None else [message]
-        except WireError as error:
-            self._give_up(str(error))
+            for text in texts:
+                found += self._take(line, parse(text))
+        except (WireError, OSError) as error:
+            self._gone(line, str(error))
         return found
 
-    def _check(self, message: Message | None) -> None:
-        """The first line, and only that one, is a hello; the iterations at the end are kept."""
-        if isinstance(message, Hello) != (self.hello is None):
-            is_first = self.hello is None
-            raise WireError("its first line is no hello" if is_first else "a second hello")
-        if isinstance(message, Hello):
-            self.hello = message
-            with contextlib.suppress(OSError):  # all ranks have met: nobody else needs it
-                self.path.unlink()
-        if isinstance(message, End) and self.iterations is None:
-            self.iterations = message.iterations
+    def _take(self, line: _Line, sent: _Sent) -> list[Message]:
+        """What a message of a rank comes to; mostly itself."""
+        if isinstance(sent, Hello) != (line.rank < 0):
+            raise WireError("a second hello" if line.rank >= 0 else "its first line is no hello")
+        if isinstance(sent, Hello):
+            return self._welcome(line, sent)
+        if isinstance(sent, Stopped):
+            self._stopped[line.rank] = sent.iteration
+            if len(self._stopped) == self._ranks:
+                values, self._order = self._order, None
+                self._tell(type="at", iteration=self._iteration, values=values)
+            return []
+        if isinstance(sent, RankState):
+            self._states[line.rank] = replace(sent, rank=line.rank)
+            if len(self._states) < self._ranks:
+                return []
+            states = (state for _, state in sorted(self._states.items()))
+            return [Switched(self._iteration, tuple(states))]
+        if isinstance(sent, End) and sent.type == "end":
+            line.has_ended, self.lost_s = True, time.monotonic()
+            if self._order is not None:  # the others wait for what it will not answer
+                self.hang_up()
+        if line.rank > 0:
+            return []
+        if isinstance(sent, End) and self.iterations is None:
+            self.iterations = sent.iterations
+        return [sent]
+
+    @property
+    def _iteration(self) -> int:
+        """At which all ranks change."""
+        return max(self._stopped.values(), default=0) + 1
+
+    def _welcome(self, line: _Line, hello: Hello) -> list[Message]:
+        """A rank has come; the hello of the job once it is the last one."""
+        nonces = line.nonce, hello.nonce
+        own = _mac(self._secret, "rank", *nonces)
+        if not hmac.compare_digest(hello.mac.encode(), own.encode()):
+            raise WireError("it does not know the secret")
+        if hello.ranks != self._ranks or hello.rank >= self._ranks or hello.rank in self._hellos:
+            line.rank = hello.rank
+            raise WireError(f"rank {hello.rank} of {hello.ranks} came to a job of {self._ranks}")
+        line.rank = hello.rank
+        line.send(mac=_mac(self._secret, "tool", *nonces))
+        self._lines[line.rank], self._hellos[line.rank] = line, hello
+        if self.come < self._ranks:
+            return []
+        first, *others = (hello for _, hello in sorted(self._hellos.items()))
+        common = set(first.can).intersection(*(hello.can for hello in others))
+        self.hello = replace(first, can={k: v for k, v in first.can.items() if k in common})
+        self._path.unlink(missing_ok=True)  # nobody else needs it
+        return [self.hello]
+
+    def _tell(self, **message: Any) -> None:
+        """Send to all ranks: they read at once, so there is room for so little."""
+        try:
+            for line in self._lines.values():
+                line.send(**message)
+        except OSError as error:
+            self._give_up(f"it does not take an order: {error}")
+
+    def _gone(self, line: _Line, problem: str) -> None:
+        """A connection is at its end. Nothing more comes of a rank that has said so before."""
+        if line.rank < 0 or (line.rank > 0 and line.has_ended):
+            self._selector.unregister(line.socket)
+            line.socket.close()
+        elif line.has_ended:
+            self.hang_up()
+        else:
+            self._give_up(problem)
 
     def _give_up(self, problem: str) -> None:
         self.problem, self.lost_s = problem, time.monotonic()
         self.hang_up()
 
 
-def _bind(listener: socket.socket, path: Path) -> None:
-    """Make the socket for its owner only, in place of one that is left from before."""
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fchmod(listener.fileno(), 0o600)  # the mode that the file is made with
-        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
-    finally:
-        os.close(folder)
+def _mac(secret: str, side: str, *nonces: str) -> str:
+    """What a side shows: only who knows the secret can make it."""
+    return hmac.digest(secret.encode(), "/".join((side, *nonces)).encode(), "sha256").hex()

@@ -15,7 +15,7 @@ from tuner.launch.monitor import STOPPER_ENTRIES, Ended
 from tuner.live.eligibility import NOT_BY_THE_SWITCH
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
-from tuner.live.server import Message, RankState, Steps, Switched, order
+from tuner.live.server import Message, RankState, Steps, Switched
 from tuner.live.windows import (
     LEAST_ENDED,
     Estimate,
@@ -77,6 +77,7 @@ class WindowRun:
         self.job, self.request, self.model = job, request, model
         self._since_s = since_s
         self._is_first = request is job.request  # the job was started for this window
+        self._steps: list[Steps] = []  # not looked at yet
         self._marked_s: list[float] = []  # since the switch: with an evaluation, an epoch's start
         self._unmarked_s: list[float] = []  # the others
         self._times_s: list[float] = []  # all of them
@@ -110,7 +111,6 @@ class WindowRun:
 
     def switch(self) -> Ended | None:
         """Have the ranks change; how the job ended, if it did."""
-        self.job.switches += 1
         stall_limit_s = self.request.spec.stall_limit_s
         if stall_limit_s is not None and self.job.slowest_s > 0:
             limit_s = max(LEAST_SILENT_S, SILENT_TIMES * self.job.slowest_s)
@@ -118,7 +118,7 @@ class WindowRun:
         self._ordered_s = time.monotonic()
         values = self.job.order(self.request.setting)
         self._changed = frozenset(values)
-        self.job.server.send(order(self.job.switches, values))
+        self.job.server.switch(values)
         ended = self._follow(lambda: self._switched is not None)
         self._switched_s = time.monotonic()
         return ended
@@ -133,8 +133,7 @@ class WindowRun:
             self._hear(job.server.receive(TICK_S))
             exit_ = job.running.poll()
             if exit_ is not None:
-                while job.server.is_open and (rest := job.server.receive(0.0)):
-                    self._hear(rest)
+                self._hear(job.server.receive_all())
                 self._analyse()
                 return exit_, None
             reason = None if done() else self._reason_to_stop()
@@ -150,13 +149,18 @@ class WindowRun:
     def _hear(self, found: list[Message]) -> None:
         self.job.hear(found)
         for message in found:
-            if isinstance(message, Switched) and message.number == self.job.switches:
+            if isinstance(message, Switched):
                 self._switched = message
-            elif isinstance(message, Steps) and self._switched is not None:
-                for iteration, time_s, is_marked in message.each():
-                    if iteration >= self._switched.iteration:
-                        (self._marked_s if is_marked else self._unmarked_s).append(time_s)
-                        self._times_s.append(time_s)
+            elif isinstance(message, Steps):
+                self._steps.append(message)
+        if self._switched is None:  # rank 0 may go on before the last rank has changed
+            return
+        for message in self._steps:
+            for iteration, time_s, is_marked in message.each():
+                if iteration >= self._switched.iteration:
+                    (self._marked_s if is_marked else self._unmarked_s).append(time_s)
+                    self._times_s.append(time_s)
+        self._steps.clear()
 
     # --- when it ends ----------------------------------------------------------------
 
@@ -195,7 +199,8 @@ class WindowRun:
         if limit_s is not None and time.monotonic() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")
         if self._is_lost() and not self._is_first:
-            return self._stalled(f"the job accepts no more switches: {self.job.server.problem}")
+            why = self.job.server.problem or "a rank has ended"
+            return self._stalled(f"the job accepts no more switches: {why}")
         found = self.job.monitor.look()
         limit_s = self.request.spec.stall_limit_s
         if found is not None or self._switched is not None or limit_s is None:

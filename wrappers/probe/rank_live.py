@@ -1,20 +1,20 @@
 """Changes a rank's setting while it runs; loaded by ``sitecustomize.py``.
 
-``TUNE_LIVE_SOCKET`` names the socket of the tool. Until the program's own loop turns there is
+``TUNE_LIVE_FILE`` tells where the tool listens. Until the program's own loop turns there is
 nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
-With ``TUNE_LIVE_PAUSE=1`` rank 0 reports the program's own end, and waits there for an order.
 ``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves. What is
-done between two iterations is in ``rank_live_sync.py``.
+done between two iterations is in ``rank_live_gate.py``.
 """
 
 import _thread
+import json
 import os
 import sys
 import time
 
 import rank_live_hooks
+from rank_live_gate import Gate
 from rank_live_knobs import Knobs
-from rank_live_sync import SyncPoints
 
 NAME = "tune_rank_live"
 SESSION = "session"
@@ -24,24 +24,23 @@ class Agent:
     """Counts iterations from 1, in the one thread that runs them.
 
     Args:
-        sync: What is done at a boundary.
+        gate: What is done at a boundary.
         knobs: What can be changed here.
     """
 
-    def __init__(self, sync, knobs):
-        self._sync, self._knobs = sync, knobs
+    def __init__(self, gate, knobs):
+        self._gate, self._knobs = gate, knobs
         self._pid, self._thread = os.getpid(), None
         self._hook = None
         self._marked = False
         self._iteration, self._since_s = 1, None
-        self._over = False  # whether the tool knows of the program's own end
 
     # --- for the program -----------------------------------------------------------------
 
     @property
     def passive(self):
         """True if nothing will be changed any more, as in a forked child."""
-        return self._sync.passive or os.getpid() != self._pid
+        return self._gate.passive or os.getpid() != self._pid
 
     def offer(self, knob, apply, read=None, settle=None):
         """Let a knob of the program be changed; later than the first boundary is too late.
@@ -67,7 +66,7 @@ class Agent:
         self._marked = self._marked or mark
         if self._hook != SESSION:
             self._hook = SESSION
-            if self._sync.met:  # the hooks have counted until here
+            if self._gate.begun:  # the hooks have counted until here
                 self._since_s = time.monotonic()
                 return
             self._iteration, self._since_s = 1, None
@@ -76,16 +75,15 @@ class Agent:
     def more(self):
         """True while the tool is there, which ends the job itself: alike on all ranks.
 
-        If it wants to know the program's own end, only after :meth:`over`.
+        Only from its first order on: then all ranks agree.
         """
-        told = self._over or not self._sync.pauses
-        return told and self._sync.met and not self.passive
+        return self._gate.met and not self.passive
 
     def over(self):
         """The program is at its own end, and has logged what it logs: every rank says so."""
-        if self._sync.pauses and self._sync.met and not self.passive and not self._over:
-            self._over = True
-            self._sync.over()
+        gate = self._gate
+        if gate.begun and not gate.met and not self.passive:
+            gate.over()
             self._since_s = time.monotonic()
 
     # --- for the hooks -------------------------------------------------------------------
@@ -102,13 +100,13 @@ class Agent:
     def evaluated(self, hook, elapsed_s):
         """An evaluation has ended: it counts to the iteration before, and the next is marked."""
         if self._hook == hook and not self.idle:
-            self._sync.lengthen(elapsed_s)
+            self._gate.lengthen(elapsed_s)
         self._marked = True
 
     def begins(self, hook):
         """An iteration begins. The first one shows whether the program calls :meth:`step`."""
         if self._counts(hook) and self._iteration >= 2:
-            self._sync.boundary(self._iteration, self._hook)
+            self._gate.boundary(self._iteration, self._hook)
 
     def ran(self, hook, elapsed_s, mark):
         """The iteration that began has ended."""
@@ -139,11 +137,11 @@ class Agent:
         now_s = time.monotonic()
         self._ended(0.0 if self._since_s is None else now_s - self._since_s)
         if self._iteration >= first:
-            self._sync.boundary(self._iteration, self._hook)
+            self._gate.boundary(self._iteration, self._hook)
         self._since_s = time.monotonic()
 
     def _ended(self, elapsed_s):
-        self._sync.ended(elapsed_s, self._marked)
+        self._gate.ended(elapsed_s, self._marked)
         self._marked = False
         self._iteration += 1
 
@@ -157,10 +155,11 @@ def agent():
 
 
 def start(path, rank, size):
-    """Make this process ready to be changed by the tool that listens at `path`."""
+    """Make this process ready to be changed by the tool of the launch whose file this is."""
     global _agent  # noqa: PLW0603 - one a process
-    path, knobs = os.path.abspath(path), Knobs()  # the program may change folders
-    pauses = os.environ.get("TUNE_LIVE_PAUSE") == "1"
-    _agent = Agent(SyncPoints(path, rank, size, knobs, pauses), knobs)
+    with open(path) as file:  # now: it is gone once all ranks have come
+        place = json.load(file)
+    knobs = Knobs()
+    _agent = Agent(Gate(place, rank, size, knobs), knobs)
     sys.modules[NAME] = sys.modules[__name__]
     rank_live_hooks.install(_agent)

@@ -1,45 +1,51 @@
-"""Unix sockets with one JSON object a line: from rank 0 to the tool, and to each other rank."""
+"""The connection of a rank to the tool: one JSON object a line, over TCP.
 
+The file of the launch, for its owner only, tells where the tool listens, and a secret. Each side
+shows that it knows that: with an HMAC over both sides' nonces. Nothing is encrypted.
+"""
+
+import _thread
+import hmac
 import json
 import os
 import select
 import socket
-import struct
-import sys
-import time
 
 MOST = 64 * 1024  # bytes a line
 
-_SEND_S = 5.0  # who does not read keeps the job no longer
-_PAUSE_S = 0.005
-_LOOK_MS = 2  # between two calls of MPI
+_DIAL_S = 5.0  # an address of the tool answers sooner; who does not read keeps the job no longer
 
 
 class Line:
     """A connection; OSError or ValueError if the other side is gone or cannot be understood."""
 
-    def __init__(self, connected):
-        self._socket = connected
-        self._socket.settimeout(_SEND_S)
+    def __init__(self, address, port):
+        self._socket = socket.socket()
         self._rest, self._lines = b"", []
+        self._sending = _thread.allocate_lock()
+        self._socket.settimeout(_DIAL_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket.connect((address, port))
+        except OSError:
+            self._socket.close()
+            raise
 
     def send(self, message):
-        """Send one message."""
-        # The program may have SIGPIPE end it.
-        self._socket.sendall(encoded(message), socket.MSG_NOSIGNAL)
+        """Send one message, of whichever thread."""
+        text = json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
+        with self._sending:
+            # The program may have SIGPIPE end it.
+            self._socket.sendall(text, socket.MSG_NOSIGNAL)
 
     def takes_more(self):
-        """Whether a message goes at once: a socket says so if 3/4 of its buffer are free."""
-        return _is_ready(self._socket, select.POLLOUT)
+        """Whether a message goes at once: a socket says so if 1/3 of its buffer is free."""
+        return _is_ready(self._socket, select.POLLOUT, 0)
 
-    def wait(self, limit_s):
-        """Until something is there to be received, or the other side is gone; at most this long."""
-        return bool(self._lines) or _is_ready(self._socket, select.POLLIN, limit_s)
-
-    def receive(self, limit_s=0.0):
-        """The next message that comes within the limit, or None."""
+    def receive(self, limit_s=None):
+        """The next message; None if none comes within the limit."""
         while not self._lines:
-            if not self.wait(limit_s):
+            if not _is_ready(self._socket, select.POLLIN, limit_s):
                 return None
             data = self._socket.recv(MOST)
             lines = (self._rest + data).split(b"\n")
@@ -49,105 +55,56 @@ class Line:
                 raise ConnectionError
         return json.loads(self._lines.pop(0).decode())
 
-    def close(self):
-        """The other side sees the end, though loader workers may have inherited the socket."""
+    def end(self):
+        """Both sides see the end, though loader workers may have inherited the socket."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:  # the other side was faster
             pass
+
+    def close(self):
+        """Let go of it; only the thread that receives may."""
+        self.end()
         self._socket.close()
 
 
-def encoded(message):
-    """A message as it is sent."""
-    return json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
+def to_tool(place, hello):
+    """The line to the tool, after the hello.
 
-
-def to_tool(path):
-    """The line to the tool, which listens at `path`; OSError if it does not."""
-    folder, name = os.path.split(path)
-    # A path to a socket may be longer than the 108 bytes of its address.
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        return Line(_connected(f"/proc/self/fd/{place}/{name}"))
-    finally:
-        os.close(place)
-
-
-def to_others(path, size, limit_s):
-    """At rank 0: yields the lines to the `size` - 1 other ranks of the job whose tool is at `path`.
+    Args:
+        place: What the file of the launch tells: ``addresses``, ``port`` and ``secret``.
+        hello: The first message; it is completed with what shows that we know the secret.
 
     Raises:
-        OSError: They have not all come within the limit.
+        Exception: No address is that of the tool.
     """
-    end_s = time.monotonic() + limit_s
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        listener.bind(_meeting(path))
-        listener.listen(size)
-        for _ in range(size - 1):
-            if not _is_ready(listener, select.POLLIN, end_s - time.monotonic()):
-                raise TimeoutError
-            yield Line(_checked(listener.accept()[0]))
-    finally:
-        listener.close()
-
-
-def to_rank_0(path, limit_s):
-    """At another rank: the line to rank 0; OSError if that does not listen within the limit."""
-    end_s = time.monotonic() + limit_s
-    meeting = _meeting(path)
-    while True:
+    problem = ConnectionError("no address")
+    for address in place["addresses"]:
         try:
-            return Line(_checked(_connected(meeting)))
-        except ConnectionRefusedError:
-            if time.monotonic() >= end_s:
-                raise
-        time.sleep(_PAUSE_S)
-        _let_mpi_progress()
+            line = Line(address, place["port"])
+        except OSError as error:
+            problem = error
+            continue
+        try:
+            nonces = line.receive(_DIAL_S)["nonce"], os.urandom(16).hex()
+            proof = mac(place["secret"], "rank", *nonces)
+            line.send(dict(hello, nonce=nonces[1], mac=proof))
+            answer = line.receive(_DIAL_S)["mac"]
+            if hmac.compare_digest(answer, mac(place["secret"], "tool", *nonces)):
+                return line
+        except Exception as error:  # somebody else listens there
+            problem = error
+        line.close()
+    raise problem
 
 
-def _connected(address):
-    connected = socket.socket(socket.AF_UNIX)
-    try:
-        connected.settimeout(_SEND_S)
-        connected.connect(address)
-    except OSError:
-        connected.close()
-        raise
-    return connected
+def mac(secret, side, *nonces):
+    """What a side shows: only who knows the secret can make it."""
+    return hmac.new(secret.encode(), "/".join((side, *nonces)).encode(), "sha256").hexdigest()
 
 
-def _meeting(path):
-    """Where rank 0 listens: no file (see unix(7)), but only the tool's tells what it is called."""
-    tool = os.stat(path)
-    return f"\0tune-{tool.st_dev}-{tool.st_ino}-{tool.st_mtime_ns}"
-
-
-def _checked(connected):
-    """The socket, if its other side is ours: every user can come to an address that is no file."""
-    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    if struct.unpack("3i", credentials)[1] != os.getuid():
-        raise PermissionError
-    return connected
-
-
-def _is_ready(opened, event, limit_s=0.0):
+def _is_ready(opened, event, limit_s):
     """Whether a socket is ready within the limit, to be read or written."""
     ready = select.poll()  # select() takes no descriptor above 1023
     ready.register(opened, event)
-    end_s = time.monotonic() + limit_s
-    while not ready.poll(_LOOK_MS if limit_s > 0 else 0):
-        if time.monotonic() >= end_s:
-            return False
-        _let_mpi_progress()
-    return True
-
-
-def _let_mpi_progress():
-    """Messages of the program may move only inside of MPI: whom we wait for may wait for them."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
-        return
-    if mpi.Query_thread() == mpi.THREAD_MULTIPLE:  # else another thread might be in MPI
-        mpi.COMM_WORLD.Iprobe()
+    return bool(ready.poll(None if limit_s is None else 1000 * limit_s))

@@ -10,19 +10,16 @@ MPI methods of mpi4py leave no frame: the innermost line is read in the program'
 PyTorch's backward pass waits for the other ranks' gradients in C++: if the thread sleeps there
 while ``torch.distributed`` is in use and no GPU, that counts as exchange.
 
-The thread takes no signals, is no thread of ``threading``, and imports nothing.
+The thread imports nothing.
 """
 
-import _signal
 import _thread
-import _warnings
 import atexit
 import os
 import sys
 import time
 
-#: The thread's own name, by which ``tune`` leaves it out when it checks if a rank lives.
-NAME = "tune-probe"
+import rank_thread
 
 _HERE = os.path.dirname(__file__) + "/"
 
@@ -46,35 +43,16 @@ def start(folder, rank):
     pid = os.getpid()
     looks = Looks(_thread.get_ident(), pid)
     path = os.path.join(folder, f"rank-{rank}.{pid}.phases")
-    wake, ended = _thread.allocate_lock(), _thread.allocate_lock()
+    wake = _thread.allocate_lock()
     wake.acquire()
-    ended.acquire()
-
-    def run():
-        try:
-            with open("/proc/thread-self/comm", "w") as file:  # for who looks from outside
-                file.write(NAME)
-            _follow(looks, path, wake)
-        except Exception:  # the figures are lost; the program must not show it
-            pass
-        finally:
-            ended.release()
 
     def stop():
         if os.getpid() == pid:
             wake.release()
             ended.acquire(True, _STOP_S)  # its disk may hang
 
-    # Signals are for the program's threads; 32 and 33 are the C library's own.
-    signals = [number for number in range(1, _signal.NSIG) if number not in (32, 33)]
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals)
-    try:
-        _thread.start_new_thread(run, ())
-    finally:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+    ended = rank_thread.start(lambda: _follow(looks, path, wake))
     atexit.register(stop)
-    if sys.version_info >= (3, 12):
-        os.register_at_fork(before=_hush_fork)
 
 
 def _follow(looks, path, wake):
@@ -104,22 +82,6 @@ def write_file(path, data):
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     os.replace(partial, path)
-
-
-def _hush_fork():
-    """Python 3.12 and later warn of a fork beside a thread, which ours is: it holds no lock.
-
-    The program may have put other filters first since the last fork.
-    """
-    filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
-    for call in ("fork", "forkpty"):
-        text = (
-            f"This process (pid={os.getpid()}) is multi-threaded, "
-            f"use of {call}() may lead to deadlocks in the child."
-        )
-        ours = ("ignore", text, DeprecationWarning, None, 0)
-        if ours not in filters[:2]:
-            filters.insert(0, ours)
 
 
 # --- what a stack stands for ----------------------------------------------------------------

@@ -9,8 +9,9 @@ Python imports a module of this name when it starts. Ours does nothing unless it
   (``rank_phases.py``). Of a program that is killed or leaves through ``os._exit`` only the phases
   are seen.
 - ``TUNE_PROFILE_DIR``: the main thread is profiled.
-- ``TUNE_LIVE_SOCKET``: the rank's setting can be changed while it runs (``rank_live.py``). The
-  first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are not the rank.
+- ``TUNE_LIVE_FILE``, while there is such a file: the rank's setting can be changed while it runs
+  (``rank_live.py``). The first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are
+  not the rank.
 
 Then it gives way to the ``sitecustomize`` that Python would have found without it.
 
@@ -83,12 +84,12 @@ def _start():
         return
     folder = os.environ.get("TUNE_PROBE_DIR")
     profiles = os.environ.get("TUNE_PROFILE_DIR")
-    live = os.environ.get("TUNE_LIVE_SOCKET")
+    live = os.environ.get("TUNE_LIVE_FILE")
     if folder:
         sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))
     if _is_worker():
         return
-    if live and size is not None and _is_first():
+    if live and size is not None and os.path.exists(live) and _is_first():
         _call("rank_live", "start", live, rank, size)
     if profiles:
         _call("rank_report", "start_profile", profiles, rank)
