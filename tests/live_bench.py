@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuner.live.server import End, Hello, JobServer, Message, Steps, Switched
+from tuner.live.server import Hello, JobServer, Message, Steps, Switched
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
 PATIENCE_S = 60.0
@@ -47,12 +47,11 @@ def run_rank(
 class Supervisor:
     """The tool of a job: a server that keeps what the ranks tell."""
 
-    def __init__(self, folder: Path, ranks: int = 1) -> None:
+    def __init__(self, folder: Path, ranks: int = 1, *, whole: bool = False) -> None:
         self.path = folder / "live"
-        self.server = JobServer(self.path, ranks)
+        self.server = JobServer(self.path, ranks, whole=whole)
         assert not self.server.problem
         self.steps: list[Steps] = []
-        self.over: int | None = None  # iterations, as the program's own end tells
 
     def hello(self) -> Hello:
         """That of the job."""
@@ -73,9 +72,8 @@ class Supervisor:
 
     def wait_for_over(self) -> int:
         """How many iterations there are at the program's own end."""
-        self._wait(lambda: self.over is not None)
-        assert self.over is not None
-        return self.over
+        self._wait(lambda: self.server.is_over)
+        return self.server.iterations or 0
 
     def wait_for_end(self) -> None:
         """Until the job has closed its connections."""
@@ -91,9 +89,7 @@ class Supervisor:
     def _keep(self, message: Message, switched: list[Switched] | None) -> None:
         if isinstance(message, Steps):
             self.steps.append(message)
-        elif isinstance(message, End) and message.type == "over":
-            self.over = message.iterations
-        elif isinstance(message, Switched):
+        else:
             assert switched is not None
             switched.append(message)
 

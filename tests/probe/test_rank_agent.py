@@ -17,11 +17,12 @@ rank_live, rank_live_knobs = probe_module("rank_live"), probe_module("rank_live_
 class Gate:
     """Keeps what the agent says: at which iterations it was at a boundary, and what it told."""
 
-    passive = met = False
+    passive = met = whole = False
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
         self.overs: list[int] = []
+        self.waits = 0
         self.told: list[bool] = []
         self.longer: list[tuple[int, float]] = []  # which iteration of those told, and by how much
 
@@ -34,6 +35,10 @@ class Gate:
 
     def over(self) -> None:
         self.overs.append(len(self.told))
+        self.met = True
+
+    def wait(self) -> None:
+        self.waits += 1
         self.met = True
 
     def ended(self, elapsed_s: float, marked: bool) -> None:
@@ -129,17 +134,28 @@ def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_programs_own_end_is_told_once_if_no_order_has_come(agent: Any, gate: Gate) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_programs_own_end_is_told_once_if_no_order_has_come(
+    agent: Any, gate: Gate, whole: bool
+) -> None:
+    gate.whole = whole
     agent.over()
-    assert gate.overs == [], "no iteration has ended yet"
+    assert gate.overs == [] and not agent.more(), "no iteration has ended yet"
     for _ in range(3):
         agent.step()
-    assert not agent.more(), "nobody has been told of the end"
+    if whole:
+        assert not agent.more(), "nobody has been told of the end"
     agent.over()
     agent.over()
     agent.step()
     assert agent.more()
-    assert gate.overs == [3]
+    assert (gate.overs, gate.waits) == ([3], 0)
+
+
+def test_the_first_order_is_waited_for_before_a_loop_goes_on(agent: Any, gate: Gate) -> None:
+    agent.step()
+    assert agent.more() and agent.more()
+    assert gate.waits == 1
 
 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)

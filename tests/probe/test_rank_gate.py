@@ -264,6 +264,7 @@ def test_of_several_addresses_the_one_of_the_tool_is_found(job: Job) -> None:
 
 def test_at_the_programs_own_end_all_wait_for_an_order(job: Job) -> None:
     job.start(least=5)
+    job.supervisor.hello()
     assert job.supervisor.wait_for_over() == 5
     time.sleep(0.2)
     assert [rank.iteration for rank in job.ranks] == [5] * RANKS, "they wait"

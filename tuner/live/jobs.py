@@ -22,7 +22,7 @@ from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
 from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel, usual_s
-from tuner.live.server import End, Hello, JobServer, Message, Steps
+from tuner.live.server import Hello, JobServer, Message, Steps
 from tuner.live.window import WindowRun
 from tuner.model import (
     Failed,
@@ -243,7 +243,7 @@ class LiveJobs:
         """
         self.end()
         self.refusal = None
-        job = self._started(request)
+        job = self._started(request, whole=True)
         if isinstance(job, Outcome):
             return job
 
@@ -254,7 +254,7 @@ class LiveJobs:
             job.hear(messages)
             steps = (message for message in messages if isinstance(message, Steps))
             times_s.extend(s for each in steps for _, s, is_marked in each.each() if not is_marked)
-            return any(isinstance(each, End) and each.type == "over" for each in messages)
+            return job.server.is_over and job.server.hello is not None
 
         try:
             outcome, goes_on = job.launch.outcome_at_its_end(is_over)
@@ -272,8 +272,13 @@ class LiveJobs:
         self._marked_s = time.monotonic()
         return outcome
 
-    def _started(self, request: MeasurementRequest, iterations: int | None = None) -> Job | Outcome:
-        """Start the launch of a request; its outcome if it cannot be started."""
+    def _started(
+        self, request: MeasurementRequest, iterations: int | None = None, *, whole: bool = False
+    ) -> Job | Outcome:
+        """Start the launch of a request; its outcome if it cannot be started.
+
+        The program of a ``whole`` one says when it is at its own end, and waits there.
+        """
         server: JobServer | None = None
         started_s = time.monotonic()
 
@@ -281,7 +286,7 @@ class LiveJobs:
             nonlocal server
             layout, path = request.spec.layout, live_file(launch.folder)  # there by now
             addresses = () if layout.is_local else own_addresses(layout.hosts)
-            server = JobServer(path, layout.ranks, addresses)
+            server = JobServer(path, layout.ranks, addresses, whole=whole)
             return self._start(launch)
 
         running: RunningLaunch | Outcome | None = None

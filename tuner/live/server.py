@@ -137,7 +137,7 @@ class Switched:
 
 
 #: What comes of the messages of all ranks.
-Message = Hello | Steps | Switched | End
+Message = Steps | Switched
 
 _Sent = Hello | Stopped | Steps | RankState | End
 _ADAPTER: TypeAdapter[_Sent] = TypeAdapter(Annotated[_Sent, Field(discriminator="type")])
@@ -186,19 +186,24 @@ class JobServer:
         ranks: How many there are.
         addresses: Those of this host that the ranks may reach; if they are on others too, it
             listens on all.
+        whole: The program is to come to its own end, and say so, before it is switched.
 
     Attributes:
         hello: What the job can do, once all ranks have come: that of rank 0, with what all can.
         problem: Why there is no connection, or it was given up; else empty.
         lost_s: When a rank was first gone, by `time.monotonic`.
         iterations: How many the program made by its own end; ``None``: it has not said.
+        is_over: It is at its own end, and waits for an order.
     """
 
-    def __init__(self, path: Path, ranks: int, addresses: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: Path, ranks: int, addresses: Sequence[str] = (), *, whole: bool = False
+    ) -> None:
         self._path, self._ranks = path, ranks
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self.iterations: int | None = None
+        self.is_over = False
         self._secret = os.urandom(32).hex()
         self._lines: dict[int, _Line] = {}
         self._hellos: dict[int, Hello] = {}
@@ -216,6 +221,7 @@ class JobServer:
                 "addresses": [*addresses] or ["127.0.0.1"],
                 "port": self._listener.getsockname()[1],
                 "secret": self._secret,
+                "whole": whole,
             }
             path.unlink(missing_ok=True)  # that of a launch before
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -314,7 +320,8 @@ class JobServer:
         if isinstance(sent, Hello) != (line.rank < 0):
             raise WireError("a second hello" if line.rank >= 0 else "its first line is no hello")
         if isinstance(sent, Hello):
-            return self._welcome(line, sent)
+            self._welcome(line, sent)
+            return []
         if isinstance(sent, Stopped):
             self._stopped[line.rank] = sent.iteration
             if len(self._stopped) == self._ranks:
@@ -327,22 +334,23 @@ class JobServer:
                 return []
             states = (state for _, state in sorted(self._states.items()))
             return [Switched(self._iteration, tuple(states))]
-        if isinstance(sent, End) and sent.type == "end":
+        if isinstance(sent, Steps):
+            return [] if line.rank else [sent]
+        if sent.type == "end":
             line.has_ended, self.lost_s = True, time.monotonic()
             if self._order is not None:  # the others wait for what it will not answer
                 self.hang_up()
-        if line.rank > 0:
-            return []
-        if isinstance(sent, End) and self.iterations is None:
-            self.iterations = sent.iterations
-        return [sent]
+        if line.rank == 0:
+            self.is_over |= sent.type == "over"
+            self.iterations = sent.iterations if self.iterations is None else self.iterations
+        return []
 
     @property
     def _iteration(self) -> int:
         """At which all ranks change."""
         return max(self._stopped.values(), default=0) + 1
 
-    def _welcome(self, line: _Line, hello: Hello) -> list[Message]:
+    def _welcome(self, line: _Line, hello: Hello) -> None:
         """A rank has come; the hello of the job once it is the last one."""
         nonces = line.nonce, hello.nonce
         own = _mac(self._secret, "rank", *nonces)
@@ -355,12 +363,11 @@ class JobServer:
         line.send(mac=_mac(self._secret, "tool", *nonces))
         self._lines[line.rank], self._hellos[line.rank] = line, hello
         if self.come < self._ranks:
-            return []
+            return
         first, *others = (hello for _, hello in sorted(self._hellos.items()))
         common = set(first.can).intersection(*(hello.can for hello in others))
         self.hello = replace(first, can={k: v for k, v in first.can.items() if k in common})
         self._path.unlink(missing_ok=True)  # nobody else needs it
-        return [self.hello]
 
     def _tell(self, **message: Any) -> None:
         """Send to all ranks: they read at once, so there is room for so little."""

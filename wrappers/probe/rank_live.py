@@ -75,15 +75,21 @@ class Agent:
     def more(self):
         """True while the tool is there, which ends the job itself: alike on all ranks.
 
-        Only from its first order on: then all ranks agree.
+        If that is not known yet, its first order is waited for. If the tool wants to know the
+        program's own end, it is True only after :meth:`over`.
         """
-        return self._gate.met and not self.passive
+        gate = self._gate
+        if not gate.whole:
+            self._wait(gate.wait)
+        return gate.met and not self.passive
 
     def over(self):
         """The program is at its own end, and has logged what it logs: every rank says so."""
-        gate = self._gate
-        if gate.begun and not gate.met and not self.passive:
-            gate.over()
+        self._wait(self._gate.over)
+
+    def _wait(self, wait):
+        if self._gate.begun and not self._gate.met and not self.passive:
+            wait()
             self._since_s = time.monotonic()
 
     # --- for the hooks -------------------------------------------------------------------

@@ -23,7 +23,7 @@ _NEVER = sys.maxsize  # an iteration
 _STEPS_S = 0.1  # how often rank 0 tells of its iterations
 _MOST_STEPS = 1000  # a message: they must fit into a line
 _GATE_S = 30.0  # another rank may hold Python's lock for this long
-_OVER_S = 20.0  # at the program's own end a first order is waited for
+_ORDER_S = 20.0  # at the program's own end the first one is waited for
 _READY_S = 5.0  # the thread has connected sooner
 _EXIT_S = 0.2  # and ends sooner
 
@@ -32,19 +32,21 @@ class Gate:
     """The boundaries of one rank.
 
     Args:
-        place: What the file of the launch tells (``rank_live_line.py``).
+        place: What the file of the launch tells (``rank_live_line.py``), and ``whole``: the program
+            is to come to its own end and say so, before any order.
         rank: As the launcher says.
         size: How many ranks there are.
         knobs: What can be changed here.
 
     Attributes:
         begun: The first boundary has come; later ones may be stopped at.
-        met: All ranks were at one boundary together.
+        met: There was an order: the same in all ranks at each iteration.
         passive: Nothing will be changed any more.
     """
 
     def __init__(self, place, rank, size, knobs):
         self._place, self._rank, self._size, self._knobs = place, rank, size, knobs
+        self.whole = place["whole"]
         self.begun = self.met = self.passive = False
         self._iteration, self._stop_at = 1, 0
         self._order = self._line = None
@@ -83,12 +85,18 @@ class Gate:
             self._end()
 
     def over(self):
-        """The program is at its own end: the tool reads what it wrote, and may want it to go on."""
+        """The program is at its own end, and has written what it logs."""
         try:
             if self._steps is not None:
                 self._tell_all("over")
-            self.met = self._asked.acquire(True, _OVER_S)
+            self.wait()
         except Exception:
+            self._end()
+
+    def wait(self):
+        """Wait for the first order, which tells if the program goes on beyond its own end."""
+        self.met = self._asked.acquire(True, _ORDER_S)
+        if not self.met:
             self._end()
 
     def leave(self):
