@@ -49,7 +49,7 @@ class Supervisor:
 
     def __init__(self, folder: Path, ranks: int = 1, *, whole: bool = False) -> None:
         self.path = folder / "live"
-        self.server = JobServer(self.path, ranks, whole=whole)
+        self.server = JobServer(ranks, self.path.write_text, whole=whole)
         assert not self.server.problem
         self.steps: list[Steps] = []
 

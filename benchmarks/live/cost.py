@@ -143,7 +143,7 @@ def _probed(more: Mapping[str, str], ranks: int) -> Iterator[dict[str, str]]:
         probe_folder(folder).mkdir()
         environ |= probe_environment(folder, environ)
         if ranks:
-            server, is_over = JobServer(live_file(folder), ranks), threading.Event()
+            server, is_over = JobServer(ranks, live_file(folder).write_text), threading.Event()
 
             def read() -> None:
                 while not is_over.is_set():

@@ -8,13 +8,18 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.live.scripted import launch
 from tests.live_bench import probe_module
+from tuner.hosts.probe import live_file
 from tuner.live import server as servers
+from tuner.live.jobs import publish_here
 from tuner.live.server import Hello, JobServer, Message, RankState, Steps, Switched
 
 HELLO = {"type": "hello", "protocol": 3, "ranks": 2, "hook": "torch"}
@@ -26,17 +31,23 @@ Come = Callable[..., Any]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[JobServer]:
-    found = JobServer(tmp_path / "live.json", 2)
+def told() -> list[str]:
+    """What the ranks are told, the latest last."""
+    return []
+
+
+@pytest.fixture
+def server(told: list[str]) -> Iterator[JobServer]:
+    found = JobServer(2, told.append)
     yield found
     found.close()
 
 
 @pytest.fixture
-def come(server: JobServer, tmp_path: Path) -> Iterator[Come]:
+def come(server: JobServer, told: list[str]) -> Iterator[Come]:
     """Connects a rank; an Exception if it is not taken."""
     lines: list[Any] = []
-    place = json.loads((tmp_path / "live.json").read_text())
+    place = json.loads(told[0])
 
     def connect(rank: int, /, *knobs: str, **more: Any) -> Any:
         told = {**HELLO, "rank": rank, "can": dict.fromkeys(knobs, rank), **more}
@@ -72,7 +83,7 @@ def heard(server: JobServer, wanted: int = 1) -> list[Message]:
 
 
 def test_a_job_says_hello_once_all_ranks_have_come(
-    server: JobServer, come: Come, tmp_path: Path
+    server: JobServer, come: Come, told: list[str]
 ) -> None:
     come(1, "omp_threads", "prefetch")
     assert server.hello is None and not server.listens() and server.come == 1
@@ -80,7 +91,7 @@ def test_a_job_says_hello_once_all_ranks_have_come(
     assert server.listens()
     assert isinstance(server.hello, Hello)
     assert (server.hello.rank, server.hello.can) == (0, {"omp_threads": 0}), "what all can"
-    assert list(tmp_path.iterdir()) == [], "nobody else needs the file"
+    assert told[1:] == [""], "nobody else needs to be told"
 
 
 def test_all_are_switched_at_one_iteration(server: JobServer, come: Come) -> None:
@@ -171,24 +182,38 @@ def test_strangers_are_not_let_in_and_end_nothing(
 
 
 def test_the_file_is_its_owners_and_goes_again(tmp_path: Path) -> None:
-    path = tmp_path / "live.json"
+    path = live_file(tmp_path)
     path.write_text("left from before")
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    found = JobServer(path, 2)
+    made = launch(tmp_path.parent, 1)
+    made = replace(made, folder=tmp_path)
+    publish_here(made, "now")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == "now"
+    for _ in range(2):
+        publish_here(made, "")
+        assert not path.exists()
+
+
+def test_it_leaves_no_descriptor_open_and_can_be_without_a_place(told: list[str]) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    found = JobServer(2, told.append)
     found.close()
-    assert not path.exists()
     found.close()
-    none = JobServer(tmp_path / "missing" / "live.json", 2)
-    assert "no rank can be told" in none.problem and none.receive(0.0) == []
-    none.close()
+
+    def full(_: str) -> None:
+        raise OSError("the disk is full")
+
+    none = JobServer(2, full)
+    assert "the disk is full" in none.problem and none.receive(0.0) == []
+    with suppress(OSError):
+        none.close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-def test_it_listens_on_this_host_alone_unless_ranks_are_on_others(tmp_path: Path) -> None:
+def test_it_listens_on_this_host_alone_unless_ranks_are_on_others(told: list[str]) -> None:
     for addresses in ((), ("127.0.0.2",)):
-        server = JobServer(tmp_path / "live.json", 2, addresses)
-        port = json.loads((tmp_path / "live.json").read_text())["port"]
+        server = JobServer(2, told.append, addresses)
+        port = json.loads(told[-1])["port"]
         with socket.socket() as caller:
             assert (caller.connect_ex(("127.0.0.2", port)) == 0) is bool(addresses)
         server.close()

@@ -56,6 +56,9 @@ def shipped_probe() -> Path:
 #: The place of the probe's code in a host's private folder.
 CODE = "code"
 
+#: What tells the ranks of a launch how to reach the tool, in its folder or in the private ones.
+LIVE = "live.json"
+
 
 def private_folder(marker: str) -> Path:
     """The folder of a study over several hosts that each of them has of its own, in memory.
@@ -71,8 +74,8 @@ def probe_folder(folder: Path) -> Path:
 
 
 def live_file(folder: Path) -> Path:
-    """What tells the ranks of the trial in `folder` how to reach the tool."""
-    return folder.absolute() / "live.json"
+    """:data:`LIVE` of the trial in `folder`."""
+    return folder.absolute() / LIVE
 
 
 class Report(NamedTuple):

@@ -5,18 +5,22 @@ A job that accepts no switches is an ordinary launch, and runs to its end as one
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 from tuner.hosts import process, stacks
+from tuner.hosts.observer import LaunchObserver, Observer
 from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT
 from tuner.hosts.remote.start import own_addresses
+from tuner.hosts.untrusted_files import create
 from tuner.launch.monitor import LaunchMonitor
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.live.eligibility import is_reachable
@@ -31,6 +35,7 @@ from tuner.model import (
     Outcome,
     Progress,
     Setting,
+    StudySpec,
     Value,
 )
 
@@ -167,11 +172,23 @@ def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
     return f"its log counts {last} iterations, {counted}"
 
 
+def publish_here(launch: Launch, text: str) -> None:
+    """Write the file of a launch on this host; an empty one goes."""
+    path = live_file(launch.folder)
+    if text:
+        with os.fdopen(create(path), "w") as file:
+            file.write(text)
+    else:
+        path.unlink(missing_ok=True)
+
+
 class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
     Args:
         start: Starts a launch.
+        observe: Gives what looks at it.
+        publish: Lets the ranks of a launch read this text in its :func:`live_file`.
 
     Attributes:
         refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
@@ -179,8 +196,13 @@ class LiveJobs:
         ends_alone: A job has ended by itself, with windows in it.
     """
 
-    def __init__(self, start: Callable[[Launch], process.RunningCommand] = process.start) -> None:
-        self._start = start
+    def __init__(
+        self,
+        start: Callable[[Launch], process.RunningCommand] = process.start,
+        observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
+        publish: Callable[[Launch, str], None] = publish_here,
+    ) -> None:
+        self._start, self._observe, self._publish = start, observe, publish
         self._job: Job | None = None
         self._marked_s = 0.0  # the end of the last window
         self.refusal: str | None = None
@@ -284,9 +306,10 @@ class LiveJobs:
 
         def with_server(launch: Launch) -> process.RunningCommand:
             nonlocal server
-            layout, path = request.spec.layout, live_file(launch.folder)  # there by now
+            layout = request.spec.layout
             addresses = () if layout.is_local else own_addresses(layout.hosts)
-            server = JobServer(path, layout.ranks, addresses, whole=whole)
+            publish = partial(self._publish, launch)  # its folder is there by now
+            server = JobServer(layout.ranks, publish, addresses, whole=whole)
             return self._start(launch)
 
         running: RunningLaunch | Outcome | None = None
@@ -297,6 +320,7 @@ class LiveJobs:
                 setting=request.setting,
                 expected_iterations=iterations,
                 start=with_server,
+                observe=self._observe,
                 on_progress=request.on_progress,
                 cancelled=request.cancelled,
                 stopper=request.stopper,

@@ -3,8 +3,8 @@
 Ranks are processes that run the user's program: everything they send is checked. Whatever breaks
 the protocol ends all connections, and the job goes on without the tool.
 
-A file of the launch, for its owner only, tells the ranks where to connect, and a secret. Who
-connects gets a nonce, and is heard once he has shown that he knows the secret; so does the tool.
+A file for its owner only tells the ranks where to connect, and a secret. Who connects gets a
+nonce, and is heard once he has shown that he knows the secret; the tool shows it too.
 
 A switch: "stop" goes to all ranks, each answers with its iteration, and "at" says to all the one at
 which they change: one more than the latest (``wrappers/probe/rank_live_gate.py``).
@@ -19,10 +19,9 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
@@ -182,8 +181,8 @@ class JobServer:
     """Listens from its making until it is closed.
 
     Args:
-        path: The file that tells the ranks of it (:func:`tuner.hosts.probe.live_file`).
         ranks: How many there are.
+        publish: Lets the ranks read a text: how they reach it; empty once they need not.
         addresses: Those of this host that the ranks may reach; if they are on others too, it
             listens on all.
         whole: The program is to come to its own end, and say so, before it is switched.
@@ -197,9 +196,14 @@ class JobServer:
     """
 
     def __init__(
-        self, path: Path, ranks: int, addresses: Sequence[str] = (), *, whole: bool = False
+        self,
+        ranks: int,
+        publish: Callable[[str], object],
+        addresses: Sequence[str] = (),
+        *,
+        whole: bool = False,
     ) -> None:
-        self._path, self._ranks = path, ranks
+        self._ranks, self._publish = ranks, publish
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self.iterations: int | None = None
@@ -223,12 +227,9 @@ class JobServer:
                 "secret": self._secret,
                 "whole": whole,
             }
-            path.unlink(missing_ok=True)  # that of a launch before
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(path, flags, 0o600), "w") as file:
-                json.dump(place, file)
+            publish(json.dumps(place))
         except OSError as error:
-            self.problem = f"no rank can be told of the tool in {path.parent}: {error.strerror}"
+            self.problem = f"the ranks cannot be told how to reach tune: {error}"
 
     @property
     def is_open(self) -> bool:
@@ -279,11 +280,11 @@ class JobServer:
         self._lines = {}
 
     def close(self) -> None:
-        """Close all and remove the file; harmless when repeated."""
+        """Close all; harmless when repeated."""
         if self._selector.get_map() is not None:
             self.hang_up()
             self._selector.close()
-        self._path.unlink(missing_ok=True)
+            self._publish("")
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # it has gone again
@@ -310,7 +311,8 @@ class JobServer:
             if any(len(text) >= MOST_BYTES for text in (*texts, line.received)):
                 raise WireError(f"it sent a line of more than {MOST_BYTES >> 10} KiB")
             for text in texts:
-                found += self._take(line, parse(text))
+                if line.socket.fileno() >= 0:  # not given up since
+                    found += self._take(line, parse(text))
         except (WireError, OSError) as error:
             self._gone(line, str(error))
         return found
@@ -367,7 +369,7 @@ class JobServer:
         first, *others = (hello for _, hello in sorted(self._hellos.items()))
         common = set(first.can).intersection(*(hello.can for hello in others))
         self.hello = replace(first, can={k: v for k, v in first.can.items() if k in common})
-        self._path.unlink(missing_ok=True)  # nobody else needs it
+        self._publish("")  # nobody else needs it
 
     def _tell(self, **message: Any) -> None:
         """Send to all ranks: they read at once, so there is room for so little."""

@@ -18,7 +18,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
 from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.live.measurement import LiveMeasurement, TrialRunner
-from tuner.model import Result, StudySpec, StudyState
+from tuner.model import Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
@@ -39,6 +39,8 @@ from tuner.study.recorder import Journal, Recorder, adopt
 from tuner.study.session import Cancelled, StudyContext, StudyRun
 
 if TYPE_CHECKING:
+    from tuner.hosts.remote.hosts import Hosts
+    from tuner.hosts.remote.trial import TrialOnHosts
     from tuner.live.jobs import LiveJobs
 
 
@@ -140,29 +142,40 @@ def tune(
             with here as note:
                 is_real = run is None
                 if run is None:
-                    from tuner.hosts import process
-                    from tuner.hosts.remote.observer import HostsObserver
-                    from tuner.hosts.remote.start import probe_code
-                    from tuner.hosts.remote.trial import TrialOnHosts
-                    from tuner.launch import trial
-                    from tuner.live.jobs import LiveJobs
-
-                    start = partial(process.start, note=note)
-                    run = partial(trial.run, start=start)
-                    if hosts is not None:
-                        hosts.place(probe_code())
-                        run = partial(
-                            trial.run,
-                            start=lambda launch: TrialOnHosts(start(launch), hosts),
-                            observe=partial(HostsObserver, hosts),
-                        )
-                    jobs = jobs or LiveJobs(start=start)
+                    run, own_jobs = _runners(hosts, note)
+                    jobs = jobs or own_jobs
                 live = LiveMeasurement(spec, run, jobs)
                 return _measure(context, live, fresh=fresh, is_real=is_real)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+
+
+def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
+    """What makes launches, and what measures in running jobs: on this host or on several."""
+    from tuner.hosts import process
+    from tuner.hosts.probe import LIVE
+    from tuner.hosts.remote import trial as remote
+    from tuner.hosts.remote.observer import HostsObserver
+    from tuner.hosts.remote.start import probe_code
+    from tuner.launch import trial
+    from tuner.live.jobs import LiveJobs
+
+    start = partial(process.start, note=note)
+    if hosts is None:
+        return partial(trial.run, start=start), LiveJobs(start)
+    hosts.place(probe_code())
+
+    def start_on_hosts(launch: Launch) -> TrialOnHosts:
+        return remote.TrialOnHosts(start(launch), hosts)
+
+    def publish(_: Launch, text: str) -> None:
+        hosts.place({LIVE: text})
+
+    observe = partial(HostsObserver, hosts)
+    jobs = LiveJobs(start_on_hosts, observe, publish)
+    return partial(trial.run, start=start_on_hosts, observe=observe), jobs
 
 
 def _finished(context: StudyContext) -> Result | None:
