@@ -129,7 +129,7 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
         *("--bind-to", "none", "--mca", "btl", "^ofi", "-n", "3"),
         *("env", "MPI4PY_LIBMPI=/opt/mpi/lib/libmpi.so.40"),
         *(f"{name}={launch.env[name]}" for name in ("PYTHONPATH", "TUNE_PROBE_DIR")),
-        "TUNE_LIVE_FILE=/data/trial/live.json",
+        "TUNE_LIVE_FILE=/dev/shm/tune-abc/live.json",
         *("TUNE_TRIAL=abc", *ONE_THREAD, "prog", "/data/trial/out"),
     )
     assert launch.env["TUNE_TRIAL"] == "abc"
