@@ -42,7 +42,7 @@ class Ranks:
         self, can: Mapping[str, Value | None], come: int = RANKS, *, hook: str = "session"
     ) -> None:
         place = json.loads(live_file(self.launch.folder).read_text())
-        message = {"type": "hello", "protocol": 3, "ranks": RANKS, "hook": hook, "can": can}
+        message = {"type": "hello", "ranks": RANKS, "hook": hook, "can": can}
         self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(come)]
 
     def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:

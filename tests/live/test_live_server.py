@@ -22,7 +22,7 @@ from tuner.live import server as servers
 from tuner.live.jobs import publish_here
 from tuner.live.server import Hello, JobServer, Message, RankState, Steps, Switched
 
-HELLO = {"type": "hello", "protocol": 3, "ranks": 2, "hook": "torch"}
+HELLO = {"type": "hello", "ranks": 2, "hook": "torch"}
 STEPS = b'{"type":"steps","first":4,"s":[0.5,0.25],"marks":[5]}\n'
 
 to_tool = probe_module("rank_live_line").to_tool
@@ -168,7 +168,7 @@ def test_ranks_of_another_job_end_it(
 
 
 @pytest.mark.parametrize(
-    "hello", [{"place": {"secret": "another"}}, {"protocol": 2}, {"type": "steps"}]
+    "hello", [{"place": {"secret": "another"}}, {"ranks": -2}, {"type": "steps"}]
 )
 def test_strangers_are_not_let_in_and_end_nothing(
     server: JobServer, come: Come, hello: dict[str, Any]

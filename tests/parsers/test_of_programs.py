@@ -151,7 +151,7 @@ def test_the_output_of_a_crash_gives_a_kind_and_one_line(data: bytes) -> None:
 
 
 _HELLO = {
-    **{"type": "hello", "protocol": 3, "rank": 1, "ranks": 2, "hook": "chainer"},
+    **{"type": "hello", "rank": 1, "ranks": 2, "hook": "chainer"},
     **{"can": {"omp_threads": 2, "communicator": "naive", "prefetch": None}},
     **{"nonce": "0123456789abcdef", "mac": "fedcba9876543210"},
 }

@@ -291,6 +291,7 @@ def alone(supervisor: Supervisor) -> Any:
     gate = rank_live_gate.Gate(place, 0, 1, rank_live_knobs.Knobs())
     gate.boundary(2, "chainer")
     supervisor.hello()
+    eventually(lambda: gate._line is not None)
     return gate
 
 

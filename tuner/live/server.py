@@ -69,7 +69,6 @@ class Hello:
     With its ``nonce`` and ours ``mac`` shows that it knows the secret.
     """
 
-    protocol: Literal[3]
     rank: Count
     ranks: Count
     hook: Name
@@ -190,7 +189,7 @@ class JobServer:
     Attributes:
         hello: What the job can do, once all ranks have come: that of rank 0, with what all can.
         problem: Why there is no connection, or it was given up; else empty.
-        lost_s: When a rank was first gone, by `time.monotonic`.
+        lost_s: When the connections were closed, by `time.monotonic`; 0.0: they are not.
         iterations: How many the program made by its own end; ``None``: it has not said.
         is_over: It is at its own end, and waits for an order.
     """
@@ -266,9 +265,10 @@ class JobServer:
 
     def switch(self, values: Mapping[str, Value | None]) -> None:
         """Have all ranks change to these values; ``None``: as the job was started."""
-        if self.is_open:
-            self._order, self._stopped, self._states = dict(values), {}, {}
-            self._tell(type="stop")
+        if not self.is_open:
+            self.hang_up()
+        self._order, self._stopped, self._states = dict(values), {}, {}
+        self._tell(type="stop")
 
     def hang_up(self) -> None:
         """Close the connections: the job goes on as any other."""
@@ -278,6 +278,7 @@ class JobServer:
                 key.data.socket.close()
         self._listener.close()
         self._lines = {}
+        self.lost_s = self.lost_s or time.monotonic()
 
     def close(self) -> None:
         """Close all; harmless when repeated."""
@@ -339,7 +340,7 @@ class JobServer:
         if isinstance(sent, Steps):
             return [] if line.rank else [sent]
         if sent.type == "end":
-            line.has_ended, self.lost_s = True, time.monotonic()
+            line.has_ended = True
             if self._order is not None:  # the others wait for what it will not answer
                 self.hang_up()
         if line.rank == 0:
@@ -377,21 +378,17 @@ class JobServer:
             for line in self._lines.values():
                 line.send(**message)
         except OSError as error:
-            self._give_up(f"it does not take an order: {error}")
+            self.problem = f"it does not take an order: {error}"
+            self.hang_up()
 
     def _gone(self, line: _Line, problem: str) -> None:
         """A connection is at its end. Nothing more comes of a rank that has said so before."""
         if line.rank < 0 or (line.rank > 0 and line.has_ended):
             self._selector.unregister(line.socket)
             line.socket.close()
-        elif line.has_ended:
-            self.hang_up()
         else:
-            self._give_up(problem)
-
-    def _give_up(self, problem: str) -> None:
-        self.problem, self.lost_s = problem, time.monotonic()
-        self.hang_up()
+            self.problem = "" if line.has_ended else problem
+            self.hang_up()
 
 
 def _mac(secret: str, side: str, *nonces: str) -> str:

@@ -143,8 +143,7 @@ class WindowRun:
 
     def _is_lost(self) -> bool:
         """Whether the job lives, but accepts no switches any more."""
-        server = self.job.server
-        return not server.is_open and time.monotonic() - server.lost_s > LAST_S
+        return 0 < self.job.server.lost_s < time.monotonic() - LAST_S
 
     def _hear(self, found: list[Message]) -> None:
         self.job.hear(found)

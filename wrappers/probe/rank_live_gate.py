@@ -17,8 +17,6 @@ import sys
 import rank_thread
 from rank_live_line import to_tool
 
-PROTOCOL = 3
-
 _NEVER = sys.maxsize  # an iteration
 _STEPS_S = 0.1  # how often rank 0 tells of its iterations
 _MOST_STEPS = 1000  # a message: they must fit into a line
@@ -111,8 +109,8 @@ class Gate:
 
     def _begin(self, iteration, hook):
         self.begun, self._stop_at = True, _NEVER
-        hello = {"type": "hello", "protocol": PROTOCOL, "rank": self._rank, "ranks": self._size}
-        hello.update(hook=hook, can=self._knobs.begin())
+        hello = {"type": "hello", "rank": self._rank, "ranks": self._size, "hook": hook}
+        hello["can"] = self._knobs.begin()
         if not self._rank:
             self._steps, self._first = [], iteration
         self._pid = os.getpid()
