@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuner.live.server import Hello, JobServer, Message, Steps, Switched
+from tuner.live.server import Hello, JobServer, Steps, Switched
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
 PATIENCE_S = 60.0
@@ -52,6 +53,7 @@ class Supervisor:
         self.server = JobServer(ranks, self.path.write_text, whole=whole)
         assert not self.server.problem
         self.steps: list[Steps] = []
+        self._switched: Switched | None = None
 
     def hello(self) -> Hello:
         """That of the job."""
@@ -61,10 +63,16 @@ class Supervisor:
 
     def switch(self, **values: Any) -> Switched:
         """Ask for a change, and wait for what came of it."""
-        found: list[Switched] = []
+        self._switched = None
         self.server.switch(values)
-        self._wait(lambda: bool(found), found)
-        return found[0]
+        self._wait(lambda: self._switched is not None)
+        assert self._switched is not None
+        return self._switched
+
+    def finish(self, **values: Any) -> None:
+        """Ask for a change that ends the program, and wait until it has."""
+        self.server.switch(values)
+        self.wait_for_end()
 
     def wait_for(self, iteration: int) -> None:
         """Until this iteration was told of."""
@@ -77,21 +85,17 @@ class Supervisor:
 
     def wait_for_end(self) -> None:
         """Until the job has closed its connections."""
-        self._wait(lambda: self.server.hello is not None and not self.server._lines)
+        self._wait(lambda: self.server.lost_s > 0)
 
-    def _wait(self, done: Any, switched: list[Switched] | None = None) -> None:
+    def _wait(self, done: Callable[[], bool]) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
         while not done():
             assert time.monotonic() < deadline_s, self.server.problem
             for message in self.server.receive(0.05):
-                self._keep(message, switched)
-
-    def _keep(self, message: Message, switched: list[Switched] | None) -> None:
-        if isinstance(message, Steps):
-            self.steps.append(message)
-        else:
-            assert switched is not None
-            switched.append(message)
+                if isinstance(message, Steps):
+                    self.steps.append(message)
+                else:
+                    self._switched = message
 
     def counted(self) -> list[int]:
         """The numbers of all iterations that were told of."""

@@ -42,6 +42,7 @@ while "end" not in state:
     world.allreduce((matrix @ matrix)[0, 0])
     state["done"] += 1
     agent.step()
+world.Barrier()  # no rank is gone before the others have changed
 print("rank", world.rank, "ended after", state["done"], flush=True)
 """
 
@@ -87,6 +88,7 @@ while done < 20 or not end:
         model(rows).sum().backward()
         optimizer.step()
         done += 1
+torch.distributed.barrier()
 print("rank", os.environ["RANK"], "ended after", done, flush=True)
 torch.distributed.destroy_process_group()
 """
@@ -95,12 +97,15 @@ torch.distributed.destroy_process_group()
 UNEVEN = """
 import sys, time
 from mpi4py import MPI
-rank = MPI.COMM_WORLD.rank
+world = MPI.COMM_WORLD
 agent = sys.modules["tune_rank_live"].agent()
-for _ in range(20 * (1 + rank)):
+agent.step()
+agent.step()
+world.Barrier()  # both have begun
+for _ in range(50 * (1 + world.rank)):
     time.sleep(0.01)
     agent.step()
-print("rank", rank, "passive", agent.passive, flush=True)
+print("rank", world.rank, "passive", agent.passive, flush=True)
 """
 
 #: Rank 0 needs what rank 1 has in MPI; without shared memory of the kernel (CMA) its bytes only
@@ -120,6 +125,7 @@ while not end:
     else:
         world.Recv(big, 1)
         agent.step()
+world.Barrier()
 print("rank", world.rank, "ended", flush=True)
 """
 
@@ -183,8 +189,7 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
     assert [rank.values["workers"] for rank in changed.ranks] == [4, 4]
     assert threads(supervisor.switch(omp_threads=64)) == [(two, two)] * RANKS
     assert threads(supervisor.switch(omp_threads=None)) == [(1, 1)] * RANKS
-    supervisor.switch(end=1)
-    supervisor.wait_for_end()
+    supervisor.finish(end=1)
     counted = supervisor.counted()
     assert counted == list(range(2, 2 + len(counted)))
     printed = finished(running, tmp_path)
@@ -231,8 +236,7 @@ def test_a_frameworks_own_loop_is_changed(
         assert rank.values["omp_threads"] == two
         assert hook != "torch" or dict(rank.pools)["torch"] == two
     supervisor.switch(omp_threads=None)
-    supervisor.switch(end=1)
-    supervisor.wait_for_end()
+    supervisor.finish(end=1)
     counted = supervisor.counted()
     assert counted == list(range(first, first + len(counted))), "none was left out"
     last = counted[-1]
@@ -248,11 +252,11 @@ def test_messages_of_the_program_that_are_under_way_keep_no_rank_at_its_gate(
     supervisor.hello()
     for _ in range(20):
         supervisor.switch(omp_threads=1)
-    supervisor.switch(end=1)
+    supervisor.finish(end=1)
     assert finished(running, tmp_path) == ["rank 0 ended", "rank 1 ended"]
 
 
-def test_with_one_rank_the_others_stop_to_take_part(
+def test_once_rank_0_has_ended_no_other_takes_part(
     start: Start, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     running = start(UNEVEN)
