@@ -247,7 +247,7 @@ class ExclusionKind(StrEnum):
     JOB_DRIFTED = "job drifted"  # by older versions: the running job had changed
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
-    RANKS_WAITED = "ranks waited"  # the probe's ranks waited for each other in vain
+    RANKS_WAITED = "ranks waited"  # by older versions: the probe's ranks waited in vain
     OTHER_HOST = "another host"  # one that is not as fast as the study's
 
 
