@@ -243,7 +243,7 @@ class LiveJobs:
             if (
                 job is not None
                 and job.running.poll() is None
-                and job.server.is_open
+                and job.server.listens()
                 and job.reaches(request.setting)
             ):
                 outcome = self._measured(job, request, model, since_s)

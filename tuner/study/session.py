@@ -244,8 +244,9 @@ class StudyRun:
         while True:
             if stop():
                 raise Cancelled
-            if self.context.hosts is not None:
-                self.context.hosts.replace_lost()
+            if (there := self.context.hosts) is not None and there.hosts.lost():
+                self.live.end()  # the running job has lost its host
+                there.replace_lost()
             with stop.held():
                 record = self._run(step)
                 try:
