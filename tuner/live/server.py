@@ -212,6 +212,7 @@ class JobServer:
         self._hellos: dict[int, Hello] = {}
         self._order: Mapping[str, Value | None] | None = None  # while ranks stop for it
         self._stopped: dict[int, int] = {}
+        self._iteration = 0  # at which all change
         self._states: dict[int, RankState] = {}
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket()
@@ -298,8 +299,6 @@ class JobServer:
     def _read(self, line: _Line) -> list[Message]:
         try:
             chunk = line.socket.recv(MOST_BYTES)
-        except BlockingIOError:
-            return []
         except OSError as error:
             self._gone(line, f"a connection broke: {error}")
             return []
@@ -328,6 +327,7 @@ class JobServer:
         if isinstance(sent, Stopped):
             self._stopped[line.rank] = sent.iteration
             if len(self._stopped) == self._ranks:
+                self._iteration = max(self._stopped.values()) + 1
                 values, self._order = self._order, None
                 self._tell(type="at", iteration=self._iteration, values=values)
             return []
@@ -347,11 +347,6 @@ class JobServer:
             self.is_over |= sent.type == "over"
             self.iterations = sent.iterations if self.iterations is None else self.iterations
         return []
-
-    @property
-    def _iteration(self) -> int:
-        """At which all ranks change."""
-        return max(self._stopped.values(), default=0) + 1
 
     def _welcome(self, line: _Line, hello: Hello) -> None:
         """A rank has come; the hello of the job once it is the last one."""

@@ -49,7 +49,10 @@ class Gate:
         self._iteration, self._stop_at = 1, 0
         self._order = self._line = None
         self._closed = _thread.allocate_lock()  # held while the gate is
-        self._ready, self._asked = _held_lock(), _held_lock()  # until connected; until an order
+        # Held until it is connected, and until there was an order.
+        self._ready, self._asked = _thread.allocate_lock(), _thread.allocate_lock()
+        self._ready.acquire()
+        self._asked.acquire()
         # Of rank 0: what the tool has not been told yet.
         self._steps, self._last, self._first = None, None, 0
         self._telling = _thread.allocate_lock()
@@ -186,12 +189,6 @@ class Gate:
             self._line.end()
         for lock in (self._closed, self._ready, self._asked):
             _free(lock)
-
-
-def _held_lock():
-    lock = _thread.allocate_lock()
-    lock.acquire()
-    return lock
 
 
 def _free(lock):
