@@ -210,10 +210,6 @@ def test_hosts_that_cannot_be_had_are_refused(tmp_path: Path) -> None:
         spec_of(tmp_path, hostfile="x", hosts_from="true")
     with pytest.raises(UsageError, match="--hostfile none cannot be read: No such file"):
         spec_of(tmp_path, hostfile="none")
-    with pytest.raises(UsageError, match="the ranks may run on other hosts"):
-        spec_of(
-            tmp_path, hosts="h1:1,h2:1", live="on", objective="logreport:steady", words=("{out}",)
-        )
 
 
 def test_smaller_layouts_are_on_fewer_hosts_or_have_fewer_ranks() -> None:
