@@ -77,6 +77,16 @@ def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
         assert host.call("measure", "127.0.0.1", 1).fault == "Connection refused"
 
 
+def test_a_file_that_cannot_be_written_is_said_and_the_host_is_not_lost(
+    marker: str, tmp_path: Path
+) -> None:
+    with agent() as host:
+        host.call("hold", "a", "", marker, str(tmp_path))
+        with pytest.raises(TunerError, match=r"here: /dev/shm/.*a: Is a directory"):
+            host.call("place", {"a/b": "text", "a": "text"})
+        assert host.call("describe") and not host.is_lost()
+
+
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:

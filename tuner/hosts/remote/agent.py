@@ -58,4 +58,7 @@ def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
         value = getattr(host, method)(*arguments)
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}
+    except OSError as error:  # of the host: its memory is full, say
+        where = f"{error.filename}: " if error.filename else ""
+        return {"error": [TunerError.__name__, f"{where}{error.strerror or error}", ""]}
     return {"value": codec.to_json(value)}
