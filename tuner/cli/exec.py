@@ -90,7 +90,7 @@ def command(
     from tuner.cli import console, stored
     from tuner.hosts import process
     from tuner.launch import render
-    from tuner.model.errors import UsageError
+    from tuner.model.errors import TunerError, UsageError
     from tuner.results import claims
 
     store = stored.open_store(storage)
@@ -110,9 +110,16 @@ def command(
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
     for number in range(1, tries + 1):
         resumed = newest(resume_arg) if number > 1 else ()
-        with hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (placed, lost):
-            ended = process.execute((*placed, *resumed), env, lost)
-        if not ended.why or number == tries:
+        try:
+            with hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (placed, lost):
+                ended = process.execute((*placed, *resumed), env, lost)
+                is_last = number == tries and not lost()
+        except TunerError as error:  # a host that has just been lost may still be named
+            if number in {1, tries}:
+                raise
+            console.warn(f"try {number} of {tries} was not begun ({error.message})")
+            continue
+        if not ended.why or is_last:
             break
         console.warn(f"try {number} of {tries} was ended from outside ({ended.why})")
     return ended.code

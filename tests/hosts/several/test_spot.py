@@ -24,7 +24,7 @@ class Guide:
         self.bench, self.folder = bench, folder
         script, self.tune, self.run_job = shell_blocks("spot.md")
         self._write("hosts.sh", script)
-        self._write("aws", '#!/bin/sh\ncat "$(dirname "$0")/there"\n')
+        self._write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\necho >> asked\ncat there\n')
         self._write("train.py", TRAIN)
         self.hosts("h2", "h3")
         path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -38,6 +38,10 @@ class Guide:
     def hosts(self, *names: str) -> None:
         """The cloud has these now."""
         self._write("there", "\n".join(names) + "\n")
+
+    def asked(self) -> int:
+        """How often the cloud was asked."""
+        return (self.folder / "asked").read_text().count("\n")
 
     def start(self, commands: str, steps: int) -> subprocess.Popen[str]:
         self._write("length", str(steps))
@@ -54,14 +58,17 @@ def test_a_job_goes_on_from_its_newest_snapshot_on_other_hosts(bench: Bench, fol
 
     job = guide.start(guide.run_job, 60)
     eventually((folder / "out" / "snapshot_10").exists)
-    guide.hosts("h2", "h1")
+    before = guide.asked()
     bench.link("h3", "down")
     try:
+        eventually(lambda: guide.asked() > before)  # the cloud has not noticed yet
+        guide.hosts("h2", "h1")
         output, errors = job.communicate(timeout=120)
     finally:
         bench.link("h3", "up")
     assert job.returncode == 0, output + errors
     assert "try 1 of 20 was ended from outside (the host h3 is lost)" in errors
+    assert "try 2 of 20 was not begun (no answer from h3: " in errors
     begun = {int(line.split()[-1]) for line in output.splitlines() if "begins at" in line}
     first, again = sorted(begun)
     assert first == 0 and 10 <= again < 60, output
