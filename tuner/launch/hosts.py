@@ -26,7 +26,8 @@ def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) 
         count = str(len(names))
         if slurm:
             nodes = ("--nodelist", ",".join(names), "--nodes", count, "--ntasks", count)
-            return ("srun", "--overlap", *nodes, "--ntasks-per-node", "1", *program)
+            # Any other distribution starts them in the order of the allocation.
+            return ("srun", "--overlap", *nodes, "--distribution", "arbitrary", *program)
         one_each = Layout(len(names), tuple(names), (1,) * len(names))
         return launcher.argv(info, one_each, {"bind_to": "none"}, program)
 

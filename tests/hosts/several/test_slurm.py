@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -140,6 +141,13 @@ def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path)
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
     eventually(slurm.nodes_are_empty)
+
+
+def test_agents_are_known_by_their_names_in_whatever_order_the_hosts_are(slurm: Slurm) -> None:
+    doctor = (str(Path(sys.executable).parent / "tune"), "doctor", "--hosts", "h3,h1,h2", "--json")
+    checks = json.loads(slurm.run("salloc", "--nodes=3", *doctor))["checks"]
+    (saw,) = (check["saw"] for check in checks if check["name"] == "network")
+    assert set(re.findall(r"(h\d): (h\d) is", saw)) == {("h1", "h1"), ("h2", "h2"), ("h3", "h3")}
 
 
 @pytest.mark.parametrize("hosts", ["", "--hosts-from 'scontrol show hostnames' --ppn 1"])
