@@ -77,6 +77,17 @@ def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
         assert host.call("measure", "127.0.0.1", 1).fault == "Connection refused"
 
 
+def test_a_folder_that_is_not_of_the_launch_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "kept").touch()
+    with agent() as host:
+        assert host.call("share", str(tmp_path), tmp_path.stat().st_ino)
+        with pytest.raises(TunerError, match=f"here: there is another folder {tmp_path}"):
+            host.call("share", str(tmp_path), 1)
+        assert not host.call("share", str(tmp_path / "new"), 1)
+    assert (tmp_path / "kept").exists()
+    eventually(lambda: not (tmp_path / "new").exists())
+
+
 def test_a_file_that_cannot_be_written_is_said_and_the_host_is_not_lost(
     marker: str, tmp_path: Path
 ) -> None:

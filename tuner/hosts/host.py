@@ -114,6 +114,9 @@ class Host(Protocol):
 
         Returns:
             Whether it is the same one. If not, it is made, and goes when the next one is.
+
+        Raises:
+            TunerError: It cannot be made, or another one is in its place.
         """
 
     def changed(self, pattern: str) -> dict[str, str]:
@@ -236,8 +239,13 @@ class LocalHost:
         self._made, self._versions = "", {}
         path = Path(folder)
         try:
-            if path.exists() and path.stat().st_ino == inode:
-                return True
+            if path.exists():
+                if path.stat().st_ino == inode:
+                    return True
+                raise TunerError(
+                    f"there is another folder {folder}, which is not this launch's",
+                    "move it away, or name a new folder with --run-dir",
+                )
             make_folder(path)
         except OSError as error:
             raise TunerError(f"the folder {folder} cannot be made: {error.strerror}") from error
