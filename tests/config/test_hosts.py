@@ -208,6 +208,8 @@ def test_hosts_that_cannot_be_had_are_refused(tmp_path: Path) -> None:
         spec_of(tmp_path, hosts="h1", hostfile="x")
     with pytest.raises(UsageError, match="--hostfile and --hosts-from both name hosts"):
         spec_of(tmp_path, hostfile="x", hosts_from="true")
+    with pytest.raises(UsageError, match="--oversubscribe-hosts does not go with --hosts-from"):
+        spec_of(tmp_path, hosts_from="echo h1 1", mpi_procs=2, more_ranks_than_slots=True)
     with pytest.raises(UsageError, match="--hostfile none cannot be read: No such file"):
         spec_of(tmp_path, hostfile="none")
 

@@ -110,9 +110,13 @@ def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
         lines = filter(None, map(str.split, Path(text or "").read_text().splitlines()))
         prices = {name: float(each) for name, each in lines}
         return {host: prices[host] for host in hosts}
-    except (OSError, ValueError, KeyError) as error:
-        said = f"--price-per-hour {text}: no price: {error}"
-        raise UsageError(said, "a line `h1 1.20` for each host") from error
+    except OSError as error:
+        said = error.strerror or str(error)
+    except ValueError:
+        said = "a line is not a name and a price"
+    except KeyError as error:
+        said = f"{error.args[0]} has no price"
+    raise UsageError(f"--price-per-hour {text}: {said}", "a line `h1 1.20` for each host")
 
 
 def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:

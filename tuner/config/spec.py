@@ -194,6 +194,11 @@ def _layout(
             )
         return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS), ()
     many = bool(study.option("more_ranks_than_slots"))
+    if many and study.option("hosts_from"):
+        raise UsageError(
+            "--oversubscribe-hosts does not go with --hosts-from",
+            "let the command print as many slots as ranks may run on a host",
+        )
     layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
     fit = hosts.with_room(offers, layout.ranks_per_host)
     return layout, tuple(name for name in fit if name not in layout.hosts)

@@ -155,7 +155,8 @@ class LocalHost:
         self._held = ExitStack()
         self._observer: LaunchObserver | None = None
         self._recording = ExitStack()
-        self._made = ""  # what the program writes lies there
+        self._out = Path()  # what the program writes lies there
+        self._made = ""  # the first of its folders that was missing; empty: none was
         self._versions: dict[str, tuple[int, ...]] = {}
 
     def describe(self) -> HostDescription:
@@ -236,26 +237,27 @@ class LocalHost:
     def share(self, folder: str, inode: int) -> bool:
         """See :class:`Host`."""
         remove_folder(self._made)
-        self._made, self._versions = "", {}
-        path = Path(folder)
+        self._made, self._out, self._versions = "", Path(folder), {}
+        missing = [path for path in (self._out, *self._out.parents) if not path.exists()]
         try:
-            if path.exists():
-                if path.stat().st_ino == inode:
-                    return True
-                raise TunerError(
-                    f"there is another folder {folder}, which is not this launch's",
-                    "move it away, or name a new folder with --run-dir",
-                )
-            make_folder(path)
+            make_folder(self._out)
+            # A network file system may show a folder late: then none was made.
+            if self._out.stat().st_ino == inode:
+                return True
         except OSError as error:
             raise TunerError(f"the folder {folder} cannot be made: {error.strerror}") from error
-        self._made = folder
+        if not missing:
+            raise TunerError(
+                f"there is another folder {folder}, which is not this launch's",
+                "move it away, or name a new folder with --run-dir",
+            )
+        self._made = str(missing[-1])
         return False
 
     def changed(self, pattern: str) -> dict[str, str]:
         """See :class:`Host`."""
         found = {}
-        for path in sorted(Path(self._made).glob(pattern)) if self._made else ():
+        for path in sorted(self._out.glob(pattern)) if self._made else ():
             with suppress(OSError):
                 seen = path.stat()
                 version = seen.st_ino, seen.st_size, seen.st_mtime_ns

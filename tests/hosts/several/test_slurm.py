@@ -169,23 +169,17 @@ def test_the_script_of_the_guide_tunes_in_an_allocation(
     eventually(slurm.nodes_are_empty)
 
 
-#: Ranks that find each other by torch.distributed.
-TORCH = """
-import sys, torch, torch.distributed as dist
-dist.init_process_group("gloo")
-total = torch.ones(1)
-dist.all_reduce(total)
-print("ranks", int(total), flush=True)
-"""
-
 #: Ranks that are not of an MPI.
-PLAIN = "import os; print('ranks', os.environ['SLURM_NTASKS'], flush=True)"
+PLAIN = """
+import os
+print("ranks", os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"], flush=True)
+"""
 
 
 @pytest.mark.parametrize(
     ("launcher", "program", "nodes", "ppn"),
     [
-        (("torchrun",), TORCH, 2, 1),
+        (("torchrun",), PLAIN, 2, 2),
         (("srun",), PROGRAM, 2, 2),
         (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 2, 2),
         (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),

@@ -186,8 +186,9 @@ def test_a_host_whose_link_goes_down_is_named_and_the_study_goes_on_later(
     assert "h3" in lost.reason
 
 
-@pytest.mark.parametrize("loss", ["its link", "its processes"])
-@pytest.mark.parametrize("source", ["--hosts", "--hosts-from"])
+@pytest.mark.parametrize(
+    ("source", "loss"), [("--hosts", "its processes"), ("--hosts-from", "its link")]
+)
 def test_another_host_takes_the_place_of_a_lost_one(
     bench: Bench, study: Callable[..., Tune], folder: Path, source: str, loss: str
 ) -> None:

@@ -118,6 +118,7 @@ def _dial(port: int, addresses: list[str], ident: bytes, secret: str) -> Channel
     for address in addresses:
         try:
             sock = socket.create_connection((address, port), DIAL_S)
+            sock.settimeout(CODE_S)  # the head welcomes one after the other
             sock.sendall(ident + nonce)
             key = key_of(secret, nonce, read_exactly(sock, NONCE_BYTES))
             return Channel(sock, key, AGENT)

@@ -37,6 +37,9 @@ START_S = 30.0
 #: A caller says who it is sooner, or is not listened to, s.
 HELLO_S = 0.5
 
+#: A caller takes the code of the agent sooner, s: some 100 kB.
+WELCOME_S = 10.0
+
 #: The launcher ends once its agents have detached; it is ended if it takes longer, s.
 RETURN_S = 1.0
 
@@ -188,6 +191,7 @@ def _gather(
 def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
     """The connection of a caller, once it has shown that it knows the secret."""
     own = os.urandom(NONCE_BYTES)
+    sock.settimeout(WELCOME_S)
     sock.sendall(own)
     channel = Channel(sock, key_of(secret, nonce, own), HEAD)
     channel.send(package())
