@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -32,6 +33,9 @@ BACK_S = 2.0 * SILENCE_S + 2.0
 #: The hint for a host that is lost.
 GOES_ON = "the same command goes on once it is back: what was measured is kept"
 
+#: The connection ends with these if the host or its link is down; else only its agent has ended.
+_CUT_OFF = {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH}
+
 _ERRORS = {each.__name__: each for each in (TunerError, UsageError, BusyError)}
 
 
@@ -46,6 +50,7 @@ class RemoteHost:
         self.name = name
         self._channel = channel
         self.lost = ""  # why it does not answer any more
+        self.is_cut_off = False  # not even a new agent is to be had there soon
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Have the agent call a method of :class:`tuner.hosts.host.Host`; gives what it gives."""
@@ -61,6 +66,7 @@ class RemoteHost:
         if not self.lost and select.select([self._channel.sock], [], [], 0)[0]:
             # An agent says nothing by itself: the connection has ended, or broken.
             broken = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            self.is_cut_off = broken in _CUT_OFF
             self._lose(os.strerror(broken) if broken else "its agent has ended")
         return bool(self.lost)
 
@@ -88,6 +94,7 @@ class RemoteHost:
         try:
             yield
         except OSError as error:
+            self.is_cut_off = isinstance(error, TimeoutError) or error.errno in _CUT_OFF
             self._lose(error.strerror or str(error))
             raise self.error() from error
         except BaseException:  # Ctrl-C

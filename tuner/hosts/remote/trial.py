@@ -7,10 +7,12 @@ is taken only if no host was lost meanwhile.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from tuner.hosts.process.running import Exit, RunningTrial
 from tuner.hosts.remote.hosts import HostLostError, Hosts
+from tuner.model.errors import TunerError
 
 
 class TrialOnHosts:
@@ -50,8 +52,15 @@ class TrialOnHosts:
         return self._launcher.pids()
 
     def _swept(self, ended: Exit) -> Exit:
-        """Sweep all hosts; one that is lost is swept once an agent is there again."""
+        """Sweep all hosts; one that has only lost its agent gets another, which does it.
+
+        One that is cut off sweeps itself.
+        """
         try:
             return replace(ended, killed=ended.killed + self._hosts.sweep())
         except HostLostError as error:
+            for host in self._hosts.lost():
+                if not host.is_cut_off:
+                    with suppress(TunerError):  # the next launch says it
+                        self._hosts.replace(host.name, host.name)
             return replace(ended, lost_host=error.message)
