@@ -17,7 +17,7 @@ from tuner.hosts.host import LocalHost
 from tuner.hosts.process import MARKER
 from tuner.hosts.remote import start
 from tuner.hosts.remote.hosts import HostLostError, RemoteHost
-from tuner.hosts.survey import Said
+from tuner.hosts.survey import ProgramOutput
 from tuner.model.errors import BusyError, TunerError
 
 pytestmark = pytest.mark.system
@@ -69,8 +69,8 @@ def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
     with agent() as host:
         seen = host.call("survey", {"echo": ("echo", "said"), "none": ("/no/program",)}, {})
         assert seen.said == {
-            "echo": Said("said\n", ""),
-            "none": Said("", "No such file or directory"),
+            "echo": ProgramOutput("said\n", ""),
+            "none": ProgramOutput("", "No such file or directory"),
         }
         link = LocalHost().measure("127.0.0.1", host.call("answer"))
         assert link.bytes_per_s > 0 and link.latency_s > 0 and not link.fault

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, get_type_hints
 
 from tuner.hosts import lock, networks
 from tuner.hosts.activity import Activity
@@ -143,6 +144,12 @@ class Host(Protocol):
 
     def close(self) -> None:
         """Sweep, and give the host back."""
+
+
+@cache
+def types_of(method: str) -> dict[str, Any]:
+    """What a method of :class:`Host` takes, in order, and then gives (``return``)."""
+    return get_type_hints(getattr(Host, method))
 
 
 class LocalHost:

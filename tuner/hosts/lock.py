@@ -74,7 +74,7 @@ def waited(
         take: Takes a host.
         most_s: How long to wait for the present owner, s; ``inf``: as long as it takes.
         on_wait: Called once, before the waiting, with who has the host.
-        cancelled: Asked while waiting; where it turns true, the wait ends.
+        cancelled: Asked while waiting; if it turns true, the wait ends.
 
     Raises:
         BusyError: Another process measures there.

@@ -51,7 +51,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Said:
+class ProgramOutput:
     """What a short program printed; why it failed, if it did."""
 
     output: str
@@ -69,7 +69,7 @@ class Survey:
     variables: Mapping[str, str]  # of INTERFACE_VARIABLES
     files: Mapping[str, str]  # of FILES and of cgroups, by path without the root
     folders: Mapping[str, Space]  # by what they are for: shared memory, launches, temporary files
-    said: Mapping[str, Said]  # by the names of the programs
+    said: Mapping[str, ProgramOutput]  # by the names of the programs
     load: Load  # what others do
     owner: str  # who measures here
     clock_s: float  # the host's own, since 1970, at the begin of all this
@@ -116,13 +116,13 @@ def survey(
     )
 
 
-def _run(argv: Sequence[str], environ: Mapping[str, str]) -> Said:
+def _run(argv: Sequence[str], environ: Mapping[str, str]) -> ProgramOutput:
     try:
         done = process.run_tool(argv, timeout_s=_LIMIT_S, env=environ)
     except OSError as error:  # also if it does not end: TimeoutError is one
-        return Said("", error.strerror or str(error))
+        return ProgramOutput("", error.strerror or str(error))
     last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
-    return Said(done.stdout, one_line(last[0]) if done.returncode else "")
+    return ProgramOutput(done.stdout, one_line(last[0]) if done.returncode else "")
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:

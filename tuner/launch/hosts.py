@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tuner.hosts.remote.hosts import Hosts
-from tuner.launch.launchers import carrier_of, in_slurm, launcher_for
-from tuner.model import LauncherInfo, Layout
+from tuner.launch.launchers import carrier_of, in_slurm, launcher_for, once_per_host
+from tuner.model import LauncherInfo
 
 
 def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) -> Hosts:
@@ -19,17 +19,15 @@ def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) 
         TunerError: A host cannot be reached, or cannot be used.
     """
     info = carrier_of(info)
-    launcher = launcher_for(info.kind)
     slurm = in_slurm(environ)
 
-    def once_per_host(names: Sequence[str], program: Sequence[str]) -> Sequence[str]:
+    def argv(names: Sequence[str], program: Sequence[str]) -> Sequence[str]:
         count = str(len(names))
         if slurm:
             nodes = ("--nodelist", ",".join(names), "--nodes", count, "--ntasks", count)
             # Any other distribution starts them in the order of the allocation.
             return ("srun", "--overlap", *nodes, "--distribution", "arbitrary", *program)
-        one_each = Layout(len(names), tuple(names), (1,) * len(names))
-        return launcher.argv(info, one_each, {"bind_to": "none"}, program)
+        return once_per_host(info, names, program)
 
-    env = {**environ, **launcher.environment(info)}
-    return Hosts(names, once_per_host, env, stays=slurm)
+    env = {**environ, **launcher_for(info.kind).environment(info)}
+    return Hosts(names, argv, env, stays=slurm)

@@ -13,9 +13,9 @@ import contextlib
 import json
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from tuner.hosts.host import Host, LocalHost
+from tuner.hosts.host import Host, LocalHost, types_of
 from tuner.model import codec
 from tuner.model.errors import TunerError
 
@@ -53,8 +53,7 @@ def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
     try:
         if method not in METHODS:
             raise TunerError(f"an agent knows no {method}")
-        kinds = get_type_hints(getattr(Host, method)).values()
-        arguments = map(codec.from_json, kinds, request["arguments"])
+        arguments = map(codec.from_json, types_of(method).values(), request["arguments"])
         value = getattr(host, method)(*arguments)
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}

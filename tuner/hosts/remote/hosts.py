@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from tuner.hosts import lock
-from tuner.hosts.host import Host, HostDescription, LocalHost
+from tuner.hosts.host import HostDescription, LocalHost, types_of
 from tuner.hosts.process.left_over import study_note_path
 from tuner.hosts.remote import start
 from tuner.hosts.remote.dial import SILENCE_S, Channel
@@ -66,8 +66,8 @@ class RemoteHost:
         if not self.lost and select.select([self._channel.sock], [], [], 0)[0]:
             # An agent says nothing by itself: the connection has ended, or broken.
             broken = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            self.is_cut_off = broken in _CUT_OFF
-            self._lose(os.strerror(broken) if broken else "its agent has ended")
+            why = os.strerror(broken) if broken else "its agent has ended"
+            self._lose(why, is_cut_off=broken in _CUT_OFF)
         return bool(self.lost)
 
     def ask(self, method: str, *arguments: Any) -> None:
@@ -84,7 +84,7 @@ class RemoteHost:
             kind, message, hint = answer["error"]
             said = message if kind == BusyError.__name__ else f"{self.name}: {message}"
             raise _ERRORS.get(kind, TunerError)(said, hint)
-        return codec.from_json(get_type_hints(getattr(Host, method))["return"], answer["value"])
+        return codec.from_json(types_of(method)["return"], answer["value"])
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
@@ -94,15 +94,15 @@ class RemoteHost:
         try:
             yield
         except OSError as error:
-            self.is_cut_off = isinstance(error, TimeoutError) or error.errno in _CUT_OFF
-            self._lose(error.strerror or str(error))
+            is_cut_off = isinstance(error, TimeoutError) or error.errno in _CUT_OFF
+            self._lose(error.strerror or str(error), is_cut_off=is_cut_off)
             raise self.error() from error
         except BaseException:  # Ctrl-C
             self._lose("it was broken off")
             raise
 
-    def _lose(self, why: str) -> None:
-        self.lost = why
+    def _lose(self, why: str, *, is_cut_off: bool = False) -> None:
+        self.lost, self.is_cut_off = why, is_cut_off
         self._channel.close()
 
     def error(self) -> HostLostError:
@@ -222,6 +222,12 @@ class Hosts:
             self.remote[name].call("hold", *self._hold)
             self.remote[name].call("place", self._files)
 
+    def call(self, name: str, method: str, *arguments: Any) -> Any:
+        """Call a method of :class:`tuner.hosts.host.Host` of one host, be it this one."""
+        if name == self.name_here:
+            return getattr(self.here, method)(*arguments)
+        return self.remote[name].call(method, *arguments)
+
     def each(
         self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
     ) -> dict[str, Any]:
@@ -254,7 +260,7 @@ class Hosts:
         if errors:
             raise errors[0]
         if self.name_here:
-            found[self.name_here] = getattr(self.here, method)(*arguments(self.name_here))
+            found[self.name_here] = self.call(self.name_here, method, *arguments(self.name_here))
         return found
 
     def place(self, files: Mapping[str, str]) -> None:

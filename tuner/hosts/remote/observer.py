@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tuner.hosts.activity import Activity
 from tuner.hosts.observer import LaunchView
-from tuner.hosts.remote.hosts import Hosts
+from tuner.hosts.remote.hosts import HostLostError, Hosts
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
 
@@ -76,10 +76,10 @@ class HostsObserver:
         if self._shared.get(first, True):
             return
         pattern = f"{self._spec.objective.log}*"
-        found = self._hosts.each("changed", lambda name: (pattern if name == first else "-",))
-        for name, text in found.get(first, {}).items():
-            with suppress(OSError), os.fdopen(create(self._launch.out_dir / name), "wb") as file:
-                file.write(text.encode("latin-1"))
+        with suppress(HostLostError, OSError):
+            for name, text in self._hosts.call(first, "changed", pattern).items():
+                with os.fdopen(create(self._launch.out_dir / name), "wb") as file:
+                    file.write(text.encode("latin-1"))
 
 
 def joined(views: Mapping[str, LaunchView]) -> LaunchView:
@@ -101,16 +101,13 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
 
 def worst(loads: Mapping[str, Load]) -> Load:
     """What disturbed the most on any host: the ranks of the others wait for those there."""
-
-    def on(name: str) -> str:
-        return f"{loads[name].busiest} on {name}" if loads[name].busiest else ""
-
     if not loads:
         return Load(0.0)
-    busiest = max(loads, key=lambda name: loads[name].others_cores)
+    name = max(loads, key=lambda name: loads[name].others_cores)
+    busiest = loads[name].busiest
     return Load(
-        others_cores=loads[busiest].others_cores,
-        busiest=on(busiest),
+        others_cores=loads[name].others_cores,
+        busiest=f"{busiest} on {name}" if busiest else "",
         throttled_s=max(load.throttled_s for load in loads.values()),
         hot=any(load.hot for load in loads.values()),
         swapped_bytes=max(load.swapped_bytes for load in loads.values()),

@@ -12,6 +12,7 @@ from tuner.launch.launchers.kinds import (
     in_slurm,
     launcher_for,
     launchers,
+    once_per_host,
     ssh_wrapper,
     wrapper_argv,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "in_slurm",
     "launcher_for",
     "launchers",
+    "once_per_host",
     "ssh_wrapper",
     "with_carrier",
     "wrapper_argv",

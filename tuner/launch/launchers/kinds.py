@@ -404,10 +404,15 @@ class Torchrun(Launcher):
             return words
         # The carrier's ranks are the hosts: nobody is to take them for those of the program.
         hidden = (word for name in (*RANK_VARIABLES, *SIZE_VARIABLES) for word in ("-u", name))
-        one_each = Layout(len(layout.hosts), layout.hosts, (1,) * len(layout.hosts))
-        carrier = carrier_of(info)
-        launcher = launcher_for(carrier.kind)
-        return launcher.argv(carrier, one_each, {"bind_to": "none"}, ("env", *hidden, *words))
+        return once_per_host(carrier_of(info), layout.hosts, ("env", *hidden, *words))
+
+
+def once_per_host(
+    info: LauncherInfo, names: Sequence[str], program: Sequence[str]
+) -> tuple[str, ...]:
+    """The command of a launcher that runs a program once on each of these hosts."""
+    one_each = Layout(len(names), tuple(names), (1,) * len(names))
+    return launcher_for(info.kind).argv(info, one_each, {"bind_to": "none"}, program)
 
 
 def carrier_of(info: LauncherInfo) -> LauncherInfo:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from tuner.hosts.networks import Link, Network, common_interfaces, shared
 from tuner.hosts.remote.hosts import Hosts
 from tuner.launch.hosts import reach
 from tuner.launch.launchers import with_carrier
-from tuner.model import Layout
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import Finding, Seen, State, diagnose, finding
 from tuner.results.doctor.host_view import HostView, view_of
@@ -39,12 +37,11 @@ def diagnose_hosts(
     if here.launcher is None:
         fault = State.NOT_SEEN, "there is no launcher to start agents with", ""
         return [finding("hosts", _reached, fault), *diagnose(here)]
-    layout = Layout(len(names), tuple(names), (1,) * len(names))
     launcher = replace(here.launcher, ssh=ssh)
     try:
         if launcher.kind == "torchrun":
             launcher = with_carrier(launcher, environ)
-        with closing(reach(launcher, layout.hosts, environ)) as reached:
+        with closing(reach(launcher, names, environ)) as reached:
             asked_s = time.time()
             seen = reached.each("survey", lambda _: (here.programs, {}))
             for lost in reached.lost():
@@ -68,17 +65,12 @@ def diagnose_hosts(
 
 def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Network]]) -> Links:
     """Each host's link to the next one in a ring, on each network, one after the other."""
-
-    def call(name: str, method: str, *arguments: Any) -> Any:
-        if name in hosts.remote:
-            return hosts.remote[name].call(method, *arguments)
-        return getattr(hosts.here, method)(*arguments)
-
     found = {}
     for subnet, ends in shared(networks).items():
         ring = [*zip(names, ends, strict=True)]
         for (source, _), (target, end) in pairwise([*ring, ring[0]] if len(ring) > 1 else []):
-            link = call(source, "measure", end.address, call(target, "answer"))
+            port = hosts.call(target, "answer")
+            link = hosts.call(source, "measure", end.address, port)
             found[f"{end.interface} {subnet}", source, target] = link
     return found
 
