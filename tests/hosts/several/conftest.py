@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,4 @@ def bench(
 @pytest.fixture
 def folder(bench: Bench, request: pytest.FixtureRequest) -> Path:
     """An empty folder that all hosts have."""
-    path: Path = bench.folder / request.node.name
-    path.mkdir()
-    return path
+    return Path(tempfile.mkdtemp(prefix=f"{request.node.name}-", dir=bench.folder))

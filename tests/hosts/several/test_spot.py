@@ -24,7 +24,7 @@ class Guide:
         self.bench, self.folder = bench, folder
         script, self.tune, self.run_job = shell_blocks("spot.md")
         self._write("hosts.sh", script)
-        self._write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\necho >> asked\ncat there\n')
+        self._write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\ncat there\necho >> asked\n')
         self._write("train.py", TRAIN)
         self.hosts("h2", "h3")
         path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -40,7 +40,7 @@ class Guide:
         self._write("there", "\n".join(names) + "\n")
 
     def asked(self) -> int:
-        """How often the cloud was asked."""
+        """How often the cloud has answered."""
         return (self.folder / "asked").read_text().count("\n")
 
     def start(self, commands: str, steps: int) -> subprocess.Popen[str]:
