@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tuner.hosts.remote.hosts import Hosts
 from tuner.launch.launchers import carrier_of, in_slurm, launcher_for, once_per_host
 from tuner.model import LauncherInfo
 
 
-def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) -> Hosts:
+def reach(
+    info: LauncherInfo,
+    names: Sequence[str],
+    environ: Mapping[str, str],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Hosts:
     """Start an agent on each of these hosts.
 
     Inside an allocation ``srun`` starts them, beside whatever else it runs (``--overlap``), and
@@ -17,6 +22,7 @@ def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) 
 
     Raises:
         TunerError: A host cannot be reached, or cannot be used.
+        KeyboardInterrupt: Cancelled meanwhile.
     """
     info = carrier_of(info)
     slurm = in_slurm(environ)
@@ -30,4 +36,4 @@ def reach(info: LauncherInfo, names: Sequence[str], environ: Mapping[str, str]) 
         return once_per_host(info, names, program)
 
     env = {**environ, **launcher_for(info.kind).environment(info)}
-    return Hosts(names, argv, env, stays=slurm)
+    return Hosts(names, argv, env, stays=slurm, cancelled=cancelled)

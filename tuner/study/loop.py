@@ -125,7 +125,7 @@ def tune(
                 from tuner.launch.hosts import reach
 
                 hosts = stack.enter_context(
-                    closing(reach(spec.launcher, spec.layout.hosts, os.environ))
+                    closing(reach(spec.launcher, spec.layout.hosts, os.environ, stop))
                 )
                 there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
                 context = replace(context, marker=os.urandom(16).hex(), hosts=there)

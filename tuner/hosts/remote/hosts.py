@@ -118,6 +118,7 @@ class Hosts:
         once_per_host: The launcher's command that runs a program once on each.
         env: Its environment.
         stays: The agents end with their launcher, which must stay.
+        cancelled: Asked while agents are waited for; if it turns true, ``KeyboardInterrupt``.
     """
 
     def __init__(
@@ -127,8 +128,10 @@ class Hosts:
         env: Mapping[str, str],
         *,
         stays: bool = False,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._once_per_host, self._env, self._stays = once_per_host, env, stays
+        self._cancelled = cancelled
         self._launchers = ExitStack()
         self.here = LocalHost()
         self._own = self.here.describe()
@@ -148,7 +151,9 @@ class Hosts:
 
     def _reach(self, names: Sequence[str]) -> None:
         """Start agents there; the agent of this host is sent away again."""
-        calls = start.calls(names, self._once_per_host, self._env, stays=self._stays)
+        calls = start.calls(
+            names, self._once_per_host, self._env, stays=self._stays, cancelled=self._cancelled
+        )
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(calls).items():
                 host = RemoteHost(name, channel)
@@ -280,6 +285,7 @@ class Hosts:
 
         Raises:
             TunerError: It cannot be had; nothing has changed.
+            KeyboardInterrupt: Cancelled; nothing has changed.
         """
         gone, was = self.remote.pop(lost), self.descriptions.pop(lost)
         try:
@@ -292,7 +298,7 @@ class Hosts:
             if differing := [key for key in one if one[key] != other[key]]:
                 raise TunerError(f"{name} is not as {lost}: other {', '.join(differing)}")
             # An agent that was cut off ends by itself, and gives the host back.
-            lock.waited(partial(self._take, name), most_s=BACK_S)
+            lock.waited(partial(self._take, name), most_s=BACK_S, cancelled=self._cancelled)
         except BaseException:
             self.descriptions.pop(name, None)
             if (reached := self.remote.pop(name, None)) is not None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tuner.hosts.activity import Activity
 from tuner.hosts.observer import LaunchView
-from tuner.hosts.remote.hosts import HostLostError, Hosts
+from tuner.hosts.remote.hosts import Hosts
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
 
@@ -72,13 +72,16 @@ class HostsObserver:
         return joined(self._views)
 
     def _bring_log(self) -> None:
-        first, _ = self._spec.layout.slots[0]
-        if self._shared.get(first, True):
+        if all(self._shared.values()):
             return
+        # Which host has rank 0 is the launcher's affair: it writes the log.
         pattern = f"{self._spec.objective.log}*"
-        with suppress(HostLostError, OSError):
-            for name, text in self._hosts.call(first, "changed", pattern).items():
-                with os.fdopen(create(self._launch.out_dir / name), "wb") as file:
+        for files in self._hosts.each("changed", lambda _: (pattern,)).values():
+            for name, text in files.items():
+                with (
+                    suppress(OSError),
+                    os.fdopen(create(self._launch.out_dir / name), "wb") as file,
+                ):
                     file.write(text.encode("latin-1"))
 
 

@@ -78,20 +78,27 @@ def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, .
 
 @contextmanager
 def calls(
-    hosts: Sequence[str], once_per_host: OncePerHost, env: Mapping[str, str], *, stays: bool = False
+    hosts: Sequence[str],
+    once_per_host: OncePerHost,
+    env: Mapping[str, str],
+    *,
+    stays: bool = False,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Channel]]:
     """Start an agent on each host; gives their connections, whose code they have.
 
-    On leaving, the launcher is ended if it has not ended itself.
+    On leaving, the launcher is ended if it has not ended itself; by an error, all connections too.
 
     Args:
         hosts: Their names, for the launcher.
         once_per_host: The command of the launcher.
         env: Its environment.
         stays: The agents end with their launcher, so it must not end before them.
+        cancelled: Asked while they are waited for; if it turns true, the wait ends.
 
     Raises:
         TunerError: Not all hosts have answered; with the launcher's own words.
+        KeyboardInterrupt: Cancelled.
     """
     with (
         socket.create_server(("", 0), backlog=len(hosts)) as listener,
@@ -109,18 +116,23 @@ def calls(
             raise TunerError(f"{error.filename}: {error.strerror}") from error
         finally:
             os.close(output_end)
+        found: dict[int, Channel] = {}
         try:
-            found = _gather(listener, output, running, len(hosts))
+            found = _gather(listener, output, running, len(hosts), cancelled)
             missing = [name for rank, name in enumerate(hosts) if rank not in found]
+            if missing and cancelled():
+                raise KeyboardInterrupt
             if missing:
-                for channel in found.values():
-                    channel.close()
                 printed.seek(0)
                 text = printed.read(1 << 16).decode(errors="replace")
                 raise _unreachable(missing, text)
             yield {name: found[rank] for rank, name in enumerate(hosts)}
             if not stays:
                 running.wait(RETURN_S)
+        except BaseException:
+            for channel in found.values():
+                channel.close()
+            raise
         finally:
             os.close(output)
             running.stop()
@@ -156,14 +168,21 @@ def own_addresses(hosts: Sequence[str]) -> list[str]:
 
 
 def _gather(
-    listener: socket.socket, output: int, running: RunningTrial, count: int
+    listener: socket.socket,
+    output: int,
+    running: RunningTrial,
+    count: int,
+    cancelled: Callable[[], bool],
 ) -> dict[int, Channel]:
-    """The connections of the agents that called, by rank; fewer if the launcher has failed."""
+    """The connections of the agents that called, by rank.
+
+    They are fewer if the launcher has failed, it takes too long, or the wait is cancelled.
+    """
     text, sources = "", [output, listener.fileno()]
     callers: list[tuple[socket.socket, bytes]] = []
     found: dict[int, Channel] = {}
     deadline_s = time.monotonic() + START_S
-    while len(found) < count and time.monotonic() < deadline_s:
+    while len(found) < count and time.monotonic() < deadline_s and not cancelled():
         ready, _, _ = select.select(sources, [], [], 0.1)
         if not ready and running.poll() is not None:
             break

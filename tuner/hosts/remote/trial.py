@@ -61,6 +61,6 @@ class TrialOnHosts:
         except HostLostError as error:
             for host in self._hosts.lost():
                 if not host.is_cut_off:
-                    with suppress(TunerError):  # the next launch says it
+                    with suppress(TunerError, KeyboardInterrupt):  # the next launch says it
                         self._hosts.replace(host.name, host.name)
             return replace(ended, lost_host=error.message)
