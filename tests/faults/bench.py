@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.faults.left import BENCH, everything_left, processes_left
 from tests.faults.rows import FINISHED, JobFault, Moment
-from tests.marked import alive, marked
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
@@ -44,16 +46,15 @@ from tuner.study.interference import COUNT, VARIABLE
 from tuner.study.policy import Step, Stop
 
 TRAINER = Path(__file__).with_name("trainer.py")
+CHECKOUT = Path(__file__).parents[2]
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
+ONE_HOST = Layout(RANKS)
 #: Of a launch of its own; a live job goes on beyond them.
 ITERATIONS, LIVE_ITERATIONS = 4, 20
 STALL_S = 3.0
 LIMIT_S = 30.0
 NAME = "faults"
-#: In the environment of all that a bench starts; its value is the bench's own.
-BENCH = "TUNE_TEST_BENCH"
-CGROUPS, DEPTH = Path("/sys/fs/cgroup"), 4
 KNOBS = (Knob("step", IntRange(1, 16), Flag(), live=True),)
 
 
@@ -87,44 +88,12 @@ class EachInTurn:
         return Step(Purpose.SEARCH if left[1:] else Purpose.BASELINE, left[0])
 
 
-def notes(folder: Path) -> list[dict[str, Any]]:
-    """What the processes of the trainer left of themselves."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-
-
-def processes_left(name: str, noted: Path) -> list[int]:
-    """The processes that noted themselves or carry a bench's variable, and still run."""
-    living = {n["pid"] for n in notes(noted) if alive(n["pid"], n["start"])}
-    return sorted({*living, *marked(name, BENCH)})
-
-
-def everything_left(name: str, folder: Path, markers: Iterable[str]) -> list[str]:
-    """Processes, shared memory, temporary files, groups, notes: read from the system itself."""
-    found = []
-    for pid in processes_left(name, folder / "noted"):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-        except OSError:
-            command = b"?"
-        found.append(f"process {pid}: {command.decode(errors='replace')[:80]}")
-    shared = {path for note in notes(folder / "noted") for path in note["segments"]}
-    found += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
-    found += [f"temporary {path.name}" for path in (folder / "tmp").iterdir()]
-    groups = {f"tune-{marker[:16]}" for marker in markers}
-    for top, folders, _ in os.walk(CGROUPS):  # groups of others come and go meanwhile
-        found += [f"control group {top}/{each}" for each in folders if each in groups]
-        if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
-            folders.clear()
-    found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.json")]
-    found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
-    return found
-
-
 @dataclass
 class FaultBench:
     """A study whose launches have these faults, in turn; ``None`` is a clean one.
 
-    With ``live`` its launches are windows of a running job, but the first one.
+    With ``live`` its launches are windows of a running job, but the first one. Over several hosts
+    this is the first of them, and all have the folder.
 
     Attributes:
         markers: Of the jobs that were started.
@@ -137,6 +106,7 @@ class FaultBench:
     faults: tuple[JobFault | None, ...]
     launcher: LauncherInfo
     folder: Path
+    layout: Layout = ONE_HOST
     running: process.RunningTrial | None = None
     markers: list[str] = field(default_factory=list)
     made: list[int] = field(default_factory=list)
@@ -174,7 +144,7 @@ class FaultBench:
             name=NAME,
             command=(*program, "{out}", *flags),
             launcher=self.launcher,
-            layout=Layout(RANKS),
+            layout=self.layout,
             machine=this_machine(),
             knobs=KNOBS,
             warm_ups=0,
@@ -217,7 +187,8 @@ class FaultBench:
         changes = {
             VARIABLE: COUNT,
             BENCH: self.name,
-            "TUNE_LOCK_DIR": str(self.folder / "lock"),
+            # What hosts share cannot be the folder of their locks.
+            "TUNE_LOCK_DIR": str(self.folder / "lock") if self.layout.is_local else "",
             "TMPDIR": str(self.folder / "tmp"),
         }
         receive, begin = JobServer.receive, process.start
@@ -314,7 +285,14 @@ class FaultBench:
 
     def left(self) -> list[str]:
         """What is left of all that was started."""
-        return everything_left(self.name, self.folder, self.markers)
+        here = everything_left(self.name, self.folder, self.markers)
+        return here + [each for host in self.layout.hosts[1:] for each in self._left_on(host)]
+
+    def _left_on(self, host: str) -> list[str]:
+        look = [sys.executable, "-m", "tests.faults.left", self.name, str(self.folder)]
+        command = f"cd '{CHECKOUT}' && {shlex.join([*look, *self.markers])}"
+        said = subprocess.run(["ssh", host, command], capture_output=True, text=True, check=True)
+        return [f"{each} on {host}" for each in json.loads(said.stdout)]
 
     def close(self) -> None:
         """End what should have ended by itself, and remove the folder."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults.bench import NAME, FaultBench, kind, setting
+from tests.faults.bench import NAME, ONE_HOST, FaultBench, kind, setting
 from tests.faults.rows import FINISHED, JobFault
-from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
+from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord, Layout
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
 from tuner.store import Store
@@ -51,29 +51,35 @@ class FaultReport:
         return "\n    ".join([seen, *self.problems])
 
 
-def run(faults: Sequence[JobFault], launcher: LauncherInfo) -> list[FaultReport]:
+def run(
+    faults: Sequence[JobFault], launcher: LauncherInfo, layout: Layout = ONE_HOST
+) -> list[FaultReport]:
     """Make the faults happen, each to a launch of one study in a folder of its own.
 
     A clean launch comes after them, and if one needs that, before them. Those of a running job
     have a clean one between them: that starts the job to which the next one happens.
     """
-    folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
+    # Hosts share another folder than that.
+    parent = "/tmp" if layout.is_local else None
+    folder = Path(tempfile.mkdtemp(prefix="tf-", dir=parent))
     disk = faults[0].disk
     if not disk:
-        return _run(tuple(faults), launcher, folder)
+        return _run(tuple(faults), launcher, folder, layout)
     (folder / disk).mkdir()
     own = get_context("fork")
     with ProcessPoolExecutor(1, own, _own_small_disk, (folder / disk,)) as pool:
-        return pool.submit(_run, tuple(faults), launcher, folder).result()
+        return pool.submit(_run, tuple(faults), launcher, folder, layout).result()
 
 
-def _run(faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path) -> list[FaultReport]:
+def _run(
+    faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path, layout: Layout
+) -> list[FaultReport]:
     turns: tuple[JobFault | None, ...] = (*faults, None)
     if faults[0].phase:  # the first launch tells how long one is, the second starts a job
         turns = (None, *(each for fault in faults for each in (None, fault)), None)
     elif any(fault.second for fault in faults):
         turns = (None, *turns)
-    bench = FaultBench(turns, launcher, folder)
+    bench = FaultBench(turns, launcher, folder, layout)
     try:
         return _reports(bench)
     finally:

@@ -38,13 +38,14 @@ NOTED = Path("noted").absolute()
 
 
 def note(role: str, segments: Sequence[str] = ()) -> None:
-    """Leave a word of this process: its id, its start (clock ticks), its shared memory."""
+    """Leave a word of this process: host, id, start (clock ticks), shared memory."""
     stat = Path("/proc/self/stat").read_text()
     start = int(stat[stat.rindex(")") + 2 :].split()[19])
-    what = {"role": role, "pid": os.getpid(), "start": start, "segments": list(segments)}
-    new = NOTED / f"{os.getpid()}.new"
+    host, pid = os.uname().nodename, os.getpid()
+    what = {"role": role, "host": host, "pid": pid, "start": start, "segments": list(segments)}
+    new = NOTED / f"{host}-{pid}.new"
     new.write_text(json.dumps(what))
-    new.replace(NOTED / f"{os.getpid()}-{start}.json")
+    new.replace(NOTED / f"{host}-{pid}-{start}.json")
 
 
 def close_all_but(*kept: int) -> None:
