@@ -22,10 +22,9 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         held_back: What holds the best setting back, if that is known.
     """
     result, spec = data.result, data.spec
-    where = spec.machine.hostname
-    if not spec.layout.is_local:
-        where = wording.count(len(spec.layout.hosts), "host")
-    machine = f"{wording.count(spec.layout.ranks, 'rank')} on {where}"
+    machine = wording.ranks(spec.layout)
+    if spec.layout.is_local:
+        machine += f" on {spec.machine.hostname}"
     console.out(
         f"Study {spec.name}: {result.state.value},"
         f" {claims.measured(result)} in {claims.made(result)}"

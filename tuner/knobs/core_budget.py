@@ -91,9 +91,10 @@ def summary(spec: StudySpec) -> str:
     cores = spec.machine.usable_cores
     least, most = (_asked(spec.knobs, spec.layout, pick) for pick in (min, max))
     ranks = wording.count(spec.layout.ranks_per_host, "rank")
+    where = "this" if spec.layout.is_local else "the smallest"
     return (
         f"{ranks} x (threads + workers x their threads): settings ask for {least:g} to {most:g}"
-        f" cores; this host has {cores}"
+        f" cores; {where} host has {cores}"
     )
 
 

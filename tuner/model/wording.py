@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuner.model import Cap, Failed, LauncherInfo, Load
+    from tuner.model import Cap, Failed, LauncherInfo, Layout, Load
 
 #: The names people know each launcher by.
 LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "srun": "srun", "torchrun": "torchrun"}
@@ -52,6 +52,12 @@ def clock(value_s: float) -> str:
 def unparted(text: str) -> str:
     """The same with a no-break space between each number and its unit."""
     return re.sub(r"(?<=\d) (?=(%|s|min|h|pairs?|runs?)(?!\w))", "\xa0", text)
+
+
+def ranks(layout: Layout) -> str:
+    """How many there are: ``8 ranks``, ``8 ranks on 2 hosts``."""
+    said = count(layout.ranks, "rank")
+    return said if layout.is_local else f"{said} on {count(len(layout.hosts), 'host')}"
 
 
 def capital(text: str) -> str:

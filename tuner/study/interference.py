@@ -301,4 +301,5 @@ def _loaded(history: History) -> str:
         said.append(f"CPUs were slowed down for their temperature in {launches}")
     if any(load.swapped_bytes > 0 for load in loads):
         said.append("memory was swapped")
-    return f"this machine was not quiet: {'; '.join(said)}" if said else ""
+    where = "this machine" if history.spec.layout.is_local else "a host"
+    return f"{where} was not quiet: {'; '.join(said)}" if said else ""

@@ -63,7 +63,7 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
         found = lesson(History.judged(row.spec, records, row.forgiven_until))
         if found.shown:
             program = "same" if _program(row.spec) == _program(spec) else "another"
-            ranks = wording.count(row.spec.layout.ranks, "rank")
+            ranks = wording.ranks(row.spec.layout)
             text = f"starts from {row.name} ({program} program, {ranks})"
             return replace(spec, lesson=found), text
         if name != AUTO:

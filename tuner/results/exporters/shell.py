@@ -35,7 +35,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]*")
 def header(data: StudyView) -> list[str]:
     """Which study, machine and measurement an export stands for, one fact a line."""
     spec, machine = data.spec, data.spec.machine
-    cores, ranks = wording.count(machine.cores, "core"), wording.count(spec.layout.ranks, "rank")
+    cores, ranks = wording.count(machine.cores, "core"), wording.ranks(spec.layout)
     lines = [
         f"study:    {spec.name} ({ranks}, {wording.launcher(spec.launcher)})",
         f"machine:  {machine.hostname}, {cores}, {machine.cpu_model}",
