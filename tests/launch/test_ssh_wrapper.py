@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tuner.launch.hosts import reach
 from tuner.launch.launchers import ssh_wrapper
+from tuner.model import LauncherInfo
+from tuner.model.errors import UsageError
 
 #: Like ssh: runs the words after the host, joined, in a shell; says with what it was called.
 SSH = """#!/bin/sh
@@ -45,3 +48,9 @@ def test_as_open_mpi_calls_it_with_one_text(ssh: str) -> None:
 
 def test_as_mpich_calls_it_with_words(ssh: str) -> None:
     assert run(ssh, "h2", '"/bin/sh"', "-c", "'echo $TUNE_TRIAL'")[0] == "abc"
+
+
+def test_an_ssh_that_is_not_there_is_named() -> None:
+    info = LauncherInfo("openmpi", "/usr/bin/mpirun", "5.0.11", ssh=("nossh", "-v"))
+    with pytest.raises(UsageError, match="there is no program 'nossh'"):
+        reach(info, ["h2"], os.environ)

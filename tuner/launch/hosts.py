@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 
 from tuner.hosts.remote.hosts import Hosts
 from tuner.launch.launchers import carrier_of, in_slurm, launcher_for, once_per_host
 from tuner.model import LauncherInfo
+from tuner.model.errors import UsageError
 
 
 def reach(
@@ -21,9 +23,12 @@ def reach(
     they stay in its foreground: Slurm ends what is left when a step ends.
 
     Raises:
+        UsageError: There is no such ssh, or two names are of one host.
         TunerError: A host cannot be reached, or cannot be used.
         KeyboardInterrupt: Cancelled meanwhile.
     """
+    if info.ssh and shutil.which(info.ssh[0], path=environ.get("PATH")) is None:
+        raise UsageError(f"--ssh: there is no program {info.ssh[0]!r}", '--ssh "ssh -F config"')
     info = carrier_of(info)
     slurm = in_slurm(environ)
 
