@@ -13,7 +13,13 @@ import click
 
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import host_options, json_option, launcher_options, storage_option
+from tuner.cli.options import (
+    HOST_OPTIONS,
+    host_options,
+    json_option,
+    launcher_options,
+    storage_option,
+)
 
 if TYPE_CHECKING:
     from tuner.model import Machine
@@ -25,10 +31,10 @@ if TYPE_CHECKING:
     cls=TuneCommand,
     takes_tail=True,
     help="Check this host: launcher, MPI, Python, limits, CPUs, network, database, disk, other"
-    " work; with --hosts or --hostfile, and in a Slurm allocation, all hosts of a job and the links"
-    " between them. Each check says what it saw; if something is wrong, also why it matters and the"
-    " command that mends it. Nothing is changed. The exit code is 3 if a study would fail,"
-    " otherwise 0.",
+    " work; with --hosts, --hostfile or --hosts-from, and in a Slurm allocation, all hosts of a job"
+    " and the links between them. Each check says what it saw; if something is wrong, also why it"
+    " matters and the command that mends it. Nothing is changed. The exit code is 3 if a study"
+    " would fail, otherwise 0.",
     examples=(
         ("tune doctor", "this host, for the Python that runs tune"),
         ("tune doctor -- python train.py", "the MPI and the packages of your own program's Python"),
@@ -81,14 +87,14 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     """The hosts that are named, and the command that reaches them; none: only this one."""
     from tuner.launch.launchers import in_slurm
 
-    keys = ("hosts", "hostfile", "ssh", "launcher")
+    keys = (*HOST_OPTIONS, "launcher")
     asked = {key: given[key] for key in keys if given[key] is not None}
     if not asked and not in_slurm(os.environ):
         return [], ()
     from tuner.config.spec import offered
     from tuner.config.study_file import study_of
 
-    study = study_of({}, asked, {key: f"--{key}" for key in asked})
+    study = study_of({}, asked, {key: f"--{key.replace('_', '-')}" for key in asked})
     offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
     return [offer.name for offer in offers], study.option("ssh") or ()
 

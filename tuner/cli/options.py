@@ -107,9 +107,13 @@ def launcher_options(function: Function) -> Function:
     return option("--mpirun", metavar="PATH", help=found)(by_kind(function))
 
 
+#: Of the table, for commands that are no study.
+HOST_OPTIONS = ("hosts", "hostfile", "hosts_from", "ssh")
+
+
 def host_options(function: Function) -> Function:
-    """``--hosts``, ``--hostfile`` and ``--ssh``, for commands that are no study."""
-    rows = [replace(BY_KEY[key], heading="Options") for key in ("hosts", "hostfile", "ssh")]
+    """What names hosts and reaches them, for commands that are no study."""
+    rows = [replace(BY_KEY[key], heading="Options") for key in HOST_OPTIONS]
     return _all([_of_table(row) for row in rows])(function)
 
 
