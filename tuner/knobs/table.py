@@ -44,6 +44,12 @@ _ALLREDUCE = tuple(
 )
 
 
+_OMPI_NETWORKS = (
+    "Open MPI 5, Networking support"
+    " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/index.html>"
+)
+
+
 def _variable(name: str, variable: str, values: tuple[Value, ...], **more: Any) -> Knob:
     """A knob that is an environment variable, which :data:`UNSET` removes."""
     return Knob(name, Choice((UNSET, *values)), Env((variable,)), neutral=UNSET, **more)
@@ -293,8 +299,7 @@ KNOBS: tuple[Knob, ...] = (
         help="what Open MPI moves messages by on one host: shared memory, or TCP",
         why="Shared memory copies with the ranks' own cores, which may be the scarce ones; TCP"
         " has the kernel do it, at a higher latency.",
-        source="Open MPI 5, Run-time tuning, btl"
-        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/index.html>",
+        source=_OMPI_NETWORKS,
         neutral="auto",
         launchers=("openmpi",),
         needs=("btl_is_free",),
@@ -384,6 +389,28 @@ KNOBS: tuple[Knob, ...] = (
         source=f"{_MPIRUN}; mpiexec of MPICH, -ppn",
         neutral="slot",
         needs=("hosts", "neighbours"),
+    ),
+    _variable(
+        "ompi_pml",
+        "OMPI_MCA_pml",
+        ("ob1", "ucx"),
+        help="what moves Open MPI's messages between hosts: its own code (ob1), or UCX",
+        why="Open MPI takes UCX if it finds a network that UCX knows, which need not be the faster"
+        " way over it; ob1 also starts sooner.",
+        source=_OMPI_NETWORKS,
+        needs=("hosts",),
+        launchers=("openmpi",),
+    ),
+    _variable(
+        "ompi_tcp_links",
+        "OMPI_MCA_btl_tcp_links",
+        (2, 4),
+        help="TCP connections between two ranks on different hosts",
+        why="One connection may not fill a fast link; more of them take more of the CPU.",
+        source="Open MPI 5, TCP"
+        " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html>",
+        needs=("hosts",),
+        launchers=("openmpi",),
     ),
     # NVIDIA's collective library, between GPUs.
     _nccl(
