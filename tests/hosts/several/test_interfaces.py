@@ -16,13 +16,13 @@ from tuner.model import LauncherInfo, Layout
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-#: Each rank sends 16 MB to its neighbour on the other host, and gets as much.
+#: Each rank sends 6 MB to its neighbour on the other host, and gets as much.
 PROGRAM = """
 import sys
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 other, block = 1 - world.rank, bytearray(1_000_000)
-for _ in range(16):
+for _ in range(6):
     world.Sendrecv(block, other, recvbuf=bytearray(1_000_000), source=other)
 """
 

@@ -14,13 +14,13 @@ from tests.marked import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-#: The ranks share the work, and exchange 1 MB after each part of it.
+#: The ranks share the work, and exchange 500 kB after each part of it.
 PROGRAM = """
 import time
 from mpi4py import MPI
-world, data, began_s = MPI.COMM_WORLD, bytearray(1_000_000), time.monotonic()
+world, data, began_s = MPI.COMM_WORLD, bytearray(500_000), time.monotonic()
 for part in range(4):
-    time.sleep(0.5 / world.size)
+    time.sleep(0.3 / world.size)
     world.Allreduce(MPI.IN_PLACE, [data, MPI.BYTE], MPI.BOR)
 if world.rank == 0:
     print("took", time.monotonic() - began_s)
