@@ -40,6 +40,18 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
 This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
 """
+
+
+def of_open_mpi(where: str, what: str) -> str:
+    words = (
+        *(f"An error occurred in {where}", "reported by process [319094785,0]"),
+        *("on a NULL communicator", what),
+        "MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+        "   and MPI will try to terminate your MPI job as well)",
+    )
+    return "".join(f"[h1:00000] *** {each}\n" for each in words)
+
+
 ADVICE = "Try 'sleep --help' for more information.\n"
 LAMMPS = (  # its last line is not its reason
     "ERROR: Cannot open input script in.lj: No such file or directory (src/lammps.cpp:528)\n"
@@ -73,6 +85,8 @@ def test_the_most_telling_line_is_the_reason() -> None:
         (1, "MemoryError\n", MEMORY, "out of memory: MemoryError"),
         (1, NO_THREADS + "\nbye\n", THREADS, "could not start its threads"),
         (1, "  File 'x'\nSyntaxError: invalid syntax\n", CRASHED, "1: SyntaxError: in"),
+        (14, of_open_mpi("Socket closed", "Unknown error"), CRASHED, "occurred in Socket closed"),
+        (6, of_open_mpi("MPI_Send", "MPI_ERR_RANK: invalid rank"), CRASHED, "MPI_ERR_RANK: inv"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
     ):
         found = explain(code, text)

@@ -165,6 +165,8 @@ _WORKER_LOST = re.compile(
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 #: Where programs send who has called them wrongly, below the line that says what was wrong.
 _ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
+#: What Open MPI says around the line that tells what it ended a rank for.
+_FRAME = re.compile(r"\[\S+\] \*{3} +(reported by|on |Unknown error|MPI_ERRORS_ARE|and MPI will).*")
 
 # torchrun always ends with exit code 1. Which rank failed first, and how, is in the table below
 # its ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
@@ -273,7 +275,8 @@ def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
     if any(tag and tag[1] == first for tag, _ in tagged):
         tagged = [(tag, line) for tag, line in tagged if tag is None or tag[1] == first]
     own = (line[tag.end() :] if tag else line for tag, line in tagged)
-    return [line for line in own if line.strip().strip(_MARKS) and not _ADVICE.fullmatch(line)]
+    said = (line for line in own if line.strip().strip(_MARKS))
+    return [line for line in said if not (_ADVICE.fullmatch(line) or _FRAME.fullmatch(line))]
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
