@@ -98,6 +98,15 @@ def test_a_file_that_cannot_be_written_is_said_and_the_host_is_not_lost(
         assert host.call("describe") and not host.is_lost()
 
 
+def test_an_agent_reads_gpus_without_site_packages(marker: str, tmp_path: Path) -> None:
+    with agent() as host:
+        host.call("hold", "a", "", marker, str(tmp_path))
+        host.call("watch", 1, True, {})
+        gaps = host.call("view").telemetry.gaps
+        of_gpus = [gap for gap in gaps if gap.startswith("GPUs are not")]
+        assert all("NVML says" in gap for gap in of_gpus), of_gpus
+
+
 def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:

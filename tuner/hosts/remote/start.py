@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from tuner.hosts.probe import CODE, shipped_probe
@@ -59,6 +60,9 @@ def package() -> bytes:
             file.write(path, Path("tuner", path.relative_to(root)))
         supervisor = "import sys; from tuner.hosts.supervisor.serving import main; main(sys.argv)"
         file.writestr("__main__.py", supervisor)
+        # An agent has no site packages, and reads GPUs by this one: a file without dependencies.
+        if (nvml := find_spec("pynvml")) is not None and nvml.origin:
+            file.write(nvml.origin, "pynvml.py")
     return archive.getvalue()
 
 
