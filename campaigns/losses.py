@@ -13,6 +13,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -70,6 +71,19 @@ def strike(study: Tune, what: str) -> float:
             study.bench.link(host, "up")
 
 
+def state(study: Tune) -> str:
+    """What runs on each host, where ``tune`` stands, and what it has said."""
+    text = ""
+    for host in study.bench.names:
+        for pid, argv in study.bench.processes(host).items():
+            text += f"{host} {pid}: {' '.join(argv)[:200]}\n"
+            if "--hosts" in argv:
+                dump = [str(Path(sys.executable).with_name("py-spy")), "dump", "--pid", str(pid)]
+                text += subprocess.run(dump, capture_output=True, text=True, check=False).stdout
+    study.process.kill()
+    return text + "".join(study.process.communicate())[-2000:]
+
+
 def wrong_figures(study: Tune) -> list[str]:
     """Launches that count, but did not run to their end on both hosts."""
     found = []
@@ -101,12 +115,13 @@ def main() -> int:
                     study.process.communicate()
                     study.process = study.start()
                 if time.monotonic() > deadline_s:
-                    raise SystemExit("no launch begins")
+                    raise SystemExit(f"no launch begins: {json.dumps(gone_s)}\n{state(study)}")
                 time.sleep(0.02)
             time.sleep(1.3 * rng.random() * LAUNCH_S)  # some launches end before
             what = rng.choice(list(LOSSES))
             try:
                 gone_s[what].append(round(strike(study, what), 2))
+                print(f"{what}: {gone_s[what][-1]} s", file=sys.stderr, flush=True)
             except AssertionError:  # there was none: the launch had ended
                 continue
         found = bench.processes("h1").items()

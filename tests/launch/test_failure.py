@@ -41,6 +41,13 @@ This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
 """
 
+CRASH_OVER_SSH = """[h2:06639] *** Process received signal ***
+[h2:06639] Signal: Segmentation fault (11)
+[h2:06639] Signal code: Address not mapped (1)
+[h2:06639] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7fd2d7b5c050]
+[h2:06639] *** End of error message ***
+"""
+
 
 def of_open_mpi(where: str, what: str) -> str:
     words = (
@@ -86,6 +93,7 @@ def test_the_most_telling_line_is_the_reason() -> None:
         (1, NO_THREADS + "\nbye\n", THREADS, "could not start its threads"),
         (1, "  File 'x'\nSyntaxError: invalid syntax\n", CRASHED, "1: SyntaxError: in"),
         (14, of_open_mpi("Socket closed", "Unknown error"), CRASHED, "occurred in Socket closed"),
+        (14, CRASH_OVER_SSH, CRASHED, "Signal: Segmentation fault (11)"),
         (6, of_open_mpi("MPI_Send", "MPI_ERR_RANK: invalid rank"), CRASHED, "MPI_ERR_RANK: inv"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
     ):

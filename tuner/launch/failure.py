@@ -165,6 +165,8 @@ _WORKER_LOST = re.compile(
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 #: Where programs send who has called them wrongly, below the line that says what was wrong.
 _ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
+#: Open MPI's words of a rank that crashed; its stack comes below.
+_SIGNAL = re.compile(r"\[\S+\] Signal: .+ \(\d+\)")
 #: What Open MPI says around the line that tells what it ended a rank for.
 _FRAME = re.compile(r"\[\S+\] \*{3} +(reported by|on |Unknown error|MPI_ERRORS_ARE|and MPI will).*")
 
@@ -299,7 +301,9 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
     errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
-    for found in (exceptions[-1:], complaints[:1], errors[-1:], own[-1:], launcher[:1]):
+    signals = [line for line in own if _SIGNAL.fullmatch(line)]
+    sources = (exceptions[-1:], complaints[:1], signals[:1], errors[-1:], own[-1:], launcher[:1])
+    for found in sources:
         if found:
             return found[0].strip()
     return ""
