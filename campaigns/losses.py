@@ -42,11 +42,14 @@ DOWN_S = 5.0
 #: All that was left of a launch is to be gone sooner, s; of a lost link the silence comes on top.
 GONE_S = 2.0
 PATIENCE_S = 60.0
+#: If something goes on for longer, the campaign says what, s.
+TELL_S = 8.0
 
 #: Options that make launches without an end.
 ENDLESS = (
     *("--objective", "wall", "--no-confirm", "--sampler", "random", "--trials", "100000"),
-    *("--knob", "omp_threads=1..10000", "--quiet"),  # what it would print is read by nobody
+    *("--knob", "omp_threads=1..10000", "--stall-limit", "20"),
+    "--quiet",  # what it would print is read by nobody
 )
 
 
@@ -59,10 +62,15 @@ def strike(study: Tune, what: str) -> float:
         study.kill(host, word)
     else:
         study.bench.link(host, "down")
+    told = False
     try:
-        while of_launch & study.of_launch():
-            if time.monotonic() > began_s + PATIENCE_S:
-                raise SystemExit(f"{what}: {of_launch & study.of_launch()} go on")
+        while left := of_launch & study.of_launch():
+            took_s = time.monotonic() - began_s
+            if took_s > PATIENCE_S:
+                raise SystemExit(f"{what}: {left} go on")
+            if took_s > TELL_S and not told:
+                told = True
+                print(f"{what}: {left} go on\n{state(study)}", file=sys.stderr, flush=True)
             time.sleep(0.01)
         return time.monotonic() - began_s
     finally:
@@ -72,7 +80,7 @@ def strike(study: Tune, what: str) -> float:
 
 
 def state(study: Tune) -> str:
-    """What runs on each host, where ``tune`` stands, and what it has said."""
+    """What runs on each host, and where ``tune`` stands."""
     text = ""
     for host in study.bench.names:
         for pid, argv in study.bench.processes(host).items():
@@ -80,8 +88,7 @@ def state(study: Tune) -> str:
             if "--hosts" in argv:
                 dump = [str(Path(sys.executable).with_name("py-spy")), "dump", "--pid", str(pid)]
                 text += subprocess.run(dump, capture_output=True, text=True, check=False).stdout
-    study.process.kill()
-    return text + "".join(study.process.communicate())[-2000:]
+    return text
 
 
 def wrong_figures(study: Tune) -> list[str]:
