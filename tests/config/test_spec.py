@@ -643,9 +643,24 @@ def test_the_files_own_communicators_widen_the_known_ones(tmp_path: Path) -> Non
 def test_only_a_log_needs_its_folder_in_the_command() -> None:
     bare = ("{python}", "-c", "pass")
     error = refused(*bare)
-    assert "has no {out}" in error.message and "--out {out}" in error.hint
+    assert "has no {out}" in error.message
+    assert "--out {out}" in error.hint and "--run-in-out" in error.hint
     assert build(*bare, objective="wall").objective.kind == "wall"
     assert build(*bare, objective="pattern:t=(.)").objective.pattern == "t=(.)"
+
+
+def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path) -> None:
+    for name in ("train.py", "data/x", "train"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    words = ("train.py", "--data=data/x", "--model", "some/model", "train", "./train", "-j", "{j}")
+    spec = build(sys.executable, *words, cwd=tmp_path, run_in_out=True, knobs=("j=1,2",))
+    *_, env, chdir, _, script, data, option, model, task, path, _, _ = spec.command
+    assert (Path(env).name, chdir) == ("env", "--chdir={out}")
+    assert script == f"{tmp_path}/train.py" and data == f"--data={tmp_path}/data/x"
+    assert (option, model, task) == ("--model", "some/model", "train"), "it may be no path"
+    assert path == f"{tmp_path}/train"
+    assert spec.name == "train-n2"
 
 
 def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:

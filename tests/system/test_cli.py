@@ -126,6 +126,33 @@ def test_a_command_prepares_each_launch_and_leaves_nothing(tmp_path: Path) -> No
     assert not any(Path("/proc", pid).exists() for pid in pids)
 
 
+#: Writes where it runs, as examples do.
+WRITER = """
+import json, pathlib, sys, time
+text = pathlib.Path(sys.argv[1]).read_text()
+time.sleep(float(sys.argv[2]))
+pathlib.Path("result").mkdir()
+entry = {"iteration": 1, "elapsed_time": float(sys.argv[2]), "said": text}
+pathlib.Path("result/log").write_text(json.dumps([entry]))
+"""
+
+
+def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "writer.py").write_text(WRITER)
+    (tmp_path / "said").write_text("hello")
+    words = ("python", "writer.py", "./said", "0.{k}")
+    options = ("-n", "1", "--no-confirm", "--run-in-out", "--log", "result/log")
+    knob = ("--knob", "k=1,2", "--baseline", "k=2")
+    done = tune(tmp_path, *options, *knob, "--", sys.executable, *words[1:])
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "result").exists()
+    assert tune(tmp_path, "export", "-o", "job.sh").returncode == 0
+    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    subprocess.run(["sh", "job.sh", "out"], cwd=tmp_path, env=env, check=True)
+    (entry,) = json.loads((tmp_path / "out/result/log").read_text())
+    assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
+
+
 def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:
     (tmp_path / "prepare.sh").write_text("echo $$ > pid; kill -INT $TUNE; sleep 300")
     program = ("--objective", "wall", "--knob", "omp_threads", "--", "true")

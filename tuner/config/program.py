@@ -30,6 +30,9 @@ _IMPORTS: Mapping[str, tuple[str, ...]] = {
 #: The shipped trainers' options that name what to read.
 _READ = ("--data", "--val")
 
+#: Runs a program in its output folder, as an option of ``env``.
+IN_OUT = f"--chdir={{{templates.OUT}}}"
+
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 #: Options of ``python`` that take the next word as their value.
 _WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
@@ -68,7 +71,12 @@ def _resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]
     """
     if not template or template[0] != first or first == "{python}":
         return tuple(template)
-    return (path.replace("{", "{{").replace("}", "}}"), *template[1:])
+    return (_literal(path), *template[1:])
+
+
+def _literal(text: str) -> str:
+    """The text as a word of a template."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 class Program(TypedDict):
@@ -80,7 +88,9 @@ class Program(TypedDict):
     interpreter: str
 
 
-def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) -> Program:
+def fields(
+    template: Sequence[str], job: Sequence[str], path: str, cwd: Path, *, runs_in_out: bool
+) -> Program:
     """What is run, and where it is.
 
     Args:
@@ -88,13 +98,31 @@ def fields(template: Sequence[str], job: Sequence[str], path: str, cwd: Path) ->
         job: The whole job, empty if that is the command.
         path: What :func:`check` said.
         cwd: The current folder.
+        runs_in_out: It runs in ``{out}``.
     """
+    command, job = (_resolved(words, template[0], path) for words in (template, job))
+    if runs_in_out:
+        command, job = (_in_out(words, cwd) for words in (command, job))
     return Program(
-        command=_resolved(template, template[0], path),
-        job=_resolved(job, template[0], path),
+        command=command,
+        job=job,
         folder=folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in templates.placeholders((*template, *job)) else "",
     )
+
+
+def _in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
+    """The template run in ``{out}``: its script, and paths with a slash, as they were meant."""
+    if not template:
+        return ()
+    script, words = script_of(template), []
+    for word in template:
+        option, is_set, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
+        is_path = (value == script or "/" in value) and not templates.names_in(value)
+        if is_path and (path := cwd / templates.fill(value, {})).exists():
+            value = _literal(str(path.absolute()))
+        words.append(f"{option}{is_set}{value}")
+    return (_literal(shutil.which("env") or "/usr/bin/env"), IN_OUT, *words)
 
 
 def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
@@ -164,6 +192,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
 
 def script_of(template: Sequence[str]) -> str | None:
     """The ``.py`` file that an interpreter is given; ``None`` if there is none to see."""
+    template = template[2:] if IN_OUT in template[1:2] else template
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
         return None
     words = iter(template[1:])

@@ -116,10 +116,13 @@ def build_spec(
         figures["oversubscription"] = OVERSUBSCRIPTION
     objective = _objective(study, typed)
     price.check(objective, figures["items"], figures["price_per_hour"])
-    if objective_for(objective).needs_out and templates.OUT not in templates.placeholders(template):
+    runs_in_out = bool(study.option("run_in_out"))
+    has_out = runs_in_out or templates.OUT in templates.placeholders(template)
+    if objective_for(objective).needs_out and not has_out:
         raise UsageError(
             f"the command ({source}) has no {{out}}, so its log could not be found",
             "put {out} where the program takes the folder for its log: … --out {out}\n"
+            "A program that writes where it runs: --run-in-out --log result/log, say\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
     path = program.check(template, environ=environ, cwd=cwd)
@@ -164,7 +167,7 @@ def build_spec(
         left_out=left_out,
         spares=spares,
         environment=tuple(recorded_environment(environ).items()),
-        **program.fields(template, study.job, path, cwd),
+        **program.fields(template, study.job, path, cwd, runs_in_out=runs_in_out),
         **figures,
     )
 
