@@ -153,6 +153,19 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
     assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
 
 
+def test_the_result_is_given_to_a_command_at_the_end(tmp_path: Path) -> None:
+    knob = ("--knob", "k=1,2", "--baseline", "k=1")
+    program = ("--objective", "wall", *knob, "--", "sleep", "0.{k}")
+    args = ("-n", "1", "--no-confirm", *program)
+    done = tune(tmp_path, "--on-finish", "sh -c 'cat > told; sleep 300 &'", "--json", *args)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "told").read_text() == done.stdout
+    assert json.loads(done.stdout)["schema"] == "tuner.result/1"
+    failed = tune(tmp_path, "--on-finish", "sh -c 'echo no mail >&2; exit 3'", *args)
+    assert failed.returncode == 0
+    assert "--on-finish sh -c 'echo no mail >&2; exit 3': exit code 3: no mail" in failed.stderr
+
+
 def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:
     (tmp_path / "prepare.sh").write_text("echo $$ > pid; kill -INT $TUNE; sleep 300")
     program = ("--objective", "wall", "--knob", "omp_threads", "--", "true")

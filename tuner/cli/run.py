@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,7 @@ from tuner.cli.options import (
     quiet_option,
     study_options,
 )
+from tuner.config.options import WORDS
 
 if TYPE_CHECKING:
     from tuner.model import Result, StudySpec
@@ -45,6 +49,13 @@ if TYPE_CHECKING:
     is_flag=True,
     heading=PLACE,
     help="Keep the stored study, but count none of its times; measure again.",
+)
+@option(
+    "--on-finish",
+    type=WORDS.read,
+    metavar="COMMAND",
+    heading=OUTPUT,
+    help="Run COMMAND at the end, with the result as JSON on its input: to mail it, say.",
 )
 @option("--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing.")
 @json_option(OUTPUT)
@@ -79,8 +90,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     return _finish(result, given, shown=given["storage"] if typed else None)
 
 
+#: The command of ``--on-finish`` is ended if it takes longer, s.
+ON_FINISH_S = 300.0
+
 #: What else can be typed beside ``--join``: all the rest is in the stored study.
-_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
+_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet", "on_finish"}
 
 
 def _joined(ctx: click.Context, name: str) -> StudySpec:
@@ -107,6 +121,27 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
     return to_join(resolve_url(ctx.params["storage"], os.environ), name)
 
 
+def _tell(command: Sequence[str], document: str) -> None:
+    """Give the result to a command; if that fails, the result stands all the same."""
+    from tuner.cli import console
+    from tuner.hosts.process import run_tool
+    from tuner.model.wording import one_line
+
+    with tempfile.NamedTemporaryFile("w", prefix="tune-", suffix=".json") as file:
+        file.write(document)
+        file.flush()
+        reading = ("sh", "-c", 'exec "$@" < "$0"', file.name, *command)
+        try:
+            done = run_tool(reading, timeout_s=ON_FINISH_S)
+        except OSError as error:
+            said = error.strerror or str(error)
+        else:
+            *_, last = ["nothing was printed", *done.stderr.strip().splitlines()]
+            said = f"exit code {done.returncode}: {one_line(last)}" if done.returncode else ""
+    if said:
+        console.warn(f"--on-finish {shlex.join(command)}: {said}")
+
+
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     """Print the result, attach it to the dashboard's study, and give the exit code.
 
@@ -123,8 +158,9 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
 
     store = stored.open_store(given["storage"])
     data = stored.load(store, result.study)
+    document = dumps({"schema": "tuner.result/1", **result_json(result, data.spec)})
     if given["as_json"]:
-        sys.stdout.write(dumps({"schema": "tuner.result/1", **result_json(result, data.spec)}))
+        sys.stdout.write(document)
     else:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, shown)
@@ -132,6 +168,8 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
         dashboard.annotate(store.url, stored.watched(store, data))
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
+    if given["on_finish"]:
+        _tell(given["on_finish"], document)
     if result.best is None:
         raise NothingMeasuredError(
             f"study {result.study} has no measured setting among those asked for now",
