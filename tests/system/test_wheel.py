@@ -1,0 +1,58 @@
+"""What is published: a wheel that is the same each time, and needs no source tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+#: All that a wheel is made of.
+SOURCES = (
+    *("tuner", "workloads", "wrappers", "studies"),
+    *("setup.cfg", "pyproject.toml", "README.md", "LICENSE"),
+)
+
+
+def built(folder: Path) -> Path:
+    """The wheel of a copy of the sources in an empty folder."""
+    sources = folder / "sources"
+    for name in SOURCES:
+        path = ROOT / name
+        ignored = shutil.ignore_patterns("__pycache__")
+        if path.is_dir():
+            shutil.copytree(path, sources / name, ignore=ignored)
+        else:
+            shutil.copy(path, sources)
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run([*pip, "-w", folder, sources], env=env, check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_a_wheel_has_the_same_bytes_each_time_and_works_without_the_sources(tmp_path: Path) -> None:
+    first, second = (tmp_path / name for name in ("first", "second"))
+    wheel = built(first)
+    assert wheel.read_bytes() == built(second).read_bytes()
+
+    place = tmp_path / "place"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", place)
+    subprocess.run([*pip, wheel], check=True)
+    env = {**os.environ, "PYTHONPATH": str(place), "TUNE_STORAGE": str(tmp_path / "tune.db")}
+    where = [sys.executable, "-c", "import tuner; print(tuner.__file__)"]
+    found = subprocess.run(where, env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert Path(found.stdout.strip()).is_relative_to(place)
+    program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "true")
+    for words in (["--dry-run"], ["-n", "1", "--no-confirm", "--trials", "2", *program], ["show"]):
+        tune = [sys.executable, str(place / "bin" / "tune"), *words]
+        done = subprocess.run(
+            tune, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
