@@ -168,6 +168,13 @@ def test_the_script_of_the_guide_tunes_in_an_allocation(
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
     eventually(slurm.nodes_are_empty)
 
+    *_, export = shell_blocks("slurm.md")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    export = export.replace("sbatch", f"sbatch --wait --chdir={folder} --output={folder}/job.log")
+    slurm.run("env", f"PATH={path}", "sh", "-c", f"cd '{folder}' && {export}")
+    log = folder / "train-n2-h2-out" / "log"
+    assert json.loads(log.read_text())[-1]["iteration"] == 3, (folder / "job.log").read_text()
+
 
 #: Ranks that are not of an MPI.
 PLAIN = """

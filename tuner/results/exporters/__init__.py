@@ -27,6 +27,7 @@ SHIPPED = {
     "json": "tuner.results.exporters.json:export",
     "args": "tuner.results.exporters.shell:arguments",
     "csv": "tuner.results.exporters.table:csv",
+    "slurm": "tuner.results.exporters.slurm:script",
     "md": "tuner.results.exporters.table:markdown",
 }
 
