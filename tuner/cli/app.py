@@ -25,6 +25,7 @@ COMMANDS = {
     "studies": "List the studies in the database, or delete one.",
     "export": "Export the best setting, for a shell, a program or a table.",
     "exec": "Run any command with the best setting.",
+    "compare": "Compare two studies of one job, before and after a change.",
     "report": "Write a study as one HTML page with its figures.",
     "scale": "Measure how far a job scales over hosts or ranks, and what each is worth.",
     "dashboard": "Open the studies in the browser, behind a token.",

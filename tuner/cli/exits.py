@@ -10,6 +10,8 @@ DEFECT = 1
 USAGE = 2
 #: What ``tune doctor`` ends with.
 WOULD_FAIL = 3
+#: What ``tune compare --fail-if-slower`` ends with.
+WORSE = 6
 
 #: What ``tune --help`` says about them.
 MEANINGS = (
@@ -19,6 +21,7 @@ MEANINGS = (
     ("3", "nothing more could be measured; what was measured is kept (doctor: a study would fail)"),
     ("4", "every launch was stopped by the time limit"),
     ("5", "another process holds this machine or the database"),
+    ("6", "compare: slower than --fail-if-slower allows"),
     ("128+n", "ended by signal n (130: Ctrl-C); type the same command again to continue"),
 )
 
