@@ -182,7 +182,8 @@ def _typical(figures: Sequence[float]) -> str:
 
 
 def _span(gain: SpeedUp) -> str:
-    return f"{gain.ratio:.3g} ({gain.low:.3g} to {gain.high:.3g})"
+    interval = f"{gain.low:.3g} to {gain.high:.3g}" if math.isfinite(gain.high) else "runs disagree"
+    return f"{gain.ratio:.3g} ({interval})"
 
 
 def _inverse(gain: SpeedUp) -> SpeedUp:
