@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from the program's own ``--help`` and its table of knobs.
+"""Writes docs/reference.md and docs/tune.1 from the program's own ``--help`` and table of knobs.
 
 python docs/make_reference.py            (or: make docs)
 """
@@ -16,7 +16,7 @@ from tuner.cli.knobs import conditions, route, values
 from tuner.knobs import KNOBS
 from tuner.model import Env, IntRange, Knob
 
-TARGET = Path(__file__).resolve().parent / "reference.md"
+DOCS = Path(__file__).resolve().parent
 
 
 def reference() -> str:
@@ -32,12 +32,35 @@ def reference() -> str:
     return "\n".join(parts)
 
 
+def man_page() -> str:
+    """The same commands for ``man tune``: their help as it is printed."""
+    parts = [
+        '.TH TUNE 1 "" "tuner" "User Commands"\n.SH NAME\n'
+        "tune \\- find the fastest runtime setting for a distributed training job, and prove it\n",
+        _section("SH", "COMMANDS", ()),
+        *(_section("SS", f"tune {name}", (name,)) for name in COMMANDS if name != "run"),
+        ".SH SEE ALSO\n.BR mpirun (1)\n",
+    ]
+    return "".join(parts)
+
+
+def _section(level: str, title: str, words: tuple[str, ...]) -> str:
+    text = _printed(*words, width=71).replace("\\", "\\e").replace("-", "\\-")
+    # A point or an apostrophe at the start of a line would be a request.
+    lines = (f"\\&{line.rstrip()}" for line in text.strip("\n").splitlines())
+    return f".{level} {title}\n.nf\n" + "\n".join(lines) + "\n.fi\n"
+
+
 def _help(*words: str) -> str:
+    return _fenced("text", _printed(*words))
+
+
+def _printed(*words: str, width: int = 96) -> str:
     os.environ["NO_COLOR"] = "1"
     command: Command = cli
-    done = CliRunner().invoke(command, [*words, "--help"], prog_name="tune", terminal_width=96)
+    done = CliRunner().invoke(command, [*words, "--help"], prog_name="tune", terminal_width=width)
     assert done.exit_code == 0, done.output
-    return _fenced("text", done.output)
+    return done.output
 
 
 def _fenced(language: str, text: str) -> str:
@@ -84,4 +107,5 @@ def _template() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(reference())
+    (DOCS / "reference.md").write_text(reference())
+    (DOCS / "tune.1").write_text(man_page())

@@ -16,15 +16,19 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 OTHERS = {"--build-constraint", "--env-file", "--nproc-per-node", "--standalone"}
 
 
-def test_the_reference_is_up_to_date() -> None:
+@pytest.mark.parametrize(
+    ("function", "name"), [("reference", "reference.md"), ("man_page", "tune.1")]
+)
+def test_the_reference_is_up_to_date(function: str, name: str) -> None:
+    code = f"import make_reference; print(make_reference.{function}(), end='')"
     made = subprocess.run(
-        [sys.executable, "-c", "import make_reference; print(make_reference.reference(), end='')"],
+        [sys.executable, "-c", code],
         cwd=ROOT / "docs",
         capture_output=True,
         text=True,
         check=True,
     )
-    assert made.stdout == (ROOT / "docs" / "reference.md").read_text(), "run `make docs`"
+    assert made.stdout == (ROOT / "docs" / name).read_text(), "run `make docs`"
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 #: All that a wheel is made of.
 SOURCES = (
     *("tuner", "workloads", "wrappers", "studies"),
-    *("setup.cfg", "pyproject.toml", "README.md", "LICENSE"),
+    *("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "docs/tune.1"),
 )
 
 
@@ -25,11 +25,12 @@ def built(folder: Path) -> Path:
     sources = folder / "sources"
     for name in SOURCES:
         path = ROOT / name
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
         ignored = shutil.ignore_patterns("__pycache__")
         if path.is_dir():
             shutil.copytree(path, sources / name, ignore=ignored)
         else:
-            shutil.copy(path, sources)
+            shutil.copy(path, sources / name)
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
     env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
     subprocess.run([*pip, "-w", folder, sources], env=env, check=True)
@@ -49,6 +50,7 @@ def test_a_wheel_has_the_same_bytes_each_time_and_works_without_the_sources(tmp_
     where = [sys.executable, "-c", "import tuner; print(tuner.__file__)"]
     found = subprocess.run(where, env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()).is_relative_to(place)
+    assert (place / "share/man/man1/tune.1").is_file()
     program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "true")
     for words in (["--dry-run"], ["-n", "1", "--no-confirm", "--trials", "2", *program], ["show"]):
         tune = [sys.executable, str(place / "bin" / "tune"), *words]
