@@ -663,6 +663,35 @@ def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path
     assert spec.name == "train-n2"
 
 
+def test_words_that_are_paths_are_anchored_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").touch()
+    (tmp_path / "input").touch()
+    words = ("run.sh", "input", "./data/{k}.bin", "--to=../{k}/x", "some/{k}")
+    spec = build("bash", *words, cwd=tmp_path, run_in_out=True, knobs=("k=1,2",))
+    _, _, program, *rest = spec.command
+    assert Path(program).name == "bash"
+    anchored = [f"{tmp_path}/run.sh", "input", f"{tmp_path}/data/{{k}}.bin"]
+    assert rest == [*anchored, f"--to={tmp_path}/../{{k}}/x", "some/{k}"]
+    program = "/a/" + 300 * "b"
+    spec = build("awk", program, program, cwd=tmp_path, run_in_out=True)
+    assert spec.command[-2:] == (program, program), "too long for a file's name"
+
+
+def test_a_module_of_the_current_folder_cannot_run_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    for file in ("module.py", "package/__main__.py", "package/part.py"):
+        (tmp_path / file).touch()
+        name = file.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
+        words = (sys.executable, "-u", "-m", "mpi4py", "-m", name)
+        error = refused(*words, cwd=tmp_path, run_in_out=True)
+        assert f"--run-in-out: the module {name!r}" in error.message and file in error.hint
+        build(*words, cwd=tmp_path, objective="wall")
+    spec = build(sys.executable, "-m", "timeit", cwd=tmp_path, run_in_out=True)
+    assert spec.command[-2:] == ("-m", "timeit"), "it is found wherever the program runs"
+    spec = build(sys.executable, "-c", "0", "-m", "module", cwd=tmp_path, run_in_out=True)
+    assert spec.command[-1] == "module"
+
+
 def test_a_typed_objective_takes_the_place_of_the_files(tmp_path: Path) -> None:
     file = toml(
         tmp_path, '[objective]\nkind = "pattern"\npattern = "(a)"\nunit = "ms"\nloss_key = "l"\n'

@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
@@ -100,29 +101,62 @@ def fields(
         cwd: The current folder.
         runs_in_out: It runs in ``{out}``.
     """
-    command, job = (_resolved(words, template[0], path) for words in (template, job))
+    run, whole = (_resolved(words, template[0], path) for words in (template, job))
     if runs_in_out:
-        command, job = (_in_out(words, cwd) for words in (command, job))
+        run, whole = _in_out(run, cwd), _in_out(whole, cwd)
     return Program(
-        command=command,
-        job=job,
+        command=run,
+        job=whole,
         folder=folder_of(template, job, cwd),
         interpreter=sys.executable if "python" in templates.placeholders((*template, *job)) else "",
     )
 
 
 def _in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
-    """The template run in ``{out}``: its script, and paths with a slash, as they were meant."""
+    """The template run in ``{out}``; :func:`_anchored` says which words mean what they meant.
+
+    Raises:
+        UsageError: It runs a module of the current folder, which Python would not find.
+    """
     if not template:
         return ()
+    option, name = _given_to_python(template)
+    if option == "-m":
+        _refuse_module_of(cwd, name)
     script, words = script_of(template), []
-    for word in template:
+    for place, word in enumerate(template):
         option, is_set, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
-        is_path = (value == script or "/" in value) and not templates.names_in(value)
-        if is_path and (path := cwd / templates.fill(value, {})).exists():
-            value = _literal(str(path.absolute()))
-        words.append(f"{option}{is_set}{value}")
+        is_script = place == 1 or word == script
+        words.append(f"{option}{is_set}{_anchored(value, cwd, is_script=is_script)}")
     return (_literal(shutil.which("env") or "/usr/bin/env"), IN_OUT, *words)
+
+
+def _anchored(word: str, cwd: Path, *, is_script: bool = False) -> str:
+    """A path from ``cwd`` made absolute; any other word as it is.
+
+    A path is what begins with ``./`` or ``../``, also with placeholders after it. Of words without
+    placeholders it is what has another slash, if it is there, and a script that is a file: the
+    ``.py`` file that Python is given, or the first argument of any program.
+    """
+    if word.startswith(("./", "../")):
+        return f"{_literal(str(cwd))}/{word.removeprefix('./')}"
+    if templates.names_in(word):
+        return word
+    path = cwd / templates.fill(word, {})
+    with suppress(OSError):  # a program of awk may be too long for a name
+        if path.is_file() if is_script else "/" in word and path.exists():
+            return _literal(str(path))
+    return word
+
+
+def _refuse_module_of(cwd: Path, name: str) -> None:
+    for file in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__main__.py"):
+        if (cwd / file).is_file():
+            raise UsageError(
+                f"--run-in-out: the module {name!r} lies in the current folder, {cwd}, and Python"
+                " would not find it from another one",
+                f"name the script in place of -m {name}: {file}",
+            )
 
 
 def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
@@ -192,21 +226,27 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
 
 def script_of(template: Sequence[str]) -> str | None:
     """The ``.py`` file that an interpreter is given; ``None`` if there is none to see."""
+    option, name = _given_to_python(template)
+    return name if not option and name.endswith(".py") else None
+
+
+def _given_to_python(template: Sequence[str]) -> tuple[str, str]:
+    """``("-m", MODULE)`` or ``("", FILE)`` that an interpreter runs; empty if it is no such."""
     template = template[2:] if IN_OUT in template[1:2] else template
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
-        return None
+        return "", ""
     words = iter(template[1:])
     for word in words:
         if word == "-m":
-            if next(words, "") not in _RUNNERS:
-                return None
+            if (name := next(words, "")) not in _RUNNERS:
+                return "-m", name
         elif word in _WITH_VALUE:
             next(words, "")
         elif not word.startswith("-"):
-            return word if word.endswith(".py") else None
+            return "", word
         elif word == "-c":
-            return None
-    return None
+            break
+    return "", ""
 
 
 def stem(template: Sequence[str]) -> str:
