@@ -161,9 +161,28 @@ def test_the_result_is_given_to_a_command_at_the_end(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "told").read_text() == done.stdout
     assert json.loads(done.stdout)["schema"] == "tuner.result/1"
-    failed = tune(tmp_path, "--on-finish", "sh -c 'echo no mail >&2; exit 3'", *args)
+    mail = "sh -c 'echo sent; echo no mail for hunter2hunter2 >&2; exit 3' --password"
+    failed = tune(tmp_path, "--on-finish", f"{mail} hunter2hunter2", *args)
     assert failed.returncode == 0
-    assert "--on-finish sh -c 'echo no mail >&2; exit 3': exit code 3: no mail" in failed.stderr
+    assert "\nsent\n" in failed.stderr and "sent" not in failed.stdout
+    assert "--password '***': exit code 3: no mail for ***\n" in failed.stderr
+    assert "hunter2" not in failed.stderr
+
+
+def test_a_study_without_a_result_is_told_too(tmp_path: Path) -> None:
+    program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "false")
+    done = tune(tmp_path, "--on-finish", "tee told", "-n", "1", *program)
+    assert done.returncode == 3, done.stderr
+    told = json.loads((tmp_path / "told").read_text())
+    assert (told["state"], told["best"]) == ("failed", None) and told["failures"]
+
+
+@pytest.mark.parametrize("command", ["", "no-such-program x", "./told"])
+def test_what_cannot_be_told_at_the_end_is_refused_at_once(tmp_path: Path, command: str) -> None:
+    (tmp_path / "told").touch()  # not executable
+    done = tune(tmp_path, "--on-finish", command, "--objective", "wall", "--", "true")
+    assert done.returncode == 2 and "--on-finish: " in done.stderr
+    assert not (tmp_path / "studies").exists()
 
 
 def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:

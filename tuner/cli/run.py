@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
     type=WORDS.read,
     metavar="COMMAND",
     heading=OUTPUT,
-    help="Run COMMAND at the end, with the result as JSON on its input: to mail it, say.",
+    help="Run COMMAND at the end, also if nothing could be measured, with the result as JSON on its"
+    " input: to mail it, say. It is words, not shell (for that: sh -c '…'); what it prints goes to"
+    " stderr. It is ended after 5 minutes.",
 )
 @option("--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing.")
 @json_option(OUTPUT)
@@ -63,6 +66,8 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Run one study."""
+    if given["on_finish"] is not None:
+        _check(given["on_finish"])
     spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
@@ -73,19 +78,28 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
     from tuner.cli import progress
+    from tuner.model.errors import LimitReachedError, NothingMeasuredError
     from tuner.study import tune
 
-    with progress.view(given["quiet"]) as view:
-        result = tune(
-            spec,
-            storage=given["storage"],
-            outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-            fresh=given["fresh"],
-            remeasure=given["remeasure"],
-            wait=given["wait"],
-            joined=given["join"] is not None,
-            on_event=view,
-        )
+    try:
+        with progress.view(given["quiet"]) as view:
+            result = tune(
+                spec,
+                storage=given["storage"],
+                outputs=Path(given["run_dir"]) if given["run_dir"] else None,
+                fresh=given["fresh"],
+                remeasure=given["remeasure"],
+                wait=given["wait"],
+                joined=given["join"] is not None,
+                on_event=view,
+            )
+    except (NothingMeasuredError, LimitReachedError):
+        if given["on_finish"]:
+            from tuner.cli import stored
+
+            data = stored.load(stored.open_store(given["storage"]), spec.name, detail=False)
+            _tell(given["on_finish"], _document(data.result, data.spec))
+        raise
     typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
     return _finish(result, given, shown=given["storage"] if typed else None)
 
@@ -121,25 +135,49 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
     return to_join(resolve_url(ctx.params["storage"], os.environ), name)
 
 
+def _check(on_finish: Sequence[str]) -> None:
+    """Raise ``UsageError`` if the command of ``--on-finish`` cannot be started."""
+    from tuner.model.errors import UsageError
+
+    if not on_finish or shutil.which(on_finish[0]) is None:
+        program = repr(on_finish[0]) if on_finish else "an empty command"
+        raise UsageError(
+            f"--on-finish: {program} is no program that can be run",
+            "name one that is on PATH, or the path of an executable file",
+        )
+
+
 def _tell(command: Sequence[str], document: str) -> None:
     """Give the result to a command; if that fails, the result stands all the same."""
     from tuner.cli import console
     from tuner.hosts.process import run_tool
+    from tuner.launch.secrets import Redactor
     from tuner.model.wording import one_line
 
-    with tempfile.NamedTemporaryFile("w", prefix="tune-", suffix=".json") as file:
-        file.write(document)
-        file.flush()
-        reading = ("sh", "-c", 'exec "$@" < "$0"', file.name, *command)
-        try:
+    redactor = Redactor.of(os.environ, command)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="tune-", suffix=".json") as file:
+            file.write(document)
+            file.flush()
+            reading = ("sh", "-c", 'exec "$@" < "$0"', file.name, *command)
             done = run_tool(reading, timeout_s=ON_FINISH_S)
-        except OSError as error:
-            said = error.strerror or str(error)
-        else:
-            *_, last = ["nothing was printed", *done.stderr.strip().splitlines()]
-            said = f"exit code {done.returncode}: {one_line(last)}" if done.returncode else ""
+    except OSError as error:  # it cannot be started, takes too long, or there is no room
+        said = error.strerror or str(error)
+    else:
+        for line in done.stdout.splitlines():
+            console.err(redactor.text(line))
+        *_, last = ["nothing was printed", *done.stderr.strip().splitlines()]
+        said = f"exit code {done.returncode}: {one_line(last)}" if done.returncode else ""
     if said:
-        console.warn(f"--on-finish {shlex.join(command)}: {said}")
+        shown = shlex.join(redactor.words(command))
+        console.warn(f"--on-finish {shown}: {redactor.text(said)}")
+
+
+def _document(result: Result, spec: StudySpec) -> str:
+    """What ``--json`` prints."""
+    from tuner.results.exporters.json import dumps, result_json
+
+    return dumps({"schema": "tuner.result/1", **result_json(result, spec)})
 
 
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
@@ -154,11 +192,10 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     from tuner.cli import console, explain, printed, stored
     from tuner.model.errors import NothingMeasuredError, TunerError
     from tuner.results import dashboard
-    from tuner.results.exporters.json import dumps, result_json
 
     store = stored.open_store(given["storage"])
     data = stored.load(store, result.study)
-    document = dumps({"schema": "tuner.result/1", **result_json(result, data.spec)})
+    document = _document(result, data.spec)
     if given["as_json"]:
         sys.stdout.write(document)
     else:
