@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tuner.knobs import setting_text
 from tuner.launch import render
@@ -107,6 +107,28 @@ def script(data: StudyView) -> Export:
     Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
     ``HOSTS`` names other hosts (``h1:4,h2:4``) for an mpirun.
     """
+    return job_script(data, hosts=f"${{HOSTS:-{data.spec.layout.listed}}}")
+
+
+def job_script(
+    data: StudyView,
+    *,
+    hosts: str,
+    run_by: str = "sh",
+    head: str = "",
+    exports: Mapping[str, str] | None = None,
+    names_nodes: bool = True,
+) -> Export:
+    """The same for another shell or scheduler.
+
+    Args:
+        data: The study.
+        hosts: What a shell takes for ``HOSTS``, in its own syntax.
+        run_by: What the script is given to.
+        head: Comments after its first line.
+        exports: More variables.
+        names_nodes: srun is told on which nodes it runs.
+    """
     spec, found = data.spec, "with the fastest setting that `tune` found"
     if data.keeps_defaults:
         proven = data.result.conclusion is not None
@@ -122,19 +144,23 @@ def script(data: StudyView) -> Export:
     prefix = ("env", *changes) if changes else ()
     options = render.launcher_options(spec, data.best_setting)
     argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
-    use, prepare = "sh FILE [ARGUMENT ...]", ""
+    if not names_nodes and "--nodelist" in argv[: len(argv) - len(prefix) - len(job)]:
+        place = argv.index("--nodelist")
+        argv = (*argv[:place], *argv[place + 2 :])
+    use, prepare = f"{run_by} FILE [ARGUMENT ...]", ""
     if spec.layout.listed in argv:  # srun and torchrun say it otherwise
         argv = tuple(_HOSTS if word == spec.layout.listed else word for word in argv)
-        prepare = f"HOSTS=${{HOSTS:-{spec.layout.listed}}}\n"
+        prepare = f"HOSTS={hosts}\n"
     parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
     secrets = _Secrets()
     command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
     variables = "".join(
-        f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environment.items())
+        f"export {name}={shlex.quote(value)}\n"
+        for name, value in sorted({**environment, **(exports or {})}.items())
     )
     enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
     if any(_OUT in word for word in job):
-        use = "sh FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
+        use = f"{run_by} FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
         # Named for the study; never a name that looks like an option.
         folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
         prepare += f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
@@ -142,7 +168,7 @@ def script(data: StudyView) -> Export:
         if spec.folder:  # paths of the command are relative to it, the output folder is not
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
     text = f"""#!/bin/sh
-# The whole job {found}. Needs no tune to run.
+{head}# The whole job {found}. Needs no tune to run.
 {_comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
