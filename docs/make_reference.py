@@ -6,12 +6,14 @@ python docs/make_reference.py            (or: make docs)
 from __future__ import annotations
 
 import os
+from configparser import ConfigParser
 from pathlib import Path
 
 from click import Command
 from click.testing import CliRunner
 
 from tuner.cli.app import COMMANDS, cli
+from tuner.cli.exits import MEANINGS
 from tuner.cli.knobs import conditions, route, values
 from tuner.knobs import KNOBS
 from tuner.model import Env, IntRange, Knob
@@ -35,20 +37,33 @@ def reference() -> str:
 def man_page() -> str:
     """The same commands for ``man tune``: their help as it is printed."""
     parts = [
-        '.TH TUNE 1 "" "tuner" "User Commands"\n.SH NAME\n'
+        f'.TH TUNE 1 "" "tuner {_version()}" "User Commands"\n.SH NAME\n'
         "tune \\- find the fastest runtime setting for a distributed training job, and prove it\n",
         _section("SH", "COMMANDS", ()),
         *(_section("SS", f"tune {name}", (name,)) for name in COMMANDS if name != "run"),
+        ".SH EXIT STATUS\n",
+        *(f".TP\n.B {code}\n{_escaped(meaning)}\n" for code, meaning in MEANINGS),
         ".SH SEE ALSO\n.BR mpirun (1)\n",
     ]
     return "".join(parts)
 
 
 def _section(level: str, title: str, words: tuple[str, ...]) -> str:
-    text = _printed(*words, width=71).replace("\\", "\\e").replace("-", "\\-")
+    text = _escaped(_printed(*words, width=71))
     # A point or an apostrophe at the start of a line would be a request.
     lines = (f"\\&{line.rstrip()}" for line in text.strip("\n").splitlines())
     return f".{level} {title}\n.nf\n" + "\n".join(lines) + "\n.fi\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\e").replace("-", "\\-")
+
+
+def _version() -> str:
+    """That of this checkout, whichever is installed."""
+    setup = ConfigParser()
+    setup.read(DOCS.parent / "setup.cfg")
+    return setup["metadata"]["version"]
 
 
 def _help(*words: str) -> str:

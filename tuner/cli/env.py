@@ -28,7 +28,8 @@ OPTIONAL = ("mpi4py", "chainer", "cupy-cuda13x", "torch", "pytorch-pfn-extras", 
     cls=TuneCommand,
     takes_tail=True,
     help="Print versions, MPI, cores, limits and the variables that bear on speed, as a list to"
-    " paste into a bug report. It takes about a second. Values that may be secrets are hidden.",
+    " paste into a bug report. It takes about a second. Values that may be secrets are hidden; the"
+    " host's name, addresses of its networks and paths are printed: look before you paste.",
     examples=(
         ("tune env", "this host, for the Python that runs tune"),
         ("tune env -- python train.py", "the MPI and the packages of your own program's Python"),

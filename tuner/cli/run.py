@@ -164,7 +164,7 @@ def _tell(command: Sequence[str], document: str) -> None:
     except OSError as error:  # it cannot be started, takes too long, or there is no room
         said = error.strerror or str(error)
     else:
-        for line in done.stdout.splitlines():
+        for line in (*done.stdout.splitlines(), *done.stderr.splitlines()):
             console.err(redactor.text(line))
         *_, last = ["nothing was printed", *done.stderr.strip().splitlines()]
         said = f"exit code {done.returncode}: {one_line(last)}" if done.returncode else ""
