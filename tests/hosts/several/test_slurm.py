@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -170,8 +171,9 @@ def test_the_script_of_the_guide_tunes_in_an_allocation(
 
     *_, export = shell_blocks("slurm.md")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    export = export.replace("sbatch", f"sbatch --wait --chdir={folder} --output={folder}/job.log")
-    slurm.run("env", f"PATH={path}", "sh", "-c", f"cd '{folder}' && {export}")
+    export = export.replace("sbatch", "sbatch --wait --output=job.log")
+    commands = f"cd {shlex.quote(str(folder))} && {export}"
+    slurm.run("env", f"PATH={path}", "sh", "-c", commands)
     log = folder / "train-n2-h2-out" / "log"
     assert json.loads(log.read_text())[-1]["iteration"] == 3, (folder / "job.log").read_text()
 
