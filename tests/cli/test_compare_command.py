@@ -13,7 +13,7 @@ def test_a_study_is_compared_with_a_file_of_it(tune: Tune, database: Path, tmp_p
     assert tune("export", *storage, "-o", "before.json").code == 0
     done = tune("compare", "before.json", "mnist", *storage)
     assert (done.code, done.err) == (0, "")
-    assert "no difference is proven: 1 (" in done.out and "your defaults" in done.out
+    assert "no difference above 1 % is proven: 1 (" in done.out and "your defaults" in done.out
     document = json.loads((tmp_path / "before.json").read_text())
     for sample in document["result"]["best"]["samples"]:
         sample["figure"] /= 3
@@ -29,9 +29,15 @@ def test_a_study_is_compared_with_a_file_of_it(tune: Tune, database: Path, tmp_p
 def test_what_is_no_export_is_one_error(tune: Tune, database: Path, tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("{")
     (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "deep.JSON").write_text("[" * 5000)
+    (tmp_path / "file").write_bytes(b"\xff")
     for name, said in (
-        ("text.json", "text.json is no JSON"),
-        ("other.json", "other.json is no tuner.export/1"),
+        ("text.json", "text.json is no JSON that can be read"),
+        ("other.json", "other.json: schema is missing"),
+        ("deep.JSON", "deep.JSON is no JSON that can be read"),
+        ("file", "file is no JSON that can be read"),
+        ("a/b", "a/b: No such file"),
+        ("x" * 300, "File name too long"),
         ("none.json", "none.json: No such file"),
         ("nosuch", "no study"),
     ):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.study_samples import study
 from tuner.model.errors import UsageError
-from tuner.results.compare import BEST, DEFAULTS, Comparison, compare
+from tuner.results import compare as compare_module
+from tuner.results.compare import BEST, DEFAULTS, Comparison, read
 from tuner.results.exporters.json import export
 
 
@@ -27,6 +28,11 @@ def document(best: list[float], defaults: list[float], **result: Any) -> dict[st
     ]
     found["result"]["best"] = found["measurements"][0]
     return found
+
+
+def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
+    sides = {"main.json": before, "branch": after}
+    return compare_module.compare(*(read(name, json.dumps(each)) for name, each in sides.items()))
 
 
 def compared(before: list[float], after: list[float], **result: Any) -> Comparison:
@@ -56,17 +62,45 @@ def test_more_of_a_rate_is_better() -> None:
 def test_it_is_worse_only_if_that_is_proven_beyond_the_share() -> None:
     slower = compared(ONE, [1.2 * each for each in ONE])
     assert slower.is_worse(0.05) and not slower.is_worse(0.2) and not slower.is_worse(0.5)
-    assert "open" not in slower.verdict(0.05)
+    assert slower.verdict(0.05).endswith("; worse by more than 5 %")
+    assert slower.verdict(0.5).endswith("; not worse by more than 50 %")
     assert not compared([1.0], [1.06]).is_worse(0.05), "one launch of each proves little"
 
 
-def test_what_the_launches_cannot_tell_is_said_with_how_many_would() -> None:
-    few = compared([1.0, 1.2], [1.02, 1.22])
-    assert "no difference is proven" in few.verdict(0.1)
-    assert "10 % is open: about " in few.verdict(0.1)
-    assert "of each would tell" in few.verdict(0.1)
-    assert "no number of launches" in few.verdict(0.02)
-    assert "launches of one setting disagree" in compared([1.0, 9.0], [1.0, 9.0]).verdict(0.05)
+def test_a_difference_that_is_not_worth_having_is_none() -> None:
+    little = compared(ONE, [1.005 * each for each in ONE[:1]] + [1.006] * 5)
+    assert "no difference above 1 % is proven: 0.99" in little.verdict(0.05)
+    steady = compared([1.0] * 6, [1.0061, 1.0062, 1.0063, 1.0064, 1.0061, 1.0062])
+    assert "1 % is proven: 0.9938 (0.9936 to 0.9939) times" in steady.verdict(0.05)
+    assert steady.is_worse(0.004)
+    assert steady.verdict(0.004).startswith("worse: it takes ")
+    assert steady.verdict(0.004).endswith("; worse by more than 0.4 %")
+
+
+def test_what_the_launches_cannot_tell_is_said_with_what_would() -> None:
+    few = compared([1.0, 1.2], [1.02, 1.22, 1.03])
+    assert "no difference above 1 % is proven" in few.verdict(0.1)
+    told = "10 % is open: it takes 6 launches of each, 4 and 3 are missing (`tune --confirm more`"
+    assert told in few.verdict(0.1)
+    disagree = compared([1.0, 9.0], [1.0, 9.0])
+    assert "1 (runs disagree)" in disagree.verdict(0.05) and "missing" in disagree.verdict(0.05)
+    noisy = [0.9, 1.1, 1.0, 0.95, 1.05, 1.0]
+    six = compared(noisy, noisy[::-1])
+    assert six.best.is_open(0.05) and not six.best.is_open(0.5)
+    assert "5 % is open: about " in six.verdict(0.05)
+    assert "more launches of each would tell (`tune --confirm more`" in six.verdict(0.05)
+    near = compared(noisy, [1.05 * each for each in noisy[::-1]])
+    assert near.verdict(0.05).endswith("is open: it is too near to 5 % to tell")
+
+
+def test_only_whole_launches_are_compared() -> None:
+    windows = document([1.0, 0.5, 1.1], [8.0])
+    launch = windows["launches"][0]
+    windows["launches"] += [launch | {"window": {"job": 1}, "samples": [{"figure": 0.5}]}]
+    assert compare(windows, windows).best.before == [1.0, 1.1]
+    windows["launches"][-1]["samples"] = [{"figure": each} for each in (1.0, 0.5, 1.1)]
+    with pytest.raises(UsageError, match=r"main.json has measured its best setting in windows of"):
+        compare(windows, windows)
 
 
 def test_what_else_differs_is_named() -> None:
@@ -75,17 +109,34 @@ def test_what_else_differs_is_named() -> None:
     after["study"]["machine"]["cpu_model"] = "Other CPU"
     after["study"]["launcher"]["version"] = "5.0.12"
     after["study"]["environment"] = [["OMP_PROC_BIND", "close"]]
+    del after["study"]["prepare"], after["study"]["machine"]["gpus"]  # by an older version
+    after["result"]["best"]["setting"] = {"omp_threads": 2}
+    assert len(compare(before, after).differences) == 4
+    del before["study"]["environment"]
+    assert len(compare(before, after).differences) == 3
+    before["study"]["environment"] = []
     assert set(compare(before, after).differences) == {
         "machine.cpu_model: Some CPU -> Other CPU",
         "launcher.version: 5.0.11 -> 5.0.12",
         "environment.OMP_PROC_BIND: none -> close",
+        "best setting: communicator=naive iterator_workers=1 omp_threads=1 -> omp_threads=2",
     }
 
 
 def test_studies_of_different_figures_are_refused() -> None:
-    with pytest.raises(UsageError, match="minimize s and maximize ns/day"):
+    named = (
+        'main.json measures .*"s" direction="minimize", but branch .*unit="ns/day" direction="max'
+    )
+    with pytest.raises(UsageError, match=named):
         compare(document(ONE, ONE), document(ONE, ONE, unit="ns/day", direction="maximize"))
+    other = document(ONE, ONE)
+    other["study"]["objective"]["key"] = "validation_time"
+    with pytest.raises(UsageError, match=r'but branch measures .*key="validation_time"'):
+        compare(document(ONE, ONE), other)
     nothing = document(ONE, ONE)
+    nothing["result"]["best"]["samples"] = [{"figure": None}]
+    with pytest.raises(UsageError, match="has measured nothing"):
+        compare(document(ONE, ONE), nothing)
     nothing["result"]["best"] = None
     with pytest.raises(UsageError, match="has measured nothing"):
         compare(document(ONE, ONE), nothing)
@@ -101,3 +152,33 @@ def test_the_other_way_round_the_gain_is_the_inverse(
     there, back = compared(before, after).best.gain, compared(after, before).best.gain
     assert there.ratio * back.ratio == pytest.approx(1)
     assert there.low * back.high == pytest.approx(1) or (there.low, back.high) == (0, float("inf"))
+
+
+@pytest.mark.parametrize("figure", ["fast", -1, 0, 1e308, float("nan"), True, [], 10**400])
+def test_what_is_no_figure_is_refused_with_its_place(figure: Any) -> None:
+    odd = document([1.0, 1.0], ONE)
+    odd["result"]["best"]["samples"][1]["figure"] = figure
+    with pytest.raises(UsageError) as caught:
+        read("main.json", json.dumps(odd))
+    assert caught.value.message.startswith("main.json: result.best.samples[1].figure is ")
+    assert caught.value.message.endswith(", not a number above 0 (1e-40 to 1e40)")
+    assert caught.value.hint == "export it again: tune export STUDY -o main.json"
+
+
+def test_what_an_export_lacks_or_has_in_another_form_is_named() -> None:
+    text = json.dumps(document([1.0, 2.0], ONE))
+    for was, now, said in (
+        ('"direction": "minimize"', '"x": 1', "result.direction is missing"),
+        ('"minimize"', '"up"', "result.direction is 'up', not 'minimize' or 'maximize'"),
+        ('"omp_threads": 1', '"omp_threads": []', "omp_threads is [], not a valid integer"),
+        ('"study": {', '"study": 1, "other": {', "study is 1, not a valid dictionary"),
+        ("tuner.export/1", "tuner.show/2", "schema is 'tuner.show/2', not 'tuner.export/1'"),
+        ("{", "[" * 5000, "no JSON that can be read"),
+    ):
+        assert was in text
+        with pytest.raises(UsageError) as caught:
+            read("main.json", text.replace(was, now))
+        assert said in caught.value.message and caught.value.message.startswith("main.json")
+    missing = document([1.0, 2.0], ONE)
+    missing["result"]["best"]["samples"][0]["figure"] = None
+    assert read("main.json", json.dumps(missing)).best == [2.0]

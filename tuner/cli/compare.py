@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,10 +13,7 @@ from tuner.cli.options import json_option, storage_option, study_names
 from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
 
-if TYPE_CHECKING:
-    from tuner.model import JsonDict
-
-#: A change for the worse below this share is not looked for.
+#: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
 WORSE = 0.05
 
 
@@ -51,15 +46,15 @@ def command(
 ) -> int:
     """Compare them."""
     from tuner.cli import console
-    from tuner.results.compare import compare
+    from tuner.results.compare import compare, read
     from tuner.results.exporters.json import dumps
 
     share = WORSE if fail_if_slower is None else fail_if_slower
-    found = compare(*(_document(each, storage) for each in (before, after)))
+    found = compare(*(read(each, _export(each, storage)) for each in (before, after)))
     if as_json:
         sys.stdout.write(dumps(found.json(share)))
     else:
-        unit = f" ({found.unit})" if found.unit else ""
+        unit = f" ({found.before.unit})" if found.before.unit else ""
         titles = ["setting", f"before{unit}", f"after{unit}", "times as fast"]
         console.print_table(titles, found.table())
         for each in found.differences:
@@ -68,24 +63,14 @@ def command(
     return exits.WORSE if fail_if_slower is not None and found.is_worse(share) else exits.OK
 
 
-def _document(name: str, storage: str | None) -> JsonDict:
-    """The export of a study, or what a file has of one.
-
-    Raises:
-        UsageError: There is no such study, or the file is no export.
-    """
+def _export(name: str, storage: str | None) -> str:
+    """What a file holds, or the export of a study."""
     from tuner.cli import stored
-    from tuner.results.exporters.json import SCHEMA, export
+    from tuner.results.exporters.json import export
 
-    if not name.endswith(".json"):
-        text = export(stored.load(stored.open_store(storage), name)).text
-        return dict(json.loads(text))
     try:
-        document = json.loads(Path(name).read_text())
+        if "/" in name or name.lower().endswith(".json") or Path(name).is_file():
+            return Path(name).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror}", "the file of `tune export -o`") from error
-    except ValueError as error:
-        raise UsageError(f"{name} is no JSON: {error}", "tune export -o study.json") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UsageError(f"{name} is no {SCHEMA}", "tune export -o study.json")
-    return document
+    return export(stored.load(stored.open_store(storage), name)).text

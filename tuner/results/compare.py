@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from tuner.model import JsonDict
-from tuner.model.errors import UsageError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tuner.model import LOGGED_TIME, JsonDict
+from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count
+from tuner.stats.confirm import WORTH
 from tuner.stats.scaling import SpeedUp, speed_up
 
 #: The rows that are of no single setting.
@@ -22,10 +25,119 @@ BEST, DEFAULTS = "best", "your defaults"
 
 #: Of a study, what bears on its times beside the settings.
 _BEARS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "environment")
+#: Of an objective, what its figure is; the unit and the direction are those of the result.
+_OBJECTIVE = ("kind", "key", "statistic", "pattern")
+#: From so many launches of each on an interval goes by ranks (:func:`speed_up`).
+_RANKED = 6
 #: More launches of one setting are never made.
 MOST_RUNS = 100
 #: The launcher's own paths say nothing that its version does not.
 _SILENT = {"launcher.libmpi", "launcher.mpirun"}
+
+_AGAIN = "export it again: tune export STUDY -o main.json"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Sample(_Table):
+    figure: Annotated[float, Field(gt=1e-40, lt=1e40)] | None  # their ratios are finite
+
+
+class _Measured(_Table):
+    """A setting, or one launch of it."""
+
+    setting: dict[str, int | str]
+    samples: list[_Sample]
+    window: Any = None  # of a launch: the part of a running job that it was
+
+
+class _Result(_Table):
+    unit: str
+    direction: Literal["minimize", "maximize"]
+    best: _Measured | None
+
+
+class _Spec(_Table):
+    model_config = ConfigDict(extra="allow")
+    objective: dict[str, Any]
+    environment: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None = None
+
+
+class _Export(_Table):
+    schema_: Literal["tuner.export/1"] = Field(alias="schema")
+    result: _Result
+    study: _Spec
+    measurements: list[_Measured]
+    launches: list[_Measured]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is compared of a study; settings and what bears on times are texts."""
+
+    name: str
+    unit: str
+    is_rate: bool
+    objective: str  # what is measured
+    setting: str  # the best one
+    best: Sequence[float]  # its figures
+    figures: Mapping[str, Sequence[float]]  # of each setting, the fastest first
+    bears: Mapping[str, Mapping[str, str]]  # what bears on times: each with its parts
+
+
+def read(name: str, text: str) -> Study:
+    """The study of an export; ``name`` is the file's, or the study's.
+
+    Raises:
+        UsageError: The text is no such export, or no launch of the best setting has a figure.
+    """
+    try:
+        document = _Export.model_validate(json.loads(text))
+        spec, found = document.study, document.result
+        there = dict(spec.model_extra or {})
+        if spec.environment is not None:
+            there["environment"] = dict(spec.environment)
+        bears = {key: _flat(there[key], key) for key in _BEARS if key in there}
+        asked = {key: spec.objective.get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE}
+        asked |= {"unit": found.unit, "direction": found.direction}
+        objective = " ".join(f"{key}={json.dumps(each)}" for key, each in asked.items())
+    except ValidationError as error:
+        raise UsageError(f"{name}: {_mistake(error)}", _AGAIN) from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is no JSON that can be read: {error}", _AGAIN) from error
+    windows = {s.figure for each in document.launches if each.window for s in each.samples}
+
+    def figures(of: _Measured) -> list[float]:
+        """Those of whole launches: what windows of running jobs show is scaled."""
+        return [s.figure for s in of.samples if s.figure and s.figure not in windows]
+
+    if found.best is None or not any(sample.figure for sample in found.best.samples):
+        raise UsageError(f"the study {name} has measured nothing", "tune show says why")
+    if not (best := figures(found.best)):
+        raise UsageError(
+            f"the study {name} has measured its best setting in windows of running jobs only",
+            "the same command with --confirm exact launches it",
+        )
+    every = {_setting(each.setting): figures(each) for each in document.measurements}
+    measured = {what: each for what, each in every.items() if each}
+    setting, is_rate = _setting(found.best.setting), found.direction == "maximize"
+    return Study(name, found.unit, is_rate, objective, setting, best, measured, bears)
+
+
+def _mistake(error: ValidationError) -> str:
+    """The first mistake: its place and what is there."""
+    first, *_ = error.errors()
+    *above, last = first["loc"] or ("document",)
+    parts = above if last in {"int", "str"} else [*above, last]  # a member of a union
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)[1:]
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    wanted, *_ = first["msg"].removeprefix("Input should be ").split(" or instance of")
+    if last == "figure":
+        wanted = "a number above 0 (1e-40 to 1e40)"
+    return f"{place} is {shown(first['input'])}, not {wanted}"
 
 
 @dataclass(frozen=True)
@@ -37,28 +149,34 @@ class Row:
     after: Sequence[float]
     gain: SpeedUp  # how many times better the second is
 
-    def cannot_tell(self, share: float) -> str:
-        """Why it is open whether the second is worse by more than a share; empty: it is not."""
-        worst = -math.log1p(share)
-        center, low, high = (math.log(each) if each else -math.inf for each in self.gain)
-        if high < worst or low >= worst:
-            return ""
-        if low == -math.inf:
-            return "launches of one setting disagree: measure both studies again"
-        runs, room = min(len(self.before), len(self.after)), abs(center - worst)
-        half = max(high - center, center - low)
-        needed = runs * (half / room) ** 2 if room else math.inf
+    def is_open(self, share: float) -> bool:
+        """Whether the launches leave it open that the second is worse by more than a share."""
+        return self.gain.low < 1 / (1 + share) <= self.gain.high
+
+    def missing(self, share: float) -> str:
+        """What would tell if that is open."""
+        made, go_on = (len(self.before), len(self.after)), "`tune --confirm more` continues a study"
+        if min(made) < _RANKED:
+            before, after = (max(0, _RANKED - each) for each in made)
+            return (
+                f"it takes {_RANKED} launches of each, {before} and {after} are missing ({go_on})"
+            )
+        center, low, high = map(math.log, self.gain)
+        room = center + math.log1p(share)
+        half = center - low if room > 0 else high - center
+        needed = min(made) * (half / room) ** 2 if room else math.inf
         if needed > MOST_RUNS:
-            return "no number of launches that anyone makes would tell"
-        more = max(1, math.ceil(needed) - runs)
-        return f"about {count(more, 'more launch', 'more launches')} of each would tell"
+            return f"it is too near to {100 * share:.3g} % to tell"
+        more = count(max(1, math.ceil(needed) - min(made)), "more launch", "more launches")
+        return f"about {more} of each would tell ({go_on})"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What :func:`compare` gives."""
 
-    unit: str
+    before: Study
+    after: Study
     rows: Sequence[Row]  # the best of each first
     differences: Sequence[str]
 
@@ -73,35 +191,34 @@ class Comparison:
 
     def verdict(self, share: float) -> str:
         """In one line, what the best of the second is to that of the first."""
-        gain = self.best.gain
-        if gain.low > 1:
+        gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
+        if gain.low > 1 + WORTH:
             said = f"better: {_span(gain)} times as fast"
-        elif gain.high < 1:
-            said = f"worse: it takes {_span(_inverse(gain))} times as long"
+        elif self.is_worse(min(share, WORTH)):
+            longer = SpeedUp(1 / gain.ratio, 1 / gain.high, 1 / gain.low)
+            said = f"worse: it takes {_span(longer)} times as long"
         else:
-            said = f"no difference is proven: {_span(gain)} times as fast"
-        why = self.best.cannot_tell(share)
-        return f"{said}; whether it is worse by {100 * share:.3g} % is open: {why}" if why else said
+            said = f"no difference above {100 * WORTH:.3g} % is proven: {_span(gain)} times as fast"
+        if self.best.is_open(share):
+            return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}"
+        return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
         """See docs/export-schema.md."""
         rows = [
-            {
-                "what": row.what,
-                "before": list(row.before),
-                "after": list(row.after),
-                "gain": {name: _finite(each) for name, each in row.gain._asdict().items()},
-            }
-            for row in self.rows
+            {"what": each.what, "before": each.before, "after": each.after}
+            | {"gain": each.gain._asdict()}
+            for each in self.rows
         ]
         return {
             "schema": "tuner.compare/1",
             "verdict": self.verdict(share),
             "is_worse": self.is_worse(share),
             "share": share,
-            "unit": self.unit,
+            "unit": self.before.unit,
+            "best_settings": {"before": self.before.setting, "after": self.after.setting},
             "rows": rows,
-            "differences": list(self.differences),
+            "differences": self.differences,
         }
 
     def table(self) -> list[list[str]]:
@@ -112,69 +229,50 @@ class Comparison:
         ]
 
 
-def compare(before: JsonDict, after: JsonDict) -> Comparison:
+def compare(before: Study, after: Study) -> Comparison:
     """The settings that both have measured, and the best of each.
 
     Raises:
-        UsageError: They do not measure the same, or one has measured nothing.
+        UsageError: They do not measure the same.
     """
-    units = [(each["result"]["unit"], each["result"]["direction"]) for each in (before, after)]
-    if units[0] != units[1]:
-        said = " and ".join(f"{direction} {unit or 'a number'}" for unit, direction in units)
-        raise UsageError(f"the studies {said}", "compare studies with one objective")
-    is_rate = units[0][1] == "maximize"
+    if before.objective != after.objective:
+        sides = (f"{each.name} measures {each.objective}" for each in (before, after))
+        raise UsageError(", but ".join(sides), "compare studies with one objective")
 
     def row(what: str, one: Sequence[float], other: Sequence[float]) -> Row:
-        costs = ([1 / each if is_rate else each for each in side] for side in (one, other))
+        costs = ([1 / each if before.is_rate else each for each in side] for side in (one, other))
         return Row(what, one, other, speed_up(*costs))
 
-    rows = [row(BEST, *(_best(each) for each in (before, after)))]
-    measured, others = _measured(before), _measured(after)
-    rows += [row(what, found, others[what]) for what, found in measured.items() if what in others]
-    return Comparison(units[0][0], rows, list(_differences(before, after)))
+    rows = [row(BEST, before.best, after.best)]
+    both = (what for what in before.figures if what in after.figures)
+    rows += [row(what, before.figures[what], after.figures[what]) for what in both]
+    return Comparison(before, after, rows, list(_differences(before, after)))
 
 
-def _best(document: JsonDict) -> list[float]:
-    """The figures of the setting that is handed over."""
-    found = document["result"]["best"]
-    if found is None or not (costs := _figures(found)):
-        raise UsageError(
-            f"the study {document['result']['study']} has measured nothing", "tune show says why"
-        )
-    return costs
-
-
-def _measured(document: JsonDict) -> dict[str, list[float]]:
-    """The figures of each setting, the fastest first."""
-    found = {_setting(each["setting"]): _figures(each) for each in document["measurements"]}
-    return {what: costs for what, costs in found.items() if costs}
-
-
-def _figures(measurement: JsonDict) -> list[float]:
-    return [sample["figure"] for sample in measurement["samples"] if sample["figure"]]
-
-
-def _setting(values: JsonDict) -> str:
+def _setting(values: Mapping[str, int | str]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items())) or DEFAULTS
 
 
-def _differences(before: JsonDict, after: JsonDict) -> Iterator[str]:
-    """What else differs, a line each."""
-    studies = [each["study"] for each in (before, after)]
-    texts = ({key: study[key] for key in _BEARS} for study in studies)
-    sides = [_flat(each | {"environment": dict(each["environment"])}) for each in texts]
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        was, now = (side.get(key, "none") for side in sides)
-        if was != now and key not in _SILENT:
-            yield f"{key}: {was} -> {now}"
+def _differences(before: Study, after: Study) -> Iterator[str]:
+    """What else differs, a line each; of what an older export lacks nothing is known."""
+    if before.setting != after.setting:
+        yield f"best setting: {before.setting} -> {after.setting}"
+    for part in (part for part in before.bears if part in after.bears):
+        sides = before.bears[part], after.bears[part]
+        for key in dict.fromkeys((*sides[0], *sides[1])):
+            was, now = (side.get(key, "none") for side in sides)
+            if was != now and key not in _SILENT:
+                yield f"{key}: {was} -> {now}"
 
 
-def _flat(document: Any, path: str = "") -> dict[str, str]:
-    if isinstance(document, dict):
-        parts = (_flat(value, f"{path}.{key}" if path else key) for key, value in document.items())
-        return {key: value for part in parts for key, value in part.items()}
-    is_words = isinstance(document, list) and all(isinstance(each, str) for each in document)
-    return {path: " ".join(document) if is_words else json.dumps(document).strip('"')}
+def _flat(value: Any, path: str) -> dict[str, str]:
+    """The parts of a document as texts, each by its path."""
+    if isinstance(value, dict):
+        parts = (_flat(each, f"{path}.{key}") for key, each in value.items())
+        return {key: text for part in parts for key, text in part.items()}
+    is_words = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    text = " ".join(value) if is_words else json.dumps(value).strip('"')
+    return {path: "none" if value is None else text or "none"}
 
 
 def _typical(figures: Sequence[float]) -> str:
@@ -182,13 +280,11 @@ def _typical(figures: Sequence[float]) -> str:
 
 
 def _span(gain: SpeedUp) -> str:
-    interval = f"{gain.low:.3g} to {gain.high:.3g}" if math.isfinite(gain.high) else "runs disagree"
-    return f"{gain.ratio:.3g} ({interval})"
-
-
-def _inverse(gain: SpeedUp) -> SpeedUp:
-    return SpeedUp(*(1 / each if each else math.inf for each in (gain.ratio, gain.high, gain.low)))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    """With three digits, or as many as tell the ends apart."""
+    if not math.isfinite(gain.high):
+        return f"{gain.ratio:.3g} (runs disagree)"
+    for digits in range(3, 9):
+        ratio, low, high = (f"{each:.{digits}g}" for each in gain)
+        if low != high:
+            break
+    return f"{ratio} ({low} to {high})"
