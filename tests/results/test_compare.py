@@ -172,6 +172,7 @@ def test_what_an_export_lacks_or_has_in_another_form_is_named() -> None:
         ('"minimize"', '"up"', "result.direction is 'up', not 'minimize' or 'maximize'"),
         ('"omp_threads": 1', '"omp_threads": []', "omp_threads is [], not a valid integer"),
         ('"study": {', '"study": 1, "other": {', "study is 1, not a valid dictionary"),
+        ('"environment": []', '"environment": [["A"]]', "[0] is ['A'], not a name and a value"),
         ("tuner.export/1", "tuner.show/2", "schema is 'tuner.show/2', not 'tuner.export/1'"),
         ("{", "[" * 5000, "no JSON that can be read"),
     ):

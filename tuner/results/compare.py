@@ -137,6 +137,8 @@ def _mistake(error: ValidationError) -> str:
     wanted, *_ = first["msg"].removeprefix("Input should be ").split(" or instance of")
     if last == "figure":
         wanted = "a number above 0 (1e-40 to 1e40)"
+    elif first["type"] in {"too_short", "too_long"}:
+        wanted = "a name and a value"
     return f"{place} is {shown(first['input'])}, not {wanted}"
 
 
