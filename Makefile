@@ -2,6 +2,7 @@
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
 # make check             all that continuous integration runs: also what is slow or needs a program
+# make screencast        the picture at the top of the README, from a real study: a minute or two
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
 # make fuzz              the parsers, with many odd inputs; ARGS="-k study_file": one of them
@@ -18,7 +19,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune check docs lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
+.PHONY: tune check docs screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -45,6 +46,10 @@ check: test rest
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py
+
+screencast: .venv/.tune-installed
+	.venv/bin/tune --mpi-procs 8 --trials 50 --name screencast --fresh 2>&1 | \
+	  .venv/bin/python docs/make_run_picture.py
 
 benchmark: .venv/.tune-installed
 	for b in $(BENCHMARKS); do echo "== $$b"; .venv/bin/python -m benchmarks.$$b || exit; done

@@ -1,6 +1,6 @@
 """Draws what a run of ``tune`` printed as a picture of a terminal.
 
-tune --mpi-procs 8 --trials 50 2>&1 | python docs/make_run_picture.py
+tune --mpi-procs 8 --trials 50 2>&1 | python docs/make_run_picture.py      (or: make screencast)
 """
 
 from __future__ import annotations
