@@ -107,7 +107,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (folder / "train.py").write_text(TALKATIVE)
     said = []
     commands = [("show",), ("show", "--json"), ("studies",)]
-    for name in ("sh", "env", "json", "args", "csv", "md"):
+    for name in ("sh", "env", "json", "args", "csv", "slurm", "md"):
         commands.append(("export", "-f", name, "-o", f"exports.{name}"))
     for done in (study(folder), *(tune(folder, *words) for words in commands)):
         assert done.returncode == 0, done.stderr
