@@ -72,5 +72,6 @@ def _export(name: str, storage: str | None) -> str:
         if "/" in name or name.lower().endswith(".json") or Path(name).is_file():
             return Path(name).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}", "tune export -o main.json writes one") from error
+        hint = "tune export -o main.json writes one"
+        raise UsageError(f"{name}: {error.strerror}", hint) from error
     return export(stored.load(stored.open_store(storage), name)).text
