@@ -139,7 +139,7 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["grid", "brute-force", "random"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_space_can_be_tried_to_its_end(folder: Path, name: str, seed: int) -> None:
     knobs = (SPEC.knobs[0], replace(SPEC.knobs[1], domain=IntRange(1, 2)))
     spec = replace(SPEC, knobs=knobs, sampler=name, trials=20, seed=seed, until=1e-9)
