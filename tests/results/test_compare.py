@@ -77,7 +77,7 @@ def test_a_difference_that_is_not_worth_having_is_none() -> None:
     assert steady.verdict(0.004).endswith("; worse by more than 0.4 %")
 
 
-def test_what_the_launches_cannot_tell_is_said_with_what_would() -> None:
+def test_an_open_verdict_names_the_launches_that_are_missing() -> None:
     few = compared([1.0, 1.2], [1.02, 1.22, 1.03])
     assert "no difference above 1 % is proven" in few.verdict(0.1)
     told = "10 % is open: it takes 6 launches of each, 4 and 3 are missing (`tune --confirm more`"

@@ -169,7 +169,7 @@ def test_the_result_is_given_to_a_command_at_the_end(tmp_path: Path) -> None:
     assert "hunter2" not in failed.stderr
 
 
-def test_a_study_without_a_result_is_told_too(tmp_path: Path) -> None:
+def test_the_command_at_the_end_runs_for_a_study_without_a_result_too(tmp_path: Path) -> None:
     program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "false")
     done = tune(tmp_path, "--on-finish", "tee told", "-n", "1", *program)
     assert done.returncode == 3, done.stderr
@@ -178,7 +178,9 @@ def test_a_study_without_a_result_is_told_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "no-such-program x", "./told"])
-def test_what_cannot_be_told_at_the_end_is_refused_at_once(tmp_path: Path, command: str) -> None:
+def test_a_command_for_the_end_that_cannot_run_is_refused_at_once(
+    tmp_path: Path, command: str
+) -> None:
     (tmp_path / "told").touch()  # not executable
     done = tune(tmp_path, "--on-finish", command, "--objective", "wall", "--", "true")
     assert done.returncode == 2 and "--on-finish: " in done.stderr

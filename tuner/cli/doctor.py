@@ -91,10 +91,11 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     asked = {key: given[key] for key in keys if given[key] is not None}
     if not asked and not in_slurm(os.environ):
         return [], ()
+    from tuner.config.options import BY_KEY
     from tuner.config.spec import offered
     from tuner.config.study_file import study_of
 
-    study = study_of({}, asked, {key: f"--{key.replace('_', '-')}" for key in asked})
+    study = study_of({}, asked, {key: BY_KEY[key].flag for key in asked})
     offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
     return [offer.name for offer in offers], study.option("ssh") or ()
 
@@ -115,7 +116,7 @@ def _print(findings: list[Finding], machine: Machine, *, would_fail: bool) -> No
     from tuner.results.doctor import State
 
     cpus = wording.count(machine.cores, "usable CPU")
-    memory = f"{machine.memory_bytes / 2**30:.3g} GiB"
+    memory = wording.gibibytes(machine.memory_bytes)
     console.out(f"{machine.hostname}: {machine.cpu_model}, {cpus}, {memory}", bold=True)
     console.out()
     is_unicode = "utf" in (sys.stdout.encoding or "").lower()

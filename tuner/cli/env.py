@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import tuner
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import launcher_options, storage_option
@@ -43,19 +44,19 @@ def command(
 ) -> int:
     """Print what is seen, a line each."""
     from tuner.launch.secrets import recorded_environment
-    from tuner.model.wording import one_line
+    from tuner.model.wording import gibibytes, one_line
     from tuner.results import doctor
 
     words = tail(ctx) or None
     view = doctor.look(words, storage=storage, mpirun=mpirun, kind=launcher, environ=os.environ)
     lines = [
-        f"tuner {metadata.version('tuner')}, Python {platform.python_version()}"
+        f"tuner {tuner.__version__}, Python {platform.python_version()}"
         f" ({sys.executable}), {platform.platform()}",
         f"packages: {', '.join(_packages())}",
         f"CPU: {view.machine.cpu_model}, {view.machine.logical_cpus} CPUs,"
         f" {view.machine.physical_cores} cores, {view.machine.cores} usable,"
-        f" {view.machine.memory_bytes / 2**30:.3g} GiB",
-        *map(_seen, doctor.diagnose(view)),
+        f" {gibibytes(view.machine.memory_bytes)}",
+        *map(_line, doctor.diagnose(view)),
     ]
     environment = recorded_environment(os.environ).items()
     lines += [f"{name}={value}" for name, value in environment]
@@ -64,7 +65,7 @@ def command(
     return exits.OK
 
 
-def _seen(finding: Finding) -> str:
+def _line(finding: Finding) -> str:
     """What a check of the doctor saw, and its verdict unless all is well."""
     from tuner.results.doctor import State
 

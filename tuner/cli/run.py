@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
-import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import exits, options
+from tuner.cli import exits, on_finish, options
 from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
 from tuner.cli.options import (
     OUTPUT,
@@ -67,7 +63,7 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Run one study."""
     if given["on_finish"] is not None:
-        _check(given["on_finish"])
+        on_finish.check(given["on_finish"])
     spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
@@ -98,14 +94,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             from tuner.cli import stored
 
             data = stored.load(stored.open_store(given["storage"]), spec.name, detail=False)
-            _tell(given["on_finish"], _document(data.result, data.spec))
+            on_finish.tell(given["on_finish"], _document(data.result, data.spec))
         raise
     typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
     return _finish(result, given, shown=given["storage"] if typed else None)
 
-
-#: The command of ``--on-finish`` is ended if it takes longer, s.
-ON_FINISH_S = 300.0
 
 #: What else can be typed beside ``--join``: all the rest is in the stored study.
 _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet", "on_finish"}
@@ -133,44 +126,6 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
             f"tune --join {name} --storage URL",
         )
     return to_join(resolve_url(ctx.params["storage"], os.environ), name)
-
-
-def _check(on_finish: Sequence[str]) -> None:
-    """Raise ``UsageError`` if the command of ``--on-finish`` cannot be started."""
-    from tuner.model.errors import UsageError
-
-    if not on_finish or shutil.which(on_finish[0]) is None:
-        program = repr(on_finish[0]) if on_finish else "an empty command"
-        raise UsageError(
-            f"--on-finish: {program} is no program that can be run",
-            "name one that is on PATH, or the path of an executable file",
-        )
-
-
-def _tell(command: Sequence[str], document: str) -> None:
-    """Give the result to a command; if that fails, the result stands all the same."""
-    from tuner.cli import console
-    from tuner.hosts.process import run_tool
-    from tuner.launch.secrets import Redactor
-    from tuner.model.wording import one_line
-
-    redactor = Redactor.of(os.environ, command)
-    try:
-        with tempfile.NamedTemporaryFile("w", prefix="tune-", suffix=".json") as file:
-            file.write(document)
-            file.flush()
-            reading = ("sh", "-c", 'exec "$@" < "$0"', file.name, *command)
-            done = run_tool(reading, timeout_s=ON_FINISH_S)
-    except OSError as error:  # it cannot be started, takes too long, or there is no room
-        said = error.strerror or str(error)
-    else:
-        for line in (*done.stdout.splitlines(), *done.stderr.splitlines()):
-            console.err(redactor.text(line))
-        *_, last = ["nothing was printed", *done.stderr.strip().splitlines()]
-        said = f"exit code {done.returncode}: {one_line(last)}" if done.returncode else ""
-    if said:
-        shown = shlex.join(redactor.words(command))
-        console.warn(f"--on-finish {shown}: {redactor.text(said)}")
 
 
 def _document(result: Result, spec: StudySpec) -> str:
@@ -206,7 +161,7 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
     if given["on_finish"]:
-        _tell(given["on_finish"], document)
+        on_finish.tell(given["on_finish"], document)
     if result.best is None:
         raise NothingMeasuredError(
             f"study {result.study} has no measured setting among those asked for now",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tuner.config.hosts import Offer, parse_hostfile
 from tuner.hosts.process import run_tool
 from tuner.model.errors import UsageError
-from tuner.model.wording import one_line
+from tuner.model.wording import failed_command
 
 #: The command ends sooner, s: it may wait until there are enough hosts.
 LIMIT_S = 600.0
@@ -31,6 +31,5 @@ def hosts_from(
     except OSError as error:  # a TimeoutError too
         raise UsageError(f"{source}: {error.strerror or error}", _HINT) from error
     if done.returncode:
-        *_, said = ["nothing was printed", *done.stderr.strip().splitlines()]
-        raise UsageError(f"{source}: exit code {done.returncode}: {one_line(said)}", _HINT)
+        raise UsageError(f"{source}: {failed_command(done.returncode, done.stderr)}", _HINT)
     return parse_hostfile(done.stdout, source)

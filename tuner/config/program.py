@@ -120,7 +120,7 @@ def _in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     """
     if not template:
         return ()
-    option, name = _given_to_python(template)
+    option, name = _python_target(template)
     if option == "-m":
         _refuse_module_of(cwd, name)
     script, words = script_of(template), []
@@ -226,11 +226,11 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
 
 def script_of(template: Sequence[str]) -> str | None:
     """The ``.py`` file that an interpreter is given; ``None`` if there is none to see."""
-    option, name = _given_to_python(template)
+    option, name = _python_target(template)
     return name if not option and name.endswith(".py") else None
 
 
-def _given_to_python(template: Sequence[str]) -> tuple[str, str]:
+def _python_target(template: Sequence[str]) -> tuple[str, str]:
     """``("-m", MODULE)`` or ``("", FILE)`` that an interpreter runs; empty if it is no such."""
     template = template[2:] if IN_OUT in template[1:2] else template
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):

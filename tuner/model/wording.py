@@ -60,6 +60,22 @@ def ranks(layout: Layout) -> str:
     return said if layout.is_local else f"{said} on {count(len(layout.hosts), 'host')}"
 
 
+def by_host(layout: Layout) -> str:
+    """How many ranks each host has: ``4 on h1, 4 on h2``."""
+    return ", ".join(f"{ranks} on {name}" for name, ranks in layout.slots)
+
+
+def gibibytes(size_bytes: float) -> str:
+    """A size of memory: ``23.5 GiB``."""
+    return f"{size_bytes / 2**30:.3g} GiB"
+
+
+def failed_command(code: int, errors: str) -> str:
+    """Why a command failed, by its exit code and what it wrote to stderr: its last line."""
+    *_, last = ["nothing was printed", *errors.strip().splitlines()]
+    return f"exit code {code}: {one_line(last)}"
+
+
 def capital(text: str) -> str:
     """The same as the begin of a sentence."""
     return text[:1].upper() + text[1:]

@@ -20,7 +20,7 @@ def campaign(*words: str) -> str:
     return done.stdout
 
 
-def test_a_fault_on_another_host_is_told_as_one_on_this(bench: Bench) -> None:
+def test_a_fault_on_another_host_has_the_kind_that_it_has_on_this(bench: Bench) -> None:
     faults = ("a rank is killed after its last iteration", "a rank is stopped", "rank 0 is killed")
     said = campaign("campaigns.faults", "--two-hosts", *faults)
     assert said.endswith("3 faults, 0 bad\n"), said

@@ -34,7 +34,7 @@ def test_all_directives_come_before_the_first_command_of_the_job() -> None:
     assert lines[-1] == shell.script(data).text.splitlines()[-1]
 
 
-def test_ranks_that_slurm_cannot_place_so_are_said() -> None:
+def test_a_warning_names_ranks_that_slurm_cannot_place() -> None:
     export = slurm.script(study(spec=replace(SPEC, layout=Layout(3, ("h1", "h2"), (2, 1)))))
     (warning,) = (text for text in export.warnings if "as many ranks" in text)
     assert f"# not in this file: {warning}\n" in export.text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tuner.knobs import setting_text
 from tuner.launch.secrets import HIDDEN
-from tuner.model import Layout, StudyState, figures, price, wording
+from tuner.model import StudyState, figures, price, wording
 from tuner.model.errors import UsageError
 from tuner.results import claims
 from tuner.results.explain.evidence import ExplainedRun, explained_run, table
@@ -164,21 +164,17 @@ def settings(data: StudyView) -> Table:
 def machine(data: StudyView) -> list[Row]:
     """Where it was measured."""
     spec, host = data.spec, data.spec.machine
-    several = "" if spec.layout.is_local else f" ({_by_host(spec.layout)})"
+    several = "" if spec.layout.is_local else f" ({wording.by_host(spec.layout)})"
     rows = [
         ("Host", host.hostname),
         ("Processor", f"{host.cpu_model}, {_cores(data)}"),
-        ("Memory", f"{host.memory_bytes / 2**30:.3g} GiB"),
+        ("Memory", wording.gibibytes(host.memory_bytes)),
         ("NUMA nodes", str(host.numa_nodes)),
         ("GPUs", ", ".join(host.gpus) or "none"),
         ("Ranks", f"{spec.layout.ranks}{several}"),
         ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})"),
     ]
     return [*rows, ("Measured", measured(data))] if data.records else rows
-
-
-def _by_host(layout: Layout) -> str:
-    return ", ".join(f"{ranks} on {name}" for name, ranks in layout.slots)
 
 
 def measured(data: StudyView) -> str:
