@@ -36,7 +36,7 @@ def doctor(bench: Bench, hosts: str, *words: str) -> tuple[int, dict[str, Any]]:
 def test_a_slow_link_and_another_python_are_found(bench: Bench) -> None:
     for host in bench.names:  # /tmp is each host's own
         text = OLD if host == "h3" else '#!/bin/sh\nexec {python} "$@"\n'
-        write = 'mkdir /tmp/v && printf %s "$1" > /tmp/v/python3 && chmod +x /tmp/v/python3'
+        write = 'mkdir -p /tmp/v && printf %s "$1" > /tmp/v/python3 && chmod +x /tmp/v/python3'
         bench.run(host, "sh", "-c", write, "sh", text.format(python=sys.executable))
     (bench.folder / "train.py").touch()
     with bench.slowed("h2", "eth0", 20):
