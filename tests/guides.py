@@ -1,4 +1,4 @@
-"""The guides of `docs/how-to`, and a program for their commands."""
+"""The commands of the README and the documentation, and a program for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,21 @@ if world.rank == 0:
 """
 
 
-def shell_blocks(name: str) -> list[str]:
-    """The shell commands of a guide."""
-    guide = Path(__file__).parents[1] / "docs" / "how-to" / name
-    return re.findall(r"^```sh\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE)
+ROOT = Path(__file__).parents[1]
+
+
+def shell_blocks(page: str) -> list[str]:
+    """The shell commands of a page, block by block."""
+    text = (ROOT / page).read_text()
+    return re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def tune_commands() -> dict[str, list[str]]:
+    """The lines that begin with ``tune``, without their comments, of each page that has any."""
+    found = {}
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        page = str(path.relative_to(ROOT))
+        lines = "".join(shell_blocks(page)).splitlines()
+        commands = [line for line in lines if line.startswith("tune ")]
+        found[page] = [re.split(r" {2,}#| # ", command)[0].strip() for command in commands]
+    return {page: commands for page, commands in found.items() if commands}

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
-    before, after = shell_blocks("compare.md")
+    before, after = shell_blocks("docs/how-to/compare.md")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "TUNE_DISTURBED": "count"}
     short = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
