@@ -48,12 +48,8 @@ _NO_TOKEN = (
 
 _PAGE = """<!doctype html>
 <html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-</head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>{title}</title></head>
 <body><main><h1>{title}</h1><p>{text}</p></main></body>
 </html>
 """
