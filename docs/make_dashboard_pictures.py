@@ -1,4 +1,4 @@
-"""Takes the pictures of a study in the dashboard, while it runs and once it is over; and its report.
+"""Takes the pictures of the dashboard, while a study runs and once it is over, and of its report.
 
 python docs/make_dashboard_pictures.py
 
