@@ -197,7 +197,7 @@ class Scaling:
         from tuner.results.report.page import written
 
         first = self.measured[0]
-        name = first.spec.name.removesuffix(f"-{first.label}")
+        name = first.spec.name.rpartition(f"-{first.label}")[0] or first.spec.name
         return written("scale.html.jinja", [self.figure()], name=name, verdict=self.verdict())
 
 
