@@ -188,7 +188,7 @@ class Scaling:
         )
         axes = {"xaxis": {"title": {"text": "ranks"}}, "yaxis": {"title": {"text": "speed-up"}}}
         told = [f"{p.label} {gain.ratio:.2f}" for p, gain in zip(points, gains, strict=True)]
-        summary = f"Times faster than {first.label}: {', '.join(told)}. The dashed line is ideal."
+        summary = f"Times as fast as {first.label}: {', '.join(told)}. The dashed line is ideal."
         drawing, title = style.drawing(traces, 500, **axes), "Speed-up by the number of ranks"
         return Figure("speed-up", title, summary, drawing, self.grid())
 
