@@ -1,4 +1,4 @@
-"""Takes the pictures of a study in Optuna's dashboard: while it runs, and once it is over.
+"""Takes the pictures of the dashboard, while a study runs and once it is over, and of its report.
 
 python docs/make_dashboard_pictures.py
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
-from playwright.sync_api import FloatRect, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent / "images"
 TUNE = str(Path(sys.executable).with_name("tune"))
@@ -30,6 +30,10 @@ OPTIONS = """--mpi-procs 2 --knob omp_threads=1..6 --knob iterator_workers=1..6 
 PROGRAM = f"""{sys.executable} -m mpi4py {TRAINER} --benchmark --iterations 240 --out {{out}}
     --loaderjob {{iterator_workers}} --communicator naive"""
 SETTLE_MS = 2500  # the dashboard's plots move into place
+
+#: What `report.png` leaves out: all but the top, the summary, and two figures.
+LEFT_OUT = """header a, main > section:not([aria-labelledby=summary]), #figures h2, #figures .more,
+    figure:not(#history):not(#pair-0) { display: none } figure { margin-top: 1.5rem }"""
 
 
 def trials(storage: str) -> list[FrozenTrial]:
@@ -48,6 +52,20 @@ def running(storage: str, study: subprocess.Popen[str], at_least: int) -> int:
                 return trial.number
         time.sleep(0.1)
     raise SystemExit("the study ended before its picture was taken: give it more trials")
+
+
+def of_report(page: Page, address: str) -> None:
+    """The first page of the dashboard, which is the report, and the short picture of the report."""
+    page.set_viewport_size({"width": 1300, "height": 1150})
+    page.goto(address)
+    page.screenshot(path=IMAGES / "dashboard.png")
+    page.set_viewport_size({"width": 825, "height": 1150})
+    page.add_style_tag(content=LEFT_OUT)
+    for figure in ("history", "pair-0"):
+        page.locator(f"#{figure}").scroll_into_view_if_needed()
+        page.locator(f"#{figure} svg").first.wait_for(state="attached")
+    page.wait_for_timeout(SETTLE_MS)
+    page.screenshot(path=IMAGES / "report.png", full_page=True)
 
 
 def main() -> None:
@@ -92,6 +110,7 @@ def main() -> None:
         page.wait_for_timeout(SETTLE_MS)
         top: FloatRect = {"x": 0, "y": 0, "width": 1300, "height": 470}
         page.screenshot(path=IMAGES / "dashboard-note.png", clip=top)
+        of_report(page, found.group())
         browser.close()
         dashboard.terminate()
         dashboard.communicate()

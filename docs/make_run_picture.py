@@ -5,6 +5,7 @@ tune --mpi-procs 8 --trials 50 2>&1 | python docs/make_run_picture.py      (or: 
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import sys
@@ -19,7 +20,7 @@ COMMAND = "tune --mpi-procs 8 --trials 50"
 #: What stands out, by a pattern of the line's part.
 STYLES = {
     r"^\$ .*": "bold",
-    r"^\[[\d:]+\]": "dim",
+    r"^\[[\d:]+\]": "grey62",  # a dim one has no contrast
     r"[\d.]+ times faster than your defaults": "bold green",
     r"best so far": "green",
     r"stopped (early|after)": "yellow",
@@ -36,6 +37,9 @@ def picture(output: str) -> str:
             text.highlight_regex(pattern, style)
         console.print(text, soft_wrap=False)
     svg = console.export_svg(title="tune")
+    told = f"<title>{html.escape(COMMAND)}</title><desc>{html.escape(shown)}</desc>"
+    start, _, rest = svg.partition(">")
+    svg = f'{start} role="img">{told}{rest}'
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # load nothing from a network
 
 

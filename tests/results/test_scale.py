@@ -22,7 +22,7 @@ def on_hosts(hosts: int, ppn: int = 2) -> Layout:
 def point(
     layout: Layout, costs: Sequence[float], *, iterations: int = 100, **changes: Any
 ) -> Point:
-    spec = replace(SPEC, layout=layout, name=f"mnist-{len(layout.hosts)}", **changes)
+    spec = replace(SPEC, layout=layout, name=f"mnist-{len(layout.hosts)}x2", **changes)
     return Point(spec, FAST, costs, iterations)
 
 
@@ -129,4 +129,5 @@ def test_table_json_and_page_tell_the_same() -> None:
     assert document["verdict"] == found.verdict()
     page = found.page()
     assert found.verdict().partition(",")[0] in page
+    assert "<h1>mnist</h1>" in page  # of the studies mnist-1x2 and mnist-2x2
     assert "src=" not in page.partition("<body>")[0].lower(), "nothing is loaded"

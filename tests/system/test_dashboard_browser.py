@@ -11,6 +11,7 @@ import optuna
 import optuna_dashboard
 import pytest
 
+from tests.accessible import by_day_and_by_night, findings
 from tests.serving import serving
 from tests.study_samples import HOSTILE, launched, searched
 from tests.study_surface import CONFIRMED, FakeRunner, nearly_flat, study_in
@@ -22,6 +23,16 @@ from tuner.results.dashboard.server import DashboardServer
 from tuner.store import Store
 
 pytestmark = pytest.mark.system
+
+#: The rules of axe-core that Optuna's own pages break, which are not ours to mend.
+OF_OPTUNA = frozenset(
+    {
+        *("aria-input-field-name", "button-name", "color-contrast", "heading-order", "label"),
+        *("list", "listitem", "page-has-heading-one", "region"),
+    }
+)
+#: Where Optuna's page has our note.
+NOTE = "main .MuiCardContent-root > :is(h2, p, ul, pre)"
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +149,29 @@ def test_what_a_program_wrote_stays_text(page: Any, server: DashboardServer) -> 
     assert page.locator(made_of_it).evaluate_all("all => all.map(e => e.outerHTML)") == []
     assert page.get_by_text("`c` **b**").count() > 0
     assert elsewhere(page) == []
+
+
+def test_axe_finds_nothing_in_our_pages_and_what_is_known_in_optunas(
+    browser: Any, server: DashboardServer
+) -> None:
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    assert page.goto(server.page).status == 403
+    assert by_day_and_by_night(page) == {}
+    page.goto(server.url)
+    assert page.goto(f"{server.page}report/other").status == 404
+    assert by_day_and_by_night(page) == {}
+    page.emulate_media(color_scheme="light")
+    study, seen = f"{server.page}dashboard/studies/1", set[str]()
+    for address, ready in (
+        (study, "[id='user-defined-plot:tune-pair-0'] .hm image"),
+        (f"{study}/trials", "text=Best Trial"),
+        (f"{study}/note", NOTE),
+    ):
+        page.goto(address)
+        page.locator(ready).first.wait_for(state="attached")
+        seen |= findings(page).keys()
+    assert findings(page, of=NOTE) == {}
+    assert "button-name" in seen, "it was looked at"
+    assert seen <= OF_OPTUNA
+    page.close()

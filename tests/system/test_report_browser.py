@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
+from tests.accessible import by_day_and_by_night
 from tests.report_samples import hostile, large, watched
+from tests.results.test_scale import on_hosts, scaling
+from tuner.model import Purpose, StudyState
 from tuner.results.report import report
 
 pytestmark = pytest.mark.system
@@ -154,3 +158,25 @@ def test_without_scripts_the_numbers_are_there(browser: Any, pages: dict[str, Pa
     page.locator("#versus summary").click()
     assert page.locator("#versus table").is_visible()
     context.close()
+
+
+def test_axe_finds_nothing_by_day_or_by_night(browser: Any, tmp_path: Path) -> None:
+    """On a phone, where tables have to be scrolled. Figures are drawn in the first page alone."""
+    made = {
+        "faster, live": report(watched(samples.measured_live()), home="/dashboard/"),
+        "inconclusive": report(samples.inconclusive()),
+        "failures": report(samples.launched([(Purpose.GUESS, samples.FAST, None)])),
+        "nothing yet": report(samples.launched([], best=None, state=StudyState.RUNNING)),
+        "scale": scaling({on_hosts(1): 16.2, on_hosts(2): 10.0}).page(),
+    }
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.set_default_timeout(60_000)
+    for place, (name, text) in enumerate(made.items()):
+        path = tmp_path / f"{name}.html"
+        path.write_text(text.replace(get_plotlyjs(), "") if place else text)
+        page.goto(path.as_uri())
+        if not place:
+            page.locator("[role=img]").first.scroll_into_view_if_needed()
+            page.locator("[role=img] svg").first.wait_for(state="attached")
+        assert by_day_and_by_night(page) == {}, name
+    page.close()

@@ -47,9 +47,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if given["as_json"]:
         sys.stdout.write(dumps(found.json()))
     else:
-        cells = found.table()
-        head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
-        console.print_table(head, [[row.get(title, "") for title in head] for row in cells])
+        table = found.grid()
+        console.print_table(table.head, table.rows)
         console.out(found.verdict(), bold=True)
     if given["filename"]:
         outfile.write(Path(given["filename"]), Export(found.page()))

@@ -10,7 +10,7 @@ from tuner.knobs import setting_text
 from tuner.model import JsonDict, Purpose, Setting, StudySpec, figures, price
 from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count, duration
-from tuner.results.report.plots import style
+from tuner.results.report.plots import Figure, Table, style
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates
 from tuner.stats.confirm import WORTH
@@ -166,23 +166,39 @@ class Scaling:
             found.append(cells | {"": point.why})
         return found
 
-    def page(self) -> str:
-        """The speed-up of each layout by its ranks, as HTML that needs no network."""
-        from plotly.io import to_html
+    def grid(self) -> Table:
+        """The same for people, without the columns that no layout has."""
+        cells = self.table()
+        head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
+        return Table.of(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
 
+    def figure(self) -> Figure:
+        """The speed-up of each layout by its ranks."""
         first, *_ = points = self.measured
         gains = [self.speed_up(first, point) for point in points]
         ranks, ratios = [p.spec.layout.ranks for p in points], [gain.ratio for gain in gains]
         above, below = ([abs(g[end] - g.ratio) for g in gains] for end in (2, 1))
         error = {"symmetric": False, "array": above, "arrayminus": below}
         labels, ideal = [point.label for point in points], [each / ranks[0] for each in ranks]
+        dots, line = style.marker(style.BEST, "circle", 9), {"color": style.OTHER, "dash": "dash"}
+        measured: JsonDict = {"name": "measured", "error_y": error, "marker": dots}
         traces = (
-            style.scatter("markers", ranks, ratios, labels, name="measured", error_y=error),
-            style.scatter("lines", ranks, ideal, None, name="ideal"),
+            style.scatter("markers", ranks, ratios, labels, **measured),
+            style.scatter("lines", ranks, ideal, None, name="ideal", line=line),
         )
-        title = {"text": self.verdict().replace("; ", "<br>"), "font": {"size": 14}}
         axes = {"xaxis": {"title": {"text": "ranks"}}, "yaxis": {"title": {"text": "speed-up"}}}
-        return str(to_html(style.drawing(traces, 500, title=title, margin={"t": 140}, **axes)))
+        told = [f"{p.label} {gain.ratio:.2f}" for p, gain in zip(points, gains, strict=True)]
+        summary = f"Times as fast as {first.label}: {', '.join(told)}. The dashed line is ideal."
+        drawing, title = style.drawing(traces, 500, **axes), "Speed-up by the number of ranks"
+        return Figure("speed-up", title, summary, drawing, self.grid())
+
+    def page(self) -> str:
+        """The figure as HTML that needs no network."""
+        from tuner.results.report.page import written
+
+        first = self.measured[0]
+        name = first.spec.name.rpartition(f"-{first.label}")[0] or first.spec.name
+        return written("scale.html.jinja", [self.figure()], name=name, verdict=self.verdict())
 
 
 def _span(gain: JsonDict, form: str) -> str:

@@ -282,20 +282,6 @@ def test_foreign_text_is_inert_to_plotly(text: str) -> None:
     assert found.isprintable()
 
 
-def test_colours_have_a_contrast_on_both_pages() -> None:
-    """At least 3 to 1, as WCAG 2.1 asks of graphics (1.4.11)."""
-    for page in (theme["layout"]["paper_bgcolor"] for theme in style.THEMES.values()):
-        for colour in (style.BEST, style.BASELINE, style.OTHER, style.FAILED, style.GREEN):
-            light, dark = sorted((luminance(page), luminance(colour)), reverse=True)
-            assert (light + 0.05) / (dark + 0.05) >= 3, (page, colour)
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
 def test_a_rate_is_drawn_in_its_own_unit_and_its_bounds_point_down() -> None:
     rate = ObjectiveSpec("pattern", pattern="x", unit="ns/day", maximize=True)
     spec = dataclasses.replace(samples.SPEC, objective=rate)

@@ -12,6 +12,7 @@ server sees the token. Jupyter is no different.
 from __future__ import annotations
 
 import hmac
+import html
 import re
 import secrets
 from collections.abc import Iterable
@@ -42,8 +43,21 @@ _PRIVATE: Headers = [
 
 _NO_TOKEN = (
     "This dashboard needs its token: open the URL that `tune dashboard` printed, with all that"
-    " follows ?token=\n"
+    " follows ?token="
 )
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>{title}</title></head>
+<body><main><h1>{title}</h1><p>{text}</p></main></body>
+</html>
+"""
+
+
+def told(title: str, text: str) -> bytes:
+    """A page that says this."""
+    return _PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
 
 
 def token_of(given: str | None) -> str:
@@ -83,8 +97,8 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
         port = re.search(r":([0-9]{1,5})$", environ.get("HTTP_HOST", ""))
         cookie = f"tune_dashboard_{port[1] if port else 80}"
         if not any(_same(shown, token) for shown in (*in_url[:1], *_shown(environ, cookie))):
-            start("403 Forbidden", [_TEXT])
-            return [_NO_TOKEN.encode()]
+            start("403 Forbidden", [HTML])
+            return [told("No access", _NO_TOKEN)]
         if in_url:  # go on without it: no history or bookmark has it then
             # One slash in front: two would name another host.
             path = quote(environ.get("PATH_INFO", "").encode("latin-1", "replace")).lstrip("/")
@@ -103,6 +117,7 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
     return checked
 
 
+HTML = ("Content-Type", "text/html; charset=utf-8")
 _TEXT = ("Content-Type", "text/plain; charset=utf-8")
 
 

@@ -70,7 +70,7 @@ def note(data: StudyView) -> str:
         *(f"- {heading}: {markdown_text(text)}" for heading, text in rows),
         *(f"- {markdown_text(wording.capped(cap))}" for cap in data.result.caps),
         "",
-        *(["```sh", *commands, "```", ""] if commands else []),
+        *(["```", *commands, "```", ""] if commands else []),
         f"The figures are on the study's first page, all of them in [its report](/report/{name}).",
     ]
     return "\n".join(lines)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import html
 import ipaddress
 import json
 import logging
@@ -143,11 +142,12 @@ def _with_ours(
         path = environ.get("PATH_INFO", "")
         if path == "/" or path.startswith(REPORTS):
             try:
-                status, text = "200 OK", report_of(path.removeprefix(REPORTS).strip("/") or None)
+                name = path.removeprefix(REPORTS).strip("/") or None
+                status, page = "200 OK", report_of(name).encode()
             except UsageError as error:
-                status, text = "404 Not Found", html.escape(f"{error}: {error.hint}")
-            start_response(status, [("Content-Type", "text/html; charset=utf-8")])
-            return [text.encode()]
+                status, page = "404 Not Found", access.told("No report", f"{error}: {error.hint}")
+            start_response(status, [access.HTML])
+            return [page]
         found = _IMPORTANCES.fullmatch(path)
         if found is not None:
             with contextlib.suppress(KeyError):  # no such study: the application says so

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -21,8 +21,7 @@ from typing import Any
 from tuner.model import wording
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import facts, words
-from tuner.results.report.plots import FAMILIES
-from tuner.results.report.plots.style import THEMES
+from tuner.results.report.plots import FAMILIES, Figure, style
 from tuner.results.study_view import StudyView
 
 #: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
@@ -41,36 +40,44 @@ def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
     """
     built = [(family, family.build(data, weights)) for family in FAMILIES]
     families = [(family, found) for family, found in built if any(each.drawing for each in found)]
-    drawings = {
-        figure.key: figure.drawing
-        for _, found in families
-        for figure in found
-        if figure.drawing is not None
-    }
+    return written(
+        "page.html.jinja",
+        [figure for _, found in families for figure in found],
+        data=data,
+        home=home,
+        bars=words.bars(data),
+        script_text=words.script(data),
+        words=words,
+        failure_lines=facts.failure_lines(data),
+        explained=words.explained(data),
+        families=families,
+    )
+
+
+def written(template: str, figures: Sequence[Figure], **more: Any) -> str:
+    """A page with these figures, from a template of this package that is given ``more``."""
     from plotly.offline import get_plotlyjs
 
-    library, script, style = (
+    drawings = {each.key: each.drawing for each in figures if each.drawing is not None}
+    library, script, css = (
         get_plotlyjs(),
         *((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "page.css")),
     )
     return str(
         _environment()
-        .get_template("page.html.jinja")
+        .get_template(template)
         .render(
-            data=data,
-            home=home,
+            figures=figures,
             version=metadata.version("tuner"),
-            bars=words.bars(data),
-            script_text=words.script(data),
-            words=words,
-            failure_lines=facts.failure_lines(data),
-            explained=words.explained(data),
-            families=families,
             library=_trusted(library),
             script=_trusted(script),
-            style=_trusted(style),
-            drawings=_trusted(_json({"themes": THEMES, "drawings": drawings})),
+            style=_trusted(css),
+            best=style.BEST,
+            baseline=style.BASELINE,
+            other=style.OTHER,
+            drawings=_trusted(_json({"themes": style.THEMES, "drawings": drawings})),
             scripts=f"{_hash(library)} {_hash(script)}",
+            **more,
         )
     )
 

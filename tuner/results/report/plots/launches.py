@@ -76,13 +76,13 @@ def _versus_traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDi
 
 
 def _by_knowledge(
-    every: tuple[DrawnRun, ...] | list[DrawnRun], bound: str
+    every: tuple[DrawnRun, ...] | list[DrawnRun], bound: str, ended: str = "circle"
 ) -> list[tuple[list[DrawnRun], str]]:
     """The runs that ended, those with a projection, those with a mere bound; with their marks."""
     cut = [run for run in every if run.stopped is not None and run.known]
     return [
-        ([run for run in every if run.cost is not None], "circle"),
-        ([run for run in cut if run.is_projected], "circle-open"),
+        ([run for run in every if run.cost is not None], ended),
+        ([run for run in cut if run.is_projected], f"{ended}-open"),
         ([run for run in cut if not run.is_projected], bound),
     ]
 
@@ -134,12 +134,12 @@ def _history_drawing(
     costs = [run.known for run in shown if run.known]
     axis = style.measure_axis(costs, objective)
     traces = []
-    for whose, word, colour in (
-        (False, "a setting", style.OTHER),
-        (True, "defaults", style.BASELINE),
+    for whose, word, colour, shape, dot in (
+        (False, "a setting", style.OTHER, "circle", ""),
+        (True, "defaults", style.BASELINE, "square", "-dot"),
     ):
         own = [run for run in shown if run.is_default is whose]
-        ended, going, bounds = _by_knowledge(own, style.bound(objective))
+        ended, going, bounds = _by_knowledge(own, style.bound(objective) + dot, shape)
         who = "defaults, " if whose else "stopped, "
         for (found, symbol), name in (
             (ended, word),
@@ -172,7 +172,7 @@ def _history_drawing(
     for place, (kind, found) in enumerate(ranked):
         few, symbol = style.thinned(found, 100), _SHAPES[min(place, len(_SHAPES) - 1)]
         points = [(run, floor) for run in few]
-        traces.append(_marks(objective, points, kind, style.FAILED, symbol))
+        traces.append(_marks(objective, points, kind, style.INK, symbol))
     whole = {"dtick": 1} if shown[-1].number - shown[0].number < 10 else {}  # no half launches
     return style.drawing(
         traces,
@@ -187,7 +187,7 @@ def _marks(
     objective: ObjectiveSpec,
     points: Sequence[tuple[DrawnRun, float | None]],
     name: str,
-    colour: str,
+    colour: str | None,
     symbol: str,
 ) -> JsonDict:
     said = (

@@ -197,7 +197,7 @@ def _line(objective: ObjectiveSpec, found: list[Measurement]) -> JsonDict:
         name="fastest setting",
         error_y=error,
         line={"color": style.BEST, "width": 2},
-        marker={"size": 8, "color": style.BEST},
+        marker={"size": 8, "color": style.BEST, "symbol": "diamond"},
     )
 
 
@@ -267,7 +267,7 @@ def _heat(objective: ObjectiveSpec, across: str, up: str, cells: Cells) -> JsonD
         "x": list(range(len(columns))),
         "y": list(range(len(rows))),
         "z": shades,
-        "colorscale": "Viridis",
+        "colorscale": [[at / (len(style.SCALE) - 1), c] for at, c in enumerate(style.SCALE)],
         "reversescale": True,
         "xgap": 2,
         "ygap": 2,
@@ -288,7 +288,7 @@ def _heat(objective: ObjectiveSpec, across: str, up: str, cells: Cells) -> JsonD
             ["" if m is None else figures.typical(objective, m).partition(" ")[0] for m in row]
             for row in grid
         ]
-        heat["texttemplate"] = "%{text}"
+        heat |= {"texttemplate": "%{text}", "textfont": {"color": style.ON_SCALE}}
     return style.drawing(
         [heat],
         min(640, 190 + 34 * len(rows)),

@@ -12,9 +12,17 @@ from tuner.model import JsonDict, ObjectiveSpec, Setting, Value, figures, wordin
 
 Item = TypeVar("Item")
 
-#: Told apart with any colour vision (Okabe and Ito, Color Universal Design, 2008, a little
-#: changed), and with a contrast of 3 or more on white and on the dark page.
-BEST, BASELINE, OTHER, FAILED, GREEN = "#1a7fc0", "#d55e00", "#7d8590", "#b3589a", "#009e73"
+#: Told apart with any colour vision (blue and vermilion of Okabe and Ito, Color Universal Design,
+#: 2008), and with a contrast of 3 or more on white and on the dark page. Whatever has one of them
+#: also has a mark, a dash, a pattern or a place of its own.
+BEST, BASELINE, OTHER = COLOURS = "#0072b2", "#d55e00", "#8f8f8f"
+
+#: The fourth: no colour, so that Plotly takes that of the text, which each theme has.
+INK = None
+
+#: From little to much: the upper half of viridis, on which black text can be read.
+SCALE = ("#21918c", "#27ad81", "#5ec962", "#aadc32", "#fde725")
+ON_SCALE = "#000000"
 
 #: Points of one trace at most: more hide each other, and make a page slow.
 MOST_POINTS = 250
@@ -39,6 +47,7 @@ def _theme(ink: str, line: str, page: str) -> JsonDict:
     return {
         "layout": {
             "font": {"family": _FONT, "size": 12, "color": ink},
+            "colorway": [ink],
             "paper_bgcolor": page,
             "plot_bgcolor": page,
             "hoverlabel": {"bgcolor": page, "bordercolor": line, "font": {"color": ink}},
@@ -120,11 +129,10 @@ def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonD
     return {"data": [trace for trace in traces if trace["x"]], "layout": {**layout, **more}}
 
 
-def marker(colour: str, symbol: str, size: int) -> JsonDict:
-    """A dot that others shine through; an open one has a line that can be seen."""
-    if symbol.endswith("-open"):
-        return {"color": colour, "symbol": symbol, "size": size, "line": {"width": 1.8}}
-    return {"color": colour, "symbol": symbol, "size": size, "opacity": 0.75}
+def marker(colour: str | None, symbol: str, size: int) -> JsonDict:
+    """A dot; an open one has a line that can be seen."""
+    line = {"line": {"width": 1.8}} if "-open" in symbol else {}
+    return {"color": colour, "symbol": symbol, "size": size, **line}
 
 
 def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:

@@ -16,12 +16,13 @@ _MOST = 600
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a host's track as a line."""
+    """A column of a host's track as a line; ``mark`` is its dash, or its pattern in a stack."""
 
     column: str
     name: str
-    colour: str
+    colour: str | None
     factor: float = 1.0
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ TIMELINES = (
         "cores",
         (
             Column("user_cores", "user", style.BEST),
-            Column("system_cores", "system", style.BASELINE),
-            Column("steal_cores", "stolen by the hypervisor", style.FAILED),
+            Column("system_cores", "system", style.BASELINE, mark="/"),
+            Column("steal_cores", "stolen by the hypervisor", style.INK, mark="x"),
         ),
         stacked=True,
         of_cores=True,
@@ -62,20 +63,20 @@ TIMELINES = (
         "gpu",
         "GPU utilisation over time",
         "per cent",
-        (Column("gpu_share", "utilisation", style.GREEN, 100.0),),
+        (Column("gpu_share", "utilisation", style.BEST, 100.0),),
     ),
     Timeline(
         "gpu-power",
         "GPU power over time",
         "watts",
-        (Column("gpu_power_w", "power, all GPUs", style.BASELINE),),
+        (Column("gpu_power_w", "power, all GPUs", style.BEST),),
     ),
     Timeline(
         "network",
         "Network over time",
         "bytes a second",
         (
-            Column("network_burst_bytes_per_s", "greatest millisecond", style.OTHER),
+            Column("network_burst_bytes_per_s", "greatest millisecond", style.OTHER, mark="dot"),
             Column("network_bytes_per_s", "average", style.BEST),
         ),
         tick_format="~s",
@@ -199,7 +200,14 @@ def _trace(row: Timeline, watched: Watched, line: Column, axis: str) -> JsonDict
     pairs = zip(watched.track.times_s, watched.track.columns[line.column], strict=False)
     # What was not seen is a hole in a line; in a stack it would count as nothing.
     shown = style.thinned([p for p in pairs if not row.stacked or p[1] is not None], _MOST)
-    stack = {"stackgroup": f"parts{axis}", "stackgaps": "interpolate"} if row.stacked else {}
+    look: JsonDict = {"line": {"color": line.colour, "width": 1.5, "dash": line.mark or "solid"}}
+    if row.stacked:
+        look = {
+            "line": {"color": line.colour, "width": 1},
+            "fillpattern": {"shape": line.mark, "size": 6},
+            "stackgroup": f"parts{axis}",
+            "stackgaps": "interpolate",
+        }
     return {
         "type": "scatter",
         "mode": "lines",
@@ -209,7 +217,6 @@ def _trace(row: Timeline, watched: Watched, line: Column, axis: str) -> JsonDict
         "x": [time_s for time_s, _ in shown],
         "y": [None if value is None else value * line.factor for _, value in shown],
         "yaxis": f"y{axis}",
-        "line": {"color": line.colour, "width": 1 if row.stacked else 1.5},
         "hoverinfo": "y+name",
-        **stack,
+        **look,
     }
