@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 
 #: Nothing is loaded, so nothing has to be loaded first.
 OPTIONS = {"resultTypes": ["violations"], "preload": False}
@@ -20,9 +20,8 @@ def findings(page: Any, *, of: str = "", rules: tuple[str, ...] = ()) -> dict[st
         of: Only what is in this element.
         rules: These alone; without any all that are on by default.
     """
-    axe = pytest.importorskip("axe_playwright_python.base")
     if not page.evaluate("'axe' in window"):
-        page.evaluate(f"{axe.AXE_SCRIPT}; 0")
+        page.evaluate(f"{AXE_SCRIPT}; 0")
     more = {"runOnly": rules} if rules else {}
     told = page.evaluate(RUN, [of, OPTIONS | more])
     return {each["id"]: [node["html"] for node in each["nodes"]] for each in told}

@@ -194,11 +194,11 @@ class Scaling:
 
     def page(self) -> str:
         """The figure as HTML that needs no network."""
-        from tuner.results.report.page import written
+        from tuner.results.report.page import render
 
         first = self.measured[0]
         name = first.spec.name.rpartition(f"-{first.label}")[0] or first.spec.name
-        return written("scale.html.jinja", [self.figure()], name=name, verdict=self.verdict())
+        return render("scale.html.jinja", [self.figure()], name=name, verdict=self.verdict())
 
 
 def _span(gain: JsonDict, form: str) -> str:

@@ -55,7 +55,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def told(title: str, text: str) -> bytes:
+def message_page(title: str, text: str) -> bytes:
     """A page that says this."""
     return _PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
 
@@ -98,7 +98,7 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
         cookie = f"tune_dashboard_{port[1] if port else 80}"
         if not any(_same(shown, token) for shown in (*in_url[:1], *_shown(environ, cookie))):
             start("403 Forbidden", [HTML])
-            return [told("No access", _NO_TOKEN)]
+            return [message_page("No access", _NO_TOKEN)]
         if in_url:  # go on without it: no history or bookmark has it then
             # One slash in front: two would name another host.
             path = quote(environ.get("PATH_INFO", "").encode("latin-1", "replace")).lstrip("/")

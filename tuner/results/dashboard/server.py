@@ -145,7 +145,8 @@ def _with_ours(
                 name = path.removeprefix(REPORTS).strip("/") or None
                 status, page = "200 OK", report_of(name).encode()
             except UsageError as error:
-                status, page = "404 Not Found", access.told("No report", f"{error}: {error.hint}")
+                status = "404 Not Found"
+                page = access.message_page("No report", f"{error}: {error.hint}")
             start_response(status, [access.HTML])
             return [page]
         found = _IMPORTANCES.fullmatch(path)

@@ -40,7 +40,7 @@ def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
     """
     built = [(family, family.build(data, weights)) for family in FAMILIES]
     families = [(family, found) for family, found in built if any(each.drawing for each in found)]
-    return written(
+    return render(
         "page.html.jinja",
         [figure for _, found in families for figure in found],
         data=data,
@@ -54,7 +54,7 @@ def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
     )
 
 
-def written(template: str, figures: Sequence[Figure], **more: Any) -> str:
+def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
     """A page with these figures, from a template of this package that is given ``more``."""
     from plotly.offline import get_plotlyjs
 
