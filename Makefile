@@ -40,7 +40,7 @@ unit: .venv/.test-installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "not slow" $(ARGS)
 
 # What `make test` leaves out or may have skipped.
-rest: .venv/.test-installed
+rest: .venv/.test-installed .venv-extras/.installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "slow or program" $(ARGS)
 
 check: test rest
@@ -74,7 +74,7 @@ campaigns: .venv/.test-installed
 	.venv/bin/python -m campaigns $(ARGS)
 
 clean:
-	rm -rf .venv build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-extras build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "tuner needs Python 3.11 or later on PATH" >&2; exit 1; }
@@ -92,4 +92,10 @@ clean:
 
 .venv/.site-installed: .venv/.tune-installed
 	$(INSTALL) -e '.[site]'
+	@touch $@
+
+# What only some tests need: clients and servers that are large.
+.venv-extras/.installed: .venv/.test-installed
+	$(PYTHON) -m venv --clear --without-pip .venv-extras
+	PYTHONWARNINGS=ignore $(PIP) --python .venv-extras install --quiet --no-compile -e '.[mlflow,wandb,extras-test]'
 	@touch $@

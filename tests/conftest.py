@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
@@ -40,11 +42,21 @@ def require_program() -> Callable[[str], str]:
     """
 
     def find(name: str) -> str:
-        path = shutil.which(name)
-        if path is None and os.environ.get("TUNE_TEST_PROGRAMS") == "required":
-            pytest.fail(f"{name} is not installed")
-        if path is None:
-            pytest.skip(f"{name} is not installed")
-        return path
+        return shutil.which(name) or _missing(f"{name} is not installed")
 
     return find
+
+
+@pytest.fixture(scope="session")
+def extras() -> Path:
+    """The programs of ``.venv-extras``, with large libraries; the same rules if it is missing."""
+    programs = Path(__file__).parent.parent / ".venv-extras"
+    if not (programs / ".installed").exists():
+        _missing("make .venv-extras/.installed was not run")
+    return programs / "bin"
+
+
+def _missing(what: str) -> NoReturn:
+    if os.environ.get("TUNE_TEST_PROGRAMS") == "required":
+        pytest.fail(what)
+    pytest.skip(what)

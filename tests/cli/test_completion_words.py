@@ -32,7 +32,10 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("--trials", "5", "--mpi"), ["--mpi-procs", "--mpirun", "--mpirun-arg"]),
         (("--v",), ["--version"]),
         (("export", "--f"), ["--format"]),
-        (("export", "--format", ""), ["sh", "env", "json", "args", "csv", "slurm", "md"]),
+        (
+            ("export", "--format", ""),
+            ["sh", "env", "json", "args", "csv", "slurm", "md", "mlflow", "wandb"],
+        ),
         (("--knob", "o"), [f"{knob.name}=" for knob in KNOBS if knob.name.startswith("o")]),
         (("knobs", "ompi_a"), ["ompi_allreduce"]),
         (("knobs", "--launcher", "t"), ["torchrun"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -139,6 +140,27 @@ def test_nothing_measured_is_refused(tune_on: Tune) -> None:
     code, out, err = tune_on(study({BASELINE: None}), "export")
     assert (code, out) == (2, "")
     assert "no measured setting" in err
+
+
+@pytest.mark.parametrize(("name", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
+def test_a_missing_client_is_one_error_with_its_installation(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    code, out, err = export(tune, database, "--format", name)
+    assert (code, out) == (2, "")
+    assert f"--format {name} needs {package}: " in err
+    assert f"next: pip install {package}\n" in err
+
+
+def test_mlflow_without_a_server_is_refused(
+    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    code, out, err = export(tune, database, "--format", "mlflow")
+    assert (code, out) == (2, "")
+    assert "MLFLOW_TRACKING_URI is not set" in err
 
 
 # --- `tune report` ----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
         ("tune export -o job.sh && ./job.sh results", "run the whole job with the best setting"),
         ("tune export -o best.env && set -a && . ./best.env", "or docker run --env-file best.env"),
         ("tune export --format json | jq .best.setting", "for programs"),
+        ("tune export --format mlflow", "log the study to the server of MLFLOW_TRACKING_URI"),
     ),
 )
 @study_argument()
@@ -57,8 +59,10 @@ def command(
     to_stdout = filename in (None, "-", "/dev/stdout")
     name = format_name or exporters.format_of("" if to_stdout else str(filename))
     exporter = exporters.exporter_for(name)
-    data = stored.load(stored.open_store(storage), study)
-    export = exporter(data)
+    store = stored.open_store(storage)
+    data = stored.watched(store, stored.load(store, study))
+    with redirect_stdout(sys.stderr):  # only the export is for stdout, not what a library prints
+        export = exporter(data)
     for warning in export.warnings:
         console.warn(warning)
     if data.result.best is not None and data.keeps_defaults:

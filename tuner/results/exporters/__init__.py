@@ -1,4 +1,6 @@
-"""Formats in which a result is handed over: each turns a ``StudyView`` into text, no more.
+"""Formats in which a result is handed over: each turns a ``StudyView`` into text.
+
+Only those of ``tracking`` do more: they log the study to a server.
 
 A format is a function ``StudyView -> Export`` in a module of this package, named in
 ``SHIPPED``; other packages add theirs through the entry point group ``tuner.exporters``.
@@ -29,6 +31,8 @@ SHIPPED = {
     "csv": "tuner.results.exporters.table:csv",
     "slurm": "tuner.results.exporters.slurm:script",
     "md": "tuner.results.exporters.table:markdown",
+    "mlflow": "tuner.results.exporters.tracking:mlflow",
+    "wandb": "tuner.results.exporters.tracking:wandb",
 }
 
 

@@ -1,0 +1,192 @@
+"""``mlflow`` and ``wandb``: a study on the user's tracking server.
+
+The text says where it is. Servers and logins come from the clients' own variables.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module, metadata
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tuner.knobs import setting_text
+from tuner.launch.secrets import Redactor
+from tuner.model import Value, figures, wording
+from tuner.model.errors import UsageError
+from tuner.results import claims
+from tuner.results.exporters import Export, json, shell
+from tuner.results.exporters.table import markdown_text
+from tuner.results.report import report
+from tuner.results.study_view import StudyView, settings_table
+
+#: Unless the user has set them. A server that does not answer is an error within half a minute.
+_MLFLOW = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+_WANDB = {
+    "WANDB_INIT_TIMEOUT": "20",
+    "WANDB_SILENT": "true",
+    "WANDB_CONSOLE": "off",
+    "WANDB_ERROR_REPORTING": "false",
+}
+
+
+def mlflow(data: StudyView) -> Export:
+    """Log a study as an MLflow run, with a nested run for each setting, a step for each sample.
+
+    Raises:
+        UsageError: No server is named, it cannot be used, or the client is not installed.
+    """
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "").rstrip("/")
+    if not uri:
+        raise UsageError(
+            "--format mlflow: MLFLOW_TRACKING_URI is not set",
+            "set it to the address of your server, such as http://HOST:5000",
+        )
+    texts = {"result.json": json.export(data).text, "report.html": report(data)}
+    tags = {f"tune.{name}": text for name, text in _facts(data).items()}
+    said = "".join(f"- {markdown_text(line)}\n" for line in shell.header(data))
+    figure, place = figures.title(data.spec.objective), f"MLFLOW_TRACKING_URI={uri}"
+    hint = "check MLFLOW_TRACKING_URI, your login, and that the server runs"
+    with (
+        _client("mlflow-skinny", _MLFLOW, "MlflowException", place=place, hint=hint) as library,
+        library.start_run(run_name=data.spec.name, tags=tags, description=said) as study,
+    ):
+        library.log_params(_knobs(data))
+        library.log_metrics(_numbers(data))
+        for file, text in texts.items():
+            library.log_text(text, file)
+        for found in data.measurements:
+            title = setting_text.assigned(found.setting, data.spec.knobs, cut=True)
+            tags = {"tune.study": data.spec.name}
+            if found.failure:
+                tags["tune.failure"] = wording.failure(found.failure)
+            with library.start_run(run_name=title, tags=tags, nested=True):
+                library.log_params(found.setting.as_dict())
+                for step, sample in enumerate(found.samples):
+                    value = data.spec.objective.figure(sample.elapsed_s)
+                    library.log_metric(figure, value, step=step)
+                if found.elapsed_s is not None:
+                    value = data.spec.objective.figure(found.elapsed_s)
+                    library.log_metric(f"median_{figure}", value)
+                else:
+                    library.end_run("FAILED" if found.failure else "KILLED")
+    page = f"{uri}/#/experiments/{study.info.experiment_id}/runs/{study.info.run_id}"
+    made = Redactor.of(os.environ).text(page) if uri.startswith("http") else study.info.run_id
+    return Export(f"{made}\n")
+
+
+def wandb(data: StudyView) -> Export:
+    """Log a study as a run of Weights & Biases, with tables of its settings and samples.
+
+    Raises:
+        UsageError: The server cannot be used, or the client is not installed.
+    """
+    table, names = settings_table(data), [knob.name for knob in data.spec.knobs]
+    rows = [
+        [*map(found.setting.as_dict().get, names), data.spec.objective.figure(sample.elapsed_s)]
+        for found in data.measurements
+        for sample in found.samples
+    ]
+    text, page = json.export(data).text, StringIO(report(data))
+    place = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
+    hint = "check WANDB_BASE_URL and WANDB_API_KEY, or write to a folder: WANDB_MODE=offline"
+    with _client("wandb", _WANDB, "Error", place=place, hint=hint) as library:
+        # The metadata would be those of this command: its words, packages and load.
+        private = {"x_disable_meta": True, "x_disable_stats": True, "x_save_requirements": False}
+        try:
+            run = library.init(
+                name=data.spec.name,
+                notes="\n".join(shell.header(data)),
+                config={**_facts(data), **_knobs(data)},
+                settings=library.Settings(**private),
+            )
+            if run.disabled:
+                raise library.Error("WANDB_MODE is disabled")
+            Path(run.dir, "result.json").write_text(text, encoding="utf-8")
+            run.save(f"{run.dir}/result.json", base_path=run.dir)
+            settings = library.Table(
+                [each or "note" for each in table.head], [*map(list, table.rows)]
+            )
+            columns = [*names, figures.title(data.spec.objective)]
+            samples = library.Table(columns, rows, allow_mixed_types=True)
+            html = library.Html(page, inject=False)
+            run.log({"settings": settings, "samples": samples, "report": html})
+            run.summary.update(_numbers(data))
+            sync = f"wandb sync {shlex.quote(str(Path(run.dir).parent))}"
+            made = sync if run.offline else str(run.url)
+            run.finish()
+        finally:
+            library.teardown()
+    return Export(f"{made}\n")
+
+
+@contextmanager
+def _client(
+    package: str, environ: Mapping[str, str], kind: str, *, place: str, hint: str
+) -> Iterator[Any]:
+    """A library, its variables set; what it raises becomes an error that names the server."""
+    for variable, value in environ.items():
+        os.environ.setdefault(variable, value)
+    try:
+        library = import_module(name := package.partition("-")[0])
+    except ImportError as error:
+        said = f"--format {name} needs {package}: {error}"
+        raise UsageError(said, f"pip install {package}") from error
+    try:
+        yield library
+    except (OSError, ValueError, ImportError, getattr(library, kind)) as error:
+        cause: BaseException = error
+        while cause.__context__ is not None:
+            cause = cause.__context__
+        said = str(cause if isinstance(cause, OSError) else error).strip() or type(error).__name__
+        text = wording.one_line(f"cannot log the study to {place}: {said.splitlines()[0]}", 400)
+        raise UsageError(Redactor.of(os.environ).text(text), hint) from error
+
+
+def _facts(data: StudyView) -> dict[str, str]:
+    """What was measured, on what, and what came of it, in words."""
+    spec, result = data.spec, data.result
+    found = {
+        "study": spec.name,
+        "storage": result.storage,
+        "verdict": str(result.conclusion or "not confirmed"),
+        "result": claims.comparison(result),
+        "setting": setting_text.assigned(data.best_setting, spec.knobs),
+        "command": shlex.join(spec.command),
+        "ranks": wording.ranks(spec.layout),
+        "launcher": wording.launcher(spec.launcher),
+        "machine": spec.machine.hostname,
+        "unit": figures.unit(spec.objective),
+        "version": f"tuner {metadata.version('tuner')}",
+    }
+    return {name: wording.one_line(text, None) for name, text in found.items()}
+
+
+def _knobs(data: StudyView) -> dict[str, Value]:
+    """``best.NAME`` and, as far as the study knows them, ``baseline.NAME``."""
+    best = {f"best.{name}": value for name, value in data.best_setting.items}
+    known = {f"baseline.{k.name}": k.default for k in data.spec.knobs if k.default is not None}
+    return best | known
+
+
+def _numbers(data: StudyView) -> dict[str, float]:
+    """The ratio with its interval (of a bound only the lower end), and both sides' medians."""
+    result, finding, objective = data.result, data.result.finding, data.spec.objective
+    found = {
+        "ratio": finding.ratio if finding and not finding.at_least else result.ratio,
+        "ratio_low": finding.low if finding else None,
+        "ratio_high": finding.high if finding else None,
+    }
+    for name, side in (("best", result.best), ("baseline", result.baseline)):
+        cost = side.elapsed_s if side else None
+        found[f"{name}_{figures.title(objective)}"] = figures.figure(objective, cost)
+    return {name: value for name, value in found.items() if value is not None}
