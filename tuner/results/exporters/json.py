@@ -27,6 +27,7 @@ from tuner.model import (
 )
 from tuner.results.exporters import Export
 from tuner.results.study_view import StudyView
+from tuner.stats.estimates import counted
 
 SCHEMA = "tuner.export/1"
 
@@ -47,7 +48,10 @@ def export(data: StudyView) -> Export:
         },
         "study": spec_json(data.spec),
         "measurements": [measurement_json(found, data.spec) for found in data.measurements],
-        "launches": [record_json(record, data.spec) for record in data.records],
+        "launches": [
+            record_json(record, data.spec) | {"counts_for": _counts_for(record, data)}
+            for record in data.records
+        ],
     }
     return Export(text=dumps(document))
 
@@ -147,6 +151,12 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "disturbed": outcome.exclusion.text if outcome.exclusion else "",
     }
+
+
+def _counts_for(record: LaunchRecord, data: StudyView) -> JsonDict | None:
+    """The setting of the measurement that the launch is one of; ``None``: it counts for none."""
+    is_counted = bool(counted([record]))
+    return data.pooling.canonical(record.setting).as_dict() if is_counted else None
 
 
 def spec_json(spec: StudySpec) -> JsonDict:
