@@ -68,7 +68,7 @@ def test_what_cannot_be_launched_is_refused(tune: Tune, tmp_path: Path, mpirun: 
     stored("main", "main")
     stored("same", "main")
     stored("branch", "branch")
-    refused("main", "same", "it would measure one program twice")
+    refused("main", "same", "launch one command in one folder")
     assert tune("export", "main", "--storage", str(place), "-o", "main.json").code == 0
     refused("main.json", "branch", "main.json is a file, which cannot be launched")
     stored("login", "branch", "--password", "***")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,8 @@ from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import StudySpec
+    from tuner.cli.progress import Tally
     from tuner.results.compare import Comparison
-    from tuner.results.study_view import StudyView
     from tuner.study.events import Event
 
 #: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
@@ -63,103 +62,91 @@ WORSE = 0.05
 def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int:
     """Compare them."""
     from tuner.cli import console
+    from tuner.model import wording
     from tuner.results.compare import compare, read
-    from tuner.results.exporters.json import dumps, export
+    from tuner.results.exporters.json import dumps
 
     limit, names = given["fail_if_slower"], (before, after)
     share = WORSE if limit is None else limit
-    sides = [_loaded(name, given["storage"]) for name in names]
-    texts = [side if isinstance(side, str) else export(side).text for side in sides]
-    found = compare(*(read(name, text) for name, text in zip(names, texts, strict=True)))
+    found = compare(*(read(name, _export(name, given["storage"])) for name in names))
     if given["remeasure"]:
-        views = [_stored(name, side) for name, side in zip(names, sides, strict=True)]
+        for name in filter(_is_file, names):
+            said = f"--remeasure: {name} is a file, which cannot be launched"
+            raise UsageError(said, "name the study itself")
         if found.best.is_open(share):
-            found = _remeasured(found, views, share, ctx.meta[TYPED], given)
+            found = _remeasured(found, share, ctx.meta[TYPED], given)
     if given["as_json"]:
         sys.stdout.write(dumps(found.json(share)))
     else:
         unit = f" ({found.before.unit})" if found.before.unit else ""
         titles = ["setting", f"before{unit}", f"after{unit}", "times as fast"]
         console.print_table(titles, found.table())
-        for each in found.origins:
-            console.out(each)
+        for side in (found.before, found.after):
+            made = wording.count(len(side.best), "launch", "launches")
+            console.out(f"best of {side.name}: {made} {side.origin}")
         for each in found.differences:
             console.out(f"differs: {each}")
         console.out(found.verdict(share), bold=True)
     return exits.WORSE if limit is not None and found.is_worse(share) else exits.OK
 
 
-def _loaded(name: str, storage: str | None) -> StudyView | str:
-    """The study, or the text of the file that holds its export."""
+def _is_file(name: str) -> bool:
+    return "/" in name or name.lower().endswith(".json") or Path(name).is_file()
+
+
+def _export(name: str, storage: str | None) -> str:
+    """What a file holds, or the export of a study."""
     from tuner.cli import stored
+    from tuner.results.exporters.json import export
 
     try:
-        if "/" in name or name.lower().endswith(".json") or Path(name).is_file():
+        if _is_file(name):
             return Path(name).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         hint = "tune export -o main.json writes one"
         raise UsageError(f"{name}: {error.strerror}", hint) from error
-    return stored.load(stored.open_store(storage), name)
-
-
-def _stored(name: str, side: StudyView | str) -> StudyView:
-    if isinstance(side, str):
-        raise UsageError(
-            f"--remeasure: {name} is a file, which cannot be launched", "name the study itself"
-        )
-    return side
+    return export(stored.load(stored.open_store(storage), name)).text
 
 
 def _remeasured(
-    found: Comparison,
-    views: list[StudyView],
-    share: float,
-    typed: tuple[str, ...],
-    given: dict[str, Any],
+    found: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
     """The comparison by launches in turn; they end as soon as their interval tells."""
     from tuner.cli import console, stored
+    from tuner.cli.progress import Tally
     from tuner.study.in_turn import again, in_turn, require_different
     from tuner.study.interruption import StudyInterrupted
 
-    specs, store = [], stored.open_store(given["storage"])
-    for view in views:
+    store, specs = stored.open_store(given["storage"]), []
+    for side in (found.before, found.after):
+        view = stored.load(store, side.name)
         assert view.result.best is not None, "it was compared"
         specs.append(again(store, view.spec, view.result.best.setting, typed))
-        was, now = view.spec.machine.hostname, specs[-1].machine.hostname
-        if was != now:
-            console.err(f"{view.spec.name} was measured on {was}: it is launched here, on {now}")
+        if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
+            console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
     require_different(specs)
     first, second = (spec.name for spec in specs)
     console.err(f"{found.best.missing(share)}: {first} and {second} are launched in turn")
-    show, place = [*map(_line, specs)], {"storage": given["storage"], "wait": given["wait"]}
+    show = [partial(_said, spec.name, Tally(time.monotonic, spec)) for spec in specs]
+    place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
     try:
-        for costs, error in in_turn(specs, on_event=show, **place):
-            one, other = ([*map(specs[0].objective.figure, side)] for side in costs)
-            found = found.with_best(one, other, error)
+        for costs, error in in_turn(specs, show, **place):
+            found = found.with_best([[*map(figure, side)] for side in costs], error)
             if not found.best.is_open(share):
                 break
     except KeyboardInterrupt as interruption:
-        kept = f"the launches are kept as the studies {first} and {second}; --remeasure begins anew"
-        console.err(f"tune: {kept}")
+        kept = f"the launches are kept as the studies {first} and {second}"
+        console.err(f"tune: {kept}; --remeasure begins anew")
         number = getattr(interruption, "signal_number", SIGINT)
         raise StudyInterrupted(number, None) from interruption
     return found
 
 
-def _line(spec: StudySpec) -> Callable[[Event], None]:
-    """Writes a line for each launch of the study that ends."""
+def _said(name: str, tally: Tally, event: Event) -> None:
+    """Write a line for a launch that ended, and for a note."""
     from tuner.cli import console
-    from tuner.cli.progress import Tally
     from tuner.study.events import LaunchEnded, Note
 
-    tally, topics = Tally(time.monotonic, spec), set[str]()
-
-    def show(event: Event) -> None:
-        if isinstance(event, LaunchEnded):
-            console.err(f"{spec.name}: {tally.ended_line(event)}")
-        elif isinstance(event, Note) and (topic := event.text.partition(":")[0]) not in topics:
-            topics.add(topic)  # each launch is a run of the study, with its notes
-            console.err(f"{spec.name}: {event.text}")
-
-    return show
+    if isinstance(event, LaunchEnded | Note):
+        said = event.text if isinstance(event, Note) else tally.ended_line(event)
+        console.err(f"{name}: {said}")

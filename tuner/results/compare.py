@@ -69,19 +69,10 @@ class _Observation(_Table):
 
 
 class _Launch(_Measured):
-    purpose: str = ""
+    purpose: str
+    counts_for: dict[str, int | str] | None  # the setting that it is a measurement of
     window: Any = None  # the part of a running job that it was
-    exclusion: Any = None
     observation: _Observation = _Observation()
-    counts_for: dict[str, int | str] | None = None
-
-    @property
-    def counted(self) -> Mapping[str, int | str] | None:
-        """The setting that it counts for; older exports do not say which come to the same."""
-        if "counts_for" in self.model_fields_set:
-            return self.counts_for
-        is_none = self.purpose == Purpose.WARM_UP or self.exclusion
-        return None if is_none else self.setting
 
 
 class _Result(_Table):
@@ -146,9 +137,8 @@ def read(name: str, text: str) -> Study:
         seen = next((rank.packages for rank in launch.observation.ranks if rank.packages), None)
         if seen is not None:
             bears["packages"] = _flat(dict(seen), "packages")
-        # Of windows of running jobs the figures are scaled.
-        if launch.window is None and launch.counted is not None:
-            what, own = _setting(launch.counted), [s.figure for s in launch.samples if s.figure]
+        if launch.counts_for is not None and launch.window is None:  # a window's figure is scaled
+            what, own = _setting(launch.counts_for), [s.figure for s in launch.samples if s.figure]
             every.setdefault(what, []).extend(own)
             to_compare += own if what == setting and launch.purpose in _TO_COMPARE else ()
     if not every.get(setting):
@@ -259,21 +249,10 @@ class Comparison:
             "differences": self.differences,
         }
 
-    def with_best(
-        self, before: Sequence[float], after: Sequence[float], error: float
-    ) -> Comparison:
+    def with_best(self, sides: Sequence[Sequence[float]], error: float) -> Comparison:
         """The same with these figures of the best settings, which were launched in turn."""
-        sides = (replace(self.before, best=before), replace(self.after, best=after))
-        return compare(*(replace(side, origin=IN_TURN) for side in sides), error=error)
-
-    @property
-    def origins(self) -> list[str]:
-        """By what launches the best of each is compared, a line each."""
-        sides = (self.before, self.after)
-        return [
-            f"best of {s.name}: {count(len(s.best), 'launch', 'launches')} {s.origin}"
-            for s in sides
-        ]
+        pairs = zip((self.before, self.after), sides, strict=True)
+        return compare(*(replace(s, best=own, origin=IN_TURN) for s, own in pairs), error=error)
 
     def table(self) -> list[list[str]]:
         """A row each: what, median and number of launches before and after, the gain."""

@@ -23,10 +23,7 @@ class SpeedUp(NamedTuple):
 
 
 def speed_up(before: Sequence[float], after: Sequence[float], *, error: float = 0.05) -> SpeedUp:
-    """How many times faster the second is: its times and those of the first, by their rounds.
-
-    ``error`` is what an interval by ranks may err.
-    """
+    """How many times faster the second is, by rounds; an interval by ranks may err so much."""
     look, pairs = Look(len(after), len(before)), min(len(before), len(after))
     if pairs >= 6:  # enough to go by ranks: 2 / 2**6 is below the error
         look = Look(pairs, pairs, error)

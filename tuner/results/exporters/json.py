@@ -36,6 +36,7 @@ def export(data: StudyView) -> Export:
     """Every launch with its samples, exit code and setting, and what was found."""
     setting = data.best_setting
     unset, assignments = render.assignments(data.spec, setting)
+    of = data.pooling.canonical
     document = {
         "schema": SCHEMA,
         "result": result_json(data.result, data.spec),
@@ -49,8 +50,9 @@ def export(data: StudyView) -> Export:
         "study": spec_json(data.spec),
         "measurements": [measurement_json(found, data.spec) for found in data.measurements],
         "launches": [
-            record_json(record, data.spec) | {"counts_for": _counts_for(record, data)}
-            for record in data.records
+            record_json(each, data.spec)
+            | {"counts_for": of(each.setting).as_dict() if counted([each]) else None}
+            for each in data.records
         ],
     }
     return Export(text=dumps(document))
@@ -151,12 +153,6 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "disturbed": outcome.exclusion.text if outcome.exclusion else "",
     }
-
-
-def _counts_for(record: LaunchRecord, data: StudyView) -> JsonDict | None:
-    """The setting of the measurement that the launch is one of; ``None``: it counts for none."""
-    is_counted = bool(counted([record]))
-    return data.pooling.canonical(record.setting).as_dict() if is_counted else None
 
 
 def spec_json(spec: StudySpec) -> JsonDict:
