@@ -203,6 +203,13 @@ def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
     assert [library[:5] for library, _ in view.pools] == ["numpy"]
 
 
+def test_rank_0_tells_the_versions_of_what_it_has_loaded(run: Run, reports: Path) -> None:
+    said = run("import numpy; print(numpy.__version__)", OMPI_COMM_WORLD_RANK="0")
+    (found,) = read_reports(reports).values()
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert dict(found.view.packages) == {"python": python, "numpy": said.stdout.strip()}
+
+
 def test_half_written_reports_are_not_read(run: Run, reports: Path, tmp_path: Path) -> None:
     reports.rmdir()
     ran = run("print('hello')")

@@ -7,7 +7,7 @@ import math
 
 from tests.parsers.strategies import DEEP, LONG, holds, texts, trees
 from tests.study_samples import SPEC, study
-from tuner.model import BASELINE
+from tuner.model import BASELINE, JsonDict
 from tuner.model.errors import UsageError
 from tuner.results.compare import compare, read
 from tuner.results.exporters.json import dumps, export
@@ -15,7 +15,8 @@ from tuner.results.exporters.json import dumps, export
 _EXPORT = json.loads(export(study({BASELINE: 8.316}, SPEC)).text)
 _OTHER = read("other.json", json.dumps(_EXPORT))
 #: Without what is not read, so that more of the changes are of what is.
-_LAUNCH = {"setting": {}, "samples": [{"figure": 8.4}], "window": {"job": 1}}
+_LAUNCH: JsonDict = {"setting": {}, "samples": [{"figure": 8.4}], "window": None, "counts_for": {}}
+_LAUNCH |= {"purpose": "confirm", "observation": {"ranks": [{"packages": [["numpy", "2.0"]]}]}}
 _RESULT = {key: _EXPORT["result"][key] for key in ("unit", "direction", "best")}
 _READ = _EXPORT | {"result": _RESULT, "launches": [_LAUNCH]}
 _DEEP_DICT = b'{"a":' * 480 + b"1" + b"}" * 480

@@ -21,13 +21,16 @@ def document(best: list[float], defaults: list[float], **result: Any) -> dict[st
     found: dict[str, Any] = json.loads(export(study()).text)
     found["result"] |= result
     best_setting = found["result"]["best"]["setting"]
-    sides = [(best_setting, best), ({}, defaults)]
-    found["measurements"] = [
-        {"setting": setting, "samples": [{"figure": each} for each in figures]}
-        for setting, figures in sides
-    ]
-    found["result"]["best"] = found["measurements"][0]
+    found["result"]["best"] = {"setting": best_setting, "samples": [{"figure": f} for f in best]}
+    found["launches"] = [launch(best_setting, figure) for figure in best]
+    found["launches"] += [launch({}, figure) for figure in defaults]
     return found
+
+
+def launch(setting: dict[str, Any], figure: float, **changes: Any) -> dict[str, Any]:
+    """A launch of an export, made to confirm."""
+    made = {"setting": setting, "counts_for": setting, "samples": [{"figure": figure}]}
+    return made | {"purpose": "confirm", "window": None, "exclusion": None} | changes
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
@@ -80,7 +83,7 @@ def test_a_difference_that_is_not_worth_having_is_none() -> None:
 def test_an_open_verdict_names_the_launches_that_are_missing() -> None:
     few = compared([1.0, 1.2], [1.02, 1.22, 1.03])
     assert "no difference above 1 % is proven" in few.verdict(0.1)
-    told = "10 % is open: it takes 6 launches of each, 4 and 3 are missing (`tune --confirm more`"
+    told = "10 % is open: it takes 6 launches of each, 4 and 3 are missing (--remeasure"
     assert told in few.verdict(0.1)
     disagree = compared([1.0, 9.0], [1.0, 9.0])
     assert "1 (runs disagree)" in disagree.verdict(0.05) and "missing" in disagree.verdict(0.05)
@@ -88,19 +91,50 @@ def test_an_open_verdict_names_the_launches_that_are_missing() -> None:
     six = compared(noisy, noisy[::-1])
     assert six.best.is_open(0.05) and not six.best.is_open(0.5)
     assert "5 % is open: about " in six.verdict(0.05)
-    assert "more launches of each would tell (`tune --confirm more`" in six.verdict(0.05)
+    assert "more launches of each would tell (--remeasure" in six.verdict(0.05)
     near = compared(noisy, [1.05 * each for each in noisy[::-1]])
-    assert near.verdict(0.05).endswith("is open: it is too near to 5 % to tell")
+    assert "is open: it is too near to 5 % to tell" in near.verdict(0.05)
 
 
-def test_only_whole_launches_are_compared() -> None:
-    windows = document([1.0, 0.5, 1.1], [8.0])
-    launch = windows["launches"][0]
-    windows["launches"] += [launch | {"window": {"job": 1}, "samples": [{"figure": 0.5}]}]
-    assert compare(windows, windows).best.before == [1.0, 1.1]
-    windows["launches"][-1]["samples"] = [{"figure": each} for each in (1.0, 0.5, 1.1)]
+def test_only_whole_launches_that_count_are_compared() -> None:
+    made = document([1.0, 0.5], [8.0])
+    best = made["result"]["best"]["setting"]
+    made["launches"] += [
+        launch(best, 0.5, window={"job": 1}),
+        launch(best, 0.6, counts_for=None, exclusion={"text": "disturbed"}),
+        launch({**best, "opencv_threads": 1}, 0.7),  # the program has no OpenCV
+    ]
+    made["launches"][-1]["counts_for"] = best
+    assert compare(made, made).best.before == [1.0, 0.5, 0.7]
+    made["launches"] = [each | {"window": {"job": 1}} for each in made["launches"]]
     with pytest.raises(UsageError, match=r"main.json has measured its best setting in windows of"):
-        compare(windows, windows)
+        compare(made, made)
+
+
+def test_launches_of_the_search_do_not_speak_for_the_best_if_others_can() -> None:
+    both, searched = document([1.0, 1.1], [8.0]), document([0.7], [8.0])
+    both["launches"].append(launch(both["result"]["best"]["setting"], 0.5, purpose="search"))
+    searched["launches"][0]["purpose"] = "search"
+    found = compare(both, searched)
+    assert (found.best.before, found.best.after) == ([1.0, 1.1], [0.7])
+    assert found.json(0.05)["best_launches"] == {
+        "before": "made to compare it",
+        "after": "of the search, which chose it for its times",
+    }
+    (_, row) = (each for each in found.rows if each.what != DEFAULTS)
+    assert row.before == [1.0, 1.1, 0.5], "the row of the setting has all of them"
+
+
+def test_launches_in_turn_take_the_place_of_those_of_the_best() -> None:
+    found = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE), 1 / 32)
+    assert (found.best.before, found.best.after) == (ONE, ONE)
+    assert "--remeasure" not in found.verdict(0.001)
+    assert found.json(0.05)["best_launches"] == dict.fromkeys(
+        ("before", "after"), "made in turn by --remeasure"
+    )
+    wider = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE[::-1]), 1 / 32)
+    usual = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE[::-1]), 0.05)
+    assert wider.best.gain.low <= usual.best.gain.low
 
 
 def test_what_else_differs_is_named() -> None:
@@ -111,14 +145,20 @@ def test_what_else_differs_is_named() -> None:
     after["study"]["environment"] = [["OMP_PROC_BIND", "close"]]
     del after["study"]["prepare"], after["study"]["machine"]["gpus"]  # by an older version
     after["result"]["best"]["setting"] = {"omp_threads": 2}
+    after["launches"].append(launch({"omp_threads": 2}, 1.0))
     assert len(compare(before, after).differences) == 4
     del before["study"]["environment"]
     assert len(compare(before, after).differences) == 3
+    for side, torch in ((before, "2.4.0"), (after, "2.5.1")):
+        packages = [["python", "3.11.7"], ["torch", torch]]
+        assert len(compare(before, after).differences) == 3, "nothing is known of the other"
+        side["launches"][-1]["observation"] = {"ranks": [{"packages": packages}]}
     before["study"]["environment"] = []
     assert set(compare(before, after).differences) == {
         "machine.cpu_model: Some CPU -> Other CPU",
         "launcher.version: 5.0.11 -> 5.0.12",
         "environment.OMP_PROC_BIND: none -> close",
+        "packages.torch: 2.4.0 -> 2.5.1",
         "best setting: communicator=naive iterator_workers=1 omp_threads=1 -> omp_threads=2",
     }
 
@@ -181,5 +221,5 @@ def test_what_an_export_lacks_or_has_in_another_form_is_named() -> None:
             read("main.json", text.replace(was, now))
         assert said in caught.value.message and caught.value.message.startswith("main.json")
     missing = document([1.0, 2.0], ONE)
-    missing["result"]["best"]["samples"][0]["figure"] = None
+    missing["launches"][0]["samples"][0]["figure"] = None
     assert read("main.json", json.dumps(missing)).best == [2.0]

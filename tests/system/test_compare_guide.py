@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,27 +12,69 @@ from pathlib import Path
 import pytest
 
 from tests.guides import TRAIN, shell_blocks
+from tests.marked import eventually
+from tuner.store import Store
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
+TUNE = Path(sys.executable).parent / "tune"
+ENV = {**os.environ, "PATH": f"{TUNE.parent}:{os.environ['PATH']}", "TUNE_DISTURBED": "count"}
+SHORT = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
+
+
+def make(folder: Path, length: int) -> Path:
+    """A program of so many steps."""
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "length").write_text(str(length))
+    return folder
+
+
+def run(folder: Path, commands: str, more: str = SHORT) -> subprocess.CompletedProcess[str]:
+    script = "set -e\n" + commands.replace("-- python", f"{more} python")
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, env=ENV, capture_output=True, text=True, check=False
+    )
+
 
 def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
-    before, after = shell_blocks("docs/how-to/compare.md")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path, "TUNE_DISTURBED": "count"}
-    short = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
-    (tmp_path / "train.py").write_text(TRAIN)
-
-    def run(commands: str, length: int) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "length").write_text(str(length))
-        script = "set -e\n" + commands.replace("-- python", f"{short} python")
-        return subprocess.run(
-            ["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-        )
-
-    done = run(before, 3)
+    _, before, after = shell_blocks("docs/how-to/compare.md")
+    done = run(make(tmp_path, 3), before)
     assert done.returncode == 0, done.stderr
-    slower = run(after, 6)
+    slower = run(make(tmp_path, 6), after)
     assert slower.returncode == 6, slower.stdout + slower.stderr
     assert "worse: it takes 2 (" in slower.stdout
     assert slower.stdout.rstrip().endswith("; worse by more than 5 %")
+
+
+def test_what_cannot_tell_is_launched_in_turn(tmp_path: Path) -> None:
+    make(tmp_path / "main", 4), make(tmp_path / "branch", 5)
+    commands, *_ = shell_blocks("docs/how-to/compare.md")
+    *studies, compare = commands.splitlines()
+    # Without a confirmation there is a single launch of each.
+    done = run(tmp_path, "\n".join(studies), f"--warm-ups 0 --confirm none {SHORT}")
+    assert done.returncode == 0, done.stderr
+
+    argv, pipe = shlex.split(compare), subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, env=ENV, text=True, stderr=pipe) as cut:
+        eventually((tmp_path / "branch-again" / "0001").exists)
+        cut.send_signal(signal.SIGINT)
+        said = cut.communicate(timeout=60)[1]
+    assert cut.returncode == 128 + signal.SIGINT, said
+    assert "the launches are kept as the studies main-again and branch-again" in said
+
+    done = run(tmp_path, compare)
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert "best of main: 6 launches made in turn by --remeasure" in done.stdout
+    assert done.stdout.rstrip().endswith("; worse by more than 5 %")
+    with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
+        best = store.load("main").best
+        made = [
+            (record, name)
+            for name in ("main", "branch")
+            for record in store.launches(f"{name}-again")
+        ]
+        assert len(store.launches("main")) == 2, "the study itself stays as it was"
+    assert {record.setting for record, name in made if name == "main"} == {best}
+    made.sort(key=lambda each: each[0].started_at)
+    assert [name for _, name in made] == ["main", "branch", "branch", "main"] * 3

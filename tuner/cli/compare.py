@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
+from functools import partial
 from pathlib import Path
+from signal import SIGINT
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.cli import exits
-from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, storage_option, study_names
+from tuner.cli.base import TYPED, TuneCommand
+from tuner.cli.options import json_option, option, storage_option, study_names
 from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.cli.progress import Tally
+    from tuner.results.compare import Comparison
+    from tuner.study.events import Event
 
 #: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
 WORSE = 0.05
@@ -25,6 +34,7 @@ WORSE = 0.05
     " named, or given as the JSON file of `tune export`.",
     examples=(
         ("tune compare mnist mnist-2", "two studies of the database"),
+        ("tune compare mnist mnist-2 --remeasure", "launches both if their times cannot tell"),
         (
             "tune compare main.json branch.json --fail-if-slower 5%",
             "exit code 6 if it is proven to be slower by more than 5 %",
@@ -33,34 +43,55 @@ WORSE = 0.05
 )
 @click.argument("before", shell_complete=study_names)
 @click.argument("after", shell_complete=study_names)
-@click.option(
+@option(
     "--fail-if-slower",
     type=SHARE.read,
     metavar="PERCENT",
     help="Exit with 6 if the best of AFTER is proven to be worse than that of BEFORE by more.",
 )
+@option(
+    "--remeasure",
+    is_flag=True,
+    help="If what is stored cannot tell, launch the best setting of both here in turn, 6 to 24"
+    " times each.",
+)
+@option("--wait", is_flag=True, help="Wait while another study runs on this host.")
 @storage_option()
 @json_option()
-def command(
-    before: str, after: str, fail_if_slower: float | None, storage: str | None, as_json: bool
-) -> int:
+@click.pass_context
+def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int:
     """Compare them."""
     from tuner.cli import console
+    from tuner.model import wording
     from tuner.results.compare import compare, read
     from tuner.results.exporters.json import dumps
 
-    share = WORSE if fail_if_slower is None else fail_if_slower
-    found = compare(*(read(each, _export(each, storage)) for each in (before, after)))
-    if as_json:
+    limit, names = given["fail_if_slower"], (before, after)
+    share = WORSE if limit is None else limit
+    found = compare(*(read(name, _export(name, given["storage"])) for name in names))
+    if given["remeasure"]:
+        for name in filter(_is_file, names):
+            said = f"--remeasure: {name} is a file, which cannot be launched"
+            raise UsageError(said, "name the study itself")
+        if found.best.is_open(share):
+            found = _remeasured(found, share, ctx.meta[TYPED], given)
+    if given["as_json"]:
         sys.stdout.write(dumps(found.json(share)))
     else:
         unit = f" ({found.before.unit})" if found.before.unit else ""
         titles = ["setting", f"before{unit}", f"after{unit}", "times as fast"]
         console.print_table(titles, found.table())
+        for side in (found.before, found.after):
+            made = wording.count(len(side.best), "launch", "launches")
+            console.out(f"best of {side.name}: {made} {side.origin}")
         for each in found.differences:
             console.out(f"differs: {each}")
         console.out(found.verdict(share), bold=True)
-    return exits.WORSE if fail_if_slower is not None and found.is_worse(share) else exits.OK
+    return exits.WORSE if limit is not None and found.is_worse(share) else exits.OK
+
+
+def _is_file(name: str) -> bool:
+    return "/" in name or name.lower().endswith(".json") or Path(name).is_file()
 
 
 def _export(name: str, storage: str | None) -> str:
@@ -69,9 +100,53 @@ def _export(name: str, storage: str | None) -> str:
     from tuner.results.exporters.json import export
 
     try:
-        if "/" in name or name.lower().endswith(".json") or Path(name).is_file():
+        if _is_file(name):
             return Path(name).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         hint = "tune export -o main.json writes one"
         raise UsageError(f"{name}: {error.strerror}", hint) from error
     return export(stored.load(stored.open_store(storage), name)).text
+
+
+def _remeasured(
+    found: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
+) -> Comparison:
+    """The comparison by launches in turn; they end as soon as their interval tells."""
+    from tuner.cli import console, stored
+    from tuner.cli.progress import Tally
+    from tuner.study.in_turn import again, in_turn, require_different
+    from tuner.study.interruption import StudyInterrupted
+
+    store, specs = stored.open_store(given["storage"]), []
+    for side in (found.before, found.after):
+        view = stored.load(store, side.name)
+        assert view.result.best is not None, "it was compared"
+        specs.append(again(store, view.spec, view.result.best.setting, typed))
+        if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
+            console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
+    require_different(specs)
+    first, second = (spec.name for spec in specs)
+    console.err(f"{found.best.missing(share)}: {first} and {second} are launched in turn")
+    show = [partial(_said, spec.name, Tally(time.monotonic, spec)) for spec in specs]
+    place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
+    try:
+        for costs, error in in_turn(specs, show, **place):
+            found = found.with_best([[*map(figure, side)] for side in costs], error)
+            if not found.best.is_open(share):
+                break
+    except KeyboardInterrupt as interruption:
+        kept = f"the launches are kept as the studies {first} and {second}"
+        console.err(f"tune: {kept}; --remeasure begins anew")
+        number = getattr(interruption, "signal_number", SIGINT)
+        raise StudyInterrupted(number, None) from interruption
+    return found
+
+
+def _said(name: str, tally: Tally, event: Event) -> None:
+    """Write a line for a launch that ended, and for a note."""
+    from tuner.cli import console
+    from tuner.study.events import LaunchEnded, Note
+
+    if isinstance(event, LaunchEnded | Note):
+        said = event.text if isinstance(event, Note) else tally.ended_line(event)
+        console.err(f"{name}: {said}")

@@ -125,6 +125,7 @@ def parse_report(data: bytes) -> Report | None:
         default=("", None, None),
     )
     library, allocator = mpi.get("library"), found.get("allocator")
+    packages = found.get("packages")
     view = RankView(
         rank=rank,
         threads=0,
@@ -140,6 +141,11 @@ def parse_report(data: bytes) -> Report | None:
         pools=tuple((name, threads) for name, threads, _ in kept),
         blas_limit=blas[2],
         allocator=one_line(allocator) if isinstance(allocator, str) else None,
+        packages=tuple(
+            (one_line(name), one_line(version))
+            for name, version in (packages if isinstance(packages, dict) else {}).items()
+            if isinstance(version, str)
+        ),
     )
     return Report(view, found.get("pid"), is_program=bool(mpi or kept))
 

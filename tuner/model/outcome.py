@@ -144,6 +144,7 @@ class RankView:
     reported: bool = False  # from inside by the probe: what it does not name is not there
     allocator: str | None = None  # the library that malloc comes from
     mapped: bool = False  # the libraries that its processes have mapped were seen
+    packages: tuple[tuple[str, str], ...] = ()  # loaded in rank 0, with their versions
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tuner.model import LOGGED_TIME, JsonDict
+from tuner.model import LOGGED_TIME, JsonDict, Purpose
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count
 from tuner.stats.confirm import WORTH
@@ -29,6 +29,11 @@ _BEARS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "envir
 _OBJECTIVE = ("kind", "key", "statistic", "pattern")
 #: From so many launches of each on an interval goes by ranks (:func:`speed_up`).
 _RANKED = 6
+#: The purposes of launches that are made to compare: no search chose the setting for their times.
+_TO_COMPARE = {Purpose.CONFIRM, Purpose.RECORD}
+#: What is said of the launches by which the best of a study is compared.
+CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
+IN_TURN = "made in turn by --remeasure"
 #: More launches of one setting are never made.
 MOST_RUNS = 100
 #: The launcher's own paths say nothing that its version does not.
@@ -50,7 +55,24 @@ class _Measured(_Table):
 
     setting: dict[str, int | str]
     samples: list[_Sample]
-    window: Any = None  # of a launch: the part of a running job that it was
+
+
+_Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+
+
+class _Rank(_Table):
+    packages: list[_Pair] = []
+
+
+class _Observation(_Table):
+    ranks: list[_Rank] = []
+
+
+class _Launch(_Measured):
+    purpose: str
+    counts_for: dict[str, int | str] | None  # the setting that it is a measurement of
+    window: Any = None  # the part of a running job that it was
+    observation: _Observation = _Observation()
 
 
 class _Result(_Table):
@@ -62,15 +84,14 @@ class _Result(_Table):
 class _Spec(_Table):
     model_config = ConfigDict(extra="allow")
     objective: dict[str, Any]
-    environment: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None = None
+    environment: list[_Pair] | None = None
 
 
 class _Export(_Table):
     schema_: Literal["tuner.export/1"] = Field(alias="schema")
     result: _Result
     study: _Spec
-    measurements: list[_Measured]
-    launches: list[_Measured]
+    launches: list[_Launch]
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,7 @@ class Study:
     objective: str  # what is measured
     setting: str  # the best one
     best: Sequence[float]  # its figures
+    origin: str  # what launches they are of
     figures: Mapping[str, Sequence[float]]  # of each setting, the fastest first
     bears: Mapping[str, Mapping[str, str]]  # what bears on times: each with its parts
 
@@ -107,23 +129,27 @@ def read(name: str, text: str) -> Study:
         raise UsageError(f"{name}: {_mistake(error)}", _AGAIN) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is no JSON that can be read: {error}", _AGAIN) from error
-    windows = {s.figure for each in document.launches if each.window for s in each.samples}
-
-    def figures(of: _Measured) -> list[float]:
-        """Those of whole launches: what windows of running jobs show is scaled."""
-        return [s.figure for s in of.samples if s.figure and s.figure not in windows]
-
     if found.best is None or not any(sample.figure for sample in found.best.samples):
         raise UsageError(f"the study {name} has measured nothing", "tune show says why")
-    if not (best := figures(found.best)):
+    setting, is_rate = _setting(found.best.setting), found.direction == "maximize"
+    to_compare, every = list[float](), dict[str, list[float]]()
+    for launch in document.launches:
+        seen = next((rank.packages for rank in launch.observation.ranks if rank.packages), None)
+        if seen is not None:
+            bears["packages"] = _flat(dict(seen), "packages")
+        if launch.counts_for is not None and launch.window is None:  # a window's figure is scaled
+            what, own = _setting(launch.counts_for), [s.figure for s in launch.samples if s.figure]
+            every.setdefault(what, []).extend(own)
+            to_compare += own if what == setting and launch.purpose in _TO_COMPARE else ()
+    if not every.get(setting):
         raise UsageError(
             f"the study {name} has measured its best setting in windows of running jobs only",
             "the same command with --confirm exact launches it",
         )
-    every = {_setting(each.setting): figures(each) for each in document.measurements}
-    measured = {what: each for what, each in every.items() if each}
-    setting, is_rate = _setting(found.best.setting), found.direction == "maximize"
-    return Study(name, found.unit, is_rate, objective, setting, best, measured, bears)
+    fastest = sorted(filter(every.get, every), key=lambda what: statistics.median(every[what]))
+    measured = {what: every[what] for what in (fastest[::-1] if is_rate else fastest)}
+    best, origin = (to_compare, CONFIRMED) if to_compare else (every[setting], SEARCHED)
+    return Study(name, found.unit, is_rate, objective, setting, best, origin, measured, bears)
 
 
 def _mistake(error: ValidationError) -> str:
@@ -157,12 +183,10 @@ class Row:
 
     def missing(self, share: float) -> str:
         """What would tell if that is open."""
-        made, go_on = (len(self.before), len(self.after)), "`tune --confirm more` continues a study"
+        made = len(self.before), len(self.after)
         if min(made) < _RANKED:
             before, after = (max(0, _RANKED - each) for each in made)
-            return (
-                f"it takes {_RANKED} launches of each, {before} and {after} are missing ({go_on})"
-            )
+            return f"it takes {_RANKED} launches of each, {before} and {after} are missing"
         center, low, high = map(math.log, self.gain)
         room = center + math.log1p(share)
         half = center - low if room > 0 else high - center
@@ -170,7 +194,7 @@ class Row:
         if needed > MOST_RUNS:
             return f"it is too near to {100 * share:.3g} % to tell"
         more = count(max(1, math.ceil(needed) - min(made)), "more launch", "more launches")
-        return f"about {more} of each would tell ({go_on})"
+        return f"about {more} of each would tell"
 
 
 @dataclass(frozen=True)
@@ -202,7 +226,8 @@ class Comparison:
         else:
             said = f"no difference above {100 * WORTH:.3g} % is proven: {_span(gain)} times as fast"
         if self.best.is_open(share):
-            return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}"
+            hint = "" if self.before.origin == IN_TURN else " (--remeasure launches both in turn)"
+            return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}{hint}"
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
@@ -219,9 +244,15 @@ class Comparison:
             "share": share,
             "unit": self.before.unit,
             "best_settings": {"before": self.before.setting, "after": self.after.setting},
+            "best_launches": {"before": self.before.origin, "after": self.after.origin},
             "rows": rows,
             "differences": self.differences,
         }
+
+    def with_best(self, sides: Sequence[Sequence[float]], error: float) -> Comparison:
+        """The same with these figures of the best settings, which were launched in turn."""
+        pairs = zip((self.before, self.after), sides, strict=True)
+        return compare(*(replace(s, best=own, origin=IN_TURN) for s, own in pairs), error=error)
 
     def table(self) -> list[list[str]]:
         """A row each: what, median and number of launches before and after, the gain."""
@@ -231,8 +262,10 @@ class Comparison:
         ]
 
 
-def compare(before: Study, after: Study) -> Comparison:
+def compare(before: Study, after: Study, *, error: float = 0.05) -> Comparison:
     """The settings that both have measured, and the best of each.
+
+    ``error`` is what the interval of the best may err, if it goes by ranks.
 
     Raises:
         UsageError: They do not measure the same.
@@ -241,11 +274,11 @@ def compare(before: Study, after: Study) -> Comparison:
         sides = (f"{each.name} measures {each.objective}" for each in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
-    def row(what: str, one: Sequence[float], other: Sequence[float]) -> Row:
+    def row(what: str, one: Sequence[float], other: Sequence[float], error: float = 0.05) -> Row:
         costs = ([1 / each if before.is_rate else each for each in side] for side in (one, other))
-        return Row(what, one, other, speed_up(*costs))
+        return Row(what, one, other, speed_up(*costs, error=error))
 
-    rows = [row(BEST, before.best, after.best)]
+    rows = [row(BEST, before.best, after.best, error)]
     both = (what for what in before.figures if what in after.figures)
     rows += [row(what, before.figures[what], after.figures[what]) for what in both]
     return Comparison(before, after, rows, list(_differences(before, after)))

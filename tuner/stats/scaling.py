@@ -22,11 +22,11 @@ class SpeedUp(NamedTuple):
         return SpeedUp(*(factor * each for each in self))
 
 
-def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
-    """How many times faster the second is: its times and those of the first, by their rounds."""
+def speed_up(before: Sequence[float], after: Sequence[float], *, error: float = 0.05) -> SpeedUp:
+    """How many times faster the second is, by rounds; an interval by ranks may err so much."""
     look, pairs = Look(len(after), len(before)), min(len(before), len(after))
     if pairs >= 6:  # enough to go by ranks: 2 / 2**6 is below the error
-        look = Look(pairs, pairs, 0.05)
+        look = Look(pairs, pairs, error)
     found = Evidence().two_sided(look, before[: look.references], after[: look.bests])
     center = math.log(statistics.median(before) / statistics.median(after))
     return SpeedUp(*map(math.exp, found or (center, -math.inf, math.inf)))

@@ -292,15 +292,25 @@ def to_join(url: str, name: str) -> StudySpec:
         )
     with Store.open(url, create=False) as store:
         spec = store.load(name).spec
-    if any(HIDDEN in word for word in (*spec.command, *spec.prepare)):
+    return replace(runnable(spec, f"--join {name}"), machine=this_machine(), live="off")
+
+
+def runnable(spec: StudySpec, option: str) -> StudySpec:
+    """A stored study with the launcher as it is here now; ``option`` asks for it.
+
+    Raises:
+        UsageError: Its command hides a secret, or this host lacks its program or mpirun.
+    """
+    if any(HIDDEN in each for each in (*spec.command, *spec.prepare, *spec.launcher.extra_args)):
         raise UsageError(
-            f"--join {name}: the stored command hides a secret, so it cannot be run here",
+            f"{option}: the stored command hides a secret, so it cannot be run here",
             "let the program read it from a file or a variable",
         )
     program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
     mpirun, kind = spec.launcher.mpirun, spec.launcher.kind
     launcher = find(mpirun, spec.launcher.extra_args, kind=kind, environ=os.environ)
-    return replace(spec, machine=this_machine(), launcher=launcher, live="off")
+    ssh, carrier = spec.launcher.ssh, spec.launcher.carrier
+    return replace(spec, launcher=replace(launcher, ssh=ssh, carrier=carrier))
 
 
 def _require_same(context: StudyContext, row: StudyRow) -> None:

@@ -24,6 +24,13 @@ _POOLS = (
     (("libblis",), ("bli_thread_get_num_threads",)),
     (("libgomp", "libiomp", "libomp"), ("omp_get_max_threads",)),
 )
+#: Packages that bear on speed, by the names that programs import.
+_PACKAGES = (
+    "numpy", "scipy", "numba", "mpi4py", "cv2", "PIL", "h5py",
+    "torch", "torchvision", "pytorch_pfn_extras", "lightning", "pytorch_lightning", "accelerate",
+    "transformers", "deepspeed", "horovod", "apex", "triton",
+    "chainer", "chainermn", "cupy", "ideep4py", "tensorflow", "keras", "jax", "jaxlib", "mxnet",
+)  # fmt: skip
 BLAS = tuple(prefix for prefixes, _ in _POOLS[:3] for prefix in prefixes)
 
 
@@ -110,6 +117,19 @@ def _mpi():
     return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
 
 
+def packages():
+    """Python's version, and those of the packages in this process that bear on speed.
+
+    Only what the program has loaded is asked, so nothing is imported for it.
+    """
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in _PACKAGES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found
+
+
 def _report(rank, size):
     # Not its command line: that may hold secrets.
     report = {"rank": rank, "pid": os.getpid(), "launcher_size": size, "errors": []}
@@ -120,6 +140,8 @@ def _report(rank, size):
         "allocator": allocator,
         "mpi": _mpi,
     }
+    if rank == 0:  # of the others it would be the same
+        parts["packages"] = packages
     for name, part in parts.items():
         try:
             report[name] = part()

@@ -27,6 +27,7 @@ from tuner.model import (
 )
 from tuner.results.exporters import Export
 from tuner.results.study_view import StudyView
+from tuner.stats.estimates import counted
 
 SCHEMA = "tuner.export/1"
 
@@ -35,6 +36,7 @@ def export(data: StudyView) -> Export:
     """Every launch with its samples, exit code and setting, and what was found."""
     setting = data.best_setting
     unset, assignments = render.assignments(data.spec, setting)
+    of = data.pooling.canonical
     document = {
         "schema": SCHEMA,
         "result": result_json(data.result, data.spec),
@@ -47,7 +49,11 @@ def export(data: StudyView) -> Export:
         },
         "study": spec_json(data.spec),
         "measurements": [measurement_json(found, data.spec) for found in data.measurements],
-        "launches": [record_json(record, data.spec) for record in data.records],
+        "launches": [
+            record_json(each, data.spec)
+            | {"counts_for": of(each.setting).as_dict() if counted([each]) else None}
+            for each in data.records
+        ],
     }
     return Export(text=dumps(document))
 
