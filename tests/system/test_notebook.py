@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,11 @@ def test_the_example_notebook_ends_with_a_result_a_bar_and_a_plot(tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     cells = json.loads(notebook.read_text())["cells"]
-    shown = [output for cell in cells for output in cell.get("outputs", ())]
-    kinds = {kind for output in shown for kind in output.get("data", ())}
-    assert {"application/vnd.jupyter.widget-view+json", "text/html", "image/png"} <= kinds
-    (html,) = (output["data"]["text/html"] for output in shown if "text/html" in output["data"])
-    assert "<img" in "".join(html)
-    assert "your defaults" in "".join(html)
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    assert {"application/vnd.jupyter.widget-view+json", "image/png"} <= {*chain(*outputs)}
+    (html,) = ("".join(data["text/html"]) for data in outputs if "text/html" in data)
+    assert "your defaults" in html
+    assert "<img" in html
     assert (tmp_path / "job.sh").read_text().startswith("#!/bin/sh")
 
 
@@ -57,8 +57,8 @@ def test_the_pieces_of_the_guide_run_one_after_the_other(tmp_path: Path) -> None
         'command = "python train.py --out {out}"\n[knobs.omp_threads]\nrange = "1..2"\n'
     )
     code = "\n".join(shell_blocks("python.md", "python"))
-    for long, short in (("ranks=4", "ranks=1"), ("1, 9", "1, 3"), ("trials=", "trials=1+0*")):
-        code = code.replace(long, short)
+    code = code.replace("ranks=4", "ranks=1, confirm='none'").replace("trials=", "trials=1+0*")
+    code = code.replace("range(1, 9)", "range(1, 3)")
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
