@@ -3,8 +3,7 @@
 >>> import tuner
 >>> result = tuner.tune("python train.py --out {out}", ranks=4)  # doctest: +SKIP
 
-``tune`` prints nothing outside of a notebook and never exits; it raises :class:`TunerError` for
-what went wrong.
+``tune`` prints only in a notebook and never exits; a :class:`TunerError` says what went wrong.
 The names load when they are first used, so that ``import tuner`` costs nothing.
 """
 

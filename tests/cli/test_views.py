@@ -24,7 +24,7 @@ from tests.study_samples import (
 )
 from tuner.cli import console
 from tuner.cli.live import LiveView
-from tuner.cli.progress import PlainView
+from tuner.cli.progress import PlainView, Tally
 from tuner.model import (
     BASELINE,
     Exclusion,
@@ -35,7 +35,6 @@ from tuner.model import (
     Progress,
     Purpose,
 )
-from tuner.results.tally import Tally
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 
 FAST = setting(omp_threads=1, iterator_workers=2, communicator="naive")

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.cli import console
+from tuner.cli.progress import Tally
 from tuner.knobs import setting_text
 from tuner.model import figures, wording
-from tuner.results.tally import Tally
 from tuner.study.events import Event, Note
 
 #: Redraws a second: enough for a clock, too few to cost the trials a core.

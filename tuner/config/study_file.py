@@ -123,16 +123,7 @@ def parse(data: bytes, place: str) -> Document:
 def checked(
     document: Document, place: str, names: Mapping[str, str] = MappingProxyType({})
 ) -> Document:
-    """The document itself if it has no mistake.
-
-    Args:
-        document: What a study file says, or what says the same.
-        place: Where it stands, for messages.
-        names: What the user calls some of the keys.
-
-    Raises:
-        UsageError: Every mistake, each with its key.
-    """
+    """The document itself; ``UsageError`` has every mistake, ``names`` in place of keys."""
     if mistakes := _mistakes(document, names):
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format")
