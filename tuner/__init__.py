@@ -1,9 +1,9 @@
 """Finds the fastest runtime setting for a distributed training command.
 
 >>> import tuner
->>> result = tuner.tune(spec)  # doctest: +SKIP
+>>> result = tuner.tune("python train.py --out {out}", ranks=4)  # doctest: +SKIP
 
-``tune`` prints nothing and never exits; it raises :class:`TunerError` for what went wrong.
+``tune`` prints only in a notebook and never exits; a :class:`TunerError` says what went wrong.
 The names load when they are first used, so that ``import tuner`` costs nothing.
 """
 
@@ -12,19 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuner.api import TuneResult, tune
     from tuner.model import Result, StudySpec
     from tuner.model.errors import TunerError
-    from tuner.study import tune
 
     __version__: str
 
-__all__ = ["Result", "StudySpec", "TunerError", "__version__", "tune"]
+__all__ = ["Result", "StudySpec", "TuneResult", "TunerError", "__version__", "tune"]
 
 _HOMES = {
     "Result": "tuner.model",
     "StudySpec": "tuner.model",
+    "TuneResult": "tuner.api",
     "TunerError": "tuner.model.errors",
-    "tune": "tuner.study",
+    "tune": "tuner.api",
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides import TRAIN, shell_blocks
+from tests.guides import TRAIN, blocks
 from tests.marked import eventually
 from tuner.store import Store
 
@@ -38,7 +38,7 @@ def run(folder: Path, commands: str, more: str = SHORT) -> subprocess.CompletedP
 
 
 def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
-    _, before, after = shell_blocks("docs/how-to/compare.md")
+    _, before, after = blocks("docs/how-to/compare.md")
     done = run(make(tmp_path, 3), before)
     assert done.returncode == 0, done.stderr
     slower = run(make(tmp_path, 6), after)
@@ -49,7 +49,7 @@ def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
 
 def test_what_cannot_tell_is_launched_in_turn(tmp_path: Path) -> None:
     make(tmp_path / "main", 4), make(tmp_path / "branch", 5)
-    commands, *_ = shell_blocks("docs/how-to/compare.md")
+    commands, *_ = blocks("docs/how-to/compare.md")
     *studies, compare = commands.splitlines()
     # Without a confirmation there is a single launch of each.
     done = run(tmp_path, "\n".join(studies), f"--warm-ups 0 --confirm none {SHORT}")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests import light_trainer
-from tests.guides import shell_blocks
+from tests.guides import blocks
 from tests.light_trainer import QUICK, TRAINER, command, environment
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -117,9 +117,7 @@ def test_the_commands_of_the_guide_log_all_of_a_study_but_its_secrets(
     folder: Path, server: tuple[str, Path], extras: Path
 ) -> None:
     url, kept = server
-    (guide,) = (
-        block for block in shell_blocks("docs/how-to/use-the-result.md") if "MLFLOW" in block
-    )
+    (guide,) = (block for block in blocks("docs/how-to/use-the-result.md") if "MLFLOW" in block)
     done = sh(guide.replace("http://127.0.0.1:5000", url), folder, extras)
     assert done.returncode == 0, done.stderr
     page, sync = done.stdout.splitlines()

@@ -149,7 +149,7 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     from tuner.results import dashboard
 
     store = stored.open_store(given["storage"])
-    data = stored.load(store, result.study)
+    data = stored.load(store, result.name)
     document = _document(result, data.spec)
     if given["as_json"]:
         sys.stdout.write(document)
@@ -164,7 +164,7 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
         on_finish.tell(given["on_finish"], document)
     if result.best is None:
         raise NothingMeasuredError(
-            f"study {result.study} has no measured setting among those asked for now",
+            f"study {result.name} has no measured setting among those asked for now",
             "widen the ranges or raise --trials; `tune show` lists what was tried",
         )
     return exits.OK

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.model.errors import UsageError
+from tuner.results import study_view
 from tuner.results.study_view import StudyView
 
 if TYPE_CHECKING:
@@ -69,10 +70,4 @@ def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
 
     ``detail=False`` leaves out what ``Store.launches`` then leaves out.
     """
-    from tuner.study.findings import build
-    from tuner.study.history import History
-
-    row = store.load(chosen(store, study))
-    history = History.judged(row.spec, store.launches(row.name, detail=detail), row.forgiven_until)
-    found = build(history, store.url, row.state, row.reason, row.best)
-    return StudyView(row.spec, found, history.records, history.pooling)
+    return study_view.load(store, chosen(store, study), detail=detail)

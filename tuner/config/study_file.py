@@ -112,14 +112,19 @@ def parse(data: bytes, place: str) -> Document:
         UsageError: As :func:`load`.
     """
     try:
-        document = _renamed(tomllib.loads(data.decode("utf-8")))
-        mistakes = _mistakes(document)
+        return checked(_renamed(tomllib.loads(data.decode("utf-8"))), place)
     except UnicodeDecodeError as error:
         raise UsageError(f"{place}: not a text in UTF-8", "save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
         raise UsageError(f"{place}: not TOML: {fault}", "`tune init` shows the format") from error
-    if mistakes:
+
+
+def checked(
+    document: Document, place: str, names: Mapping[str, str] = MappingProxyType({})
+) -> Document:
+    """The document itself; ``UsageError`` has every mistake, ``names`` in place of keys."""
+    if mistakes := _mistakes(document, names):
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format")
     return document
@@ -177,10 +182,11 @@ def _validated(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | Non
 # --- the mistakes of a file -----------------------------------------------------------------
 
 
-def _mistakes(data: Document) -> list[str]:
+def _mistakes(data: Document, names: Mapping[str, str]) -> list[str]:
     """Every wrong key and form; if there is none, everything that makes no sense."""
     errors, study = _validated(STUDY, data)
-    mistakes = list(dict.fromkeys([*map(_line, errors), *_nul_mistakes(data)]))
+    lines = [_line(error, names) for error in errors]
+    mistakes = list(dict.fromkeys([*lines, *_nul_mistakes(data)]))
     if mistakes or study is None:
         return mistakes
     placed = knobs_in(study.command)

@@ -34,6 +34,8 @@ class TunerError(Exception):
         self.message = message.translate(_VISIBLE)
         self.hint = hint.translate(_VISIBLE)
         super().__init__(self.message)
+        if hint:
+            self.add_note(self.hint)  # what Python prints below the message
 
 
 class UsageError(TunerError):

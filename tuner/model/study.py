@@ -108,7 +108,7 @@ class Result:
     numerics, if ``best`` does not.
     """
 
-    study: str
+    name: str  # the study's
     storage: str
     state: StudyState
     reason: str  # why it ended

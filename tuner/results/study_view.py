@@ -23,6 +23,7 @@ from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
+    from tuner.store import Store
     from tuner.study.fewest import Contribution
 
 
@@ -80,6 +81,17 @@ class StudyView:
     def keeps_defaults(self) -> bool:
         """True if nothing is known to be faster, so that an export changes nothing."""
         return self.best_setting.is_baseline
+
+
+def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
+    """A stored study; ``detail=False`` leaves out what :meth:`Store.launches` then leaves out."""
+    from tuner.study.findings import build
+    from tuner.study.history import History
+
+    row = store.load(name)
+    history = History.judged(row.spec, store.launches(name, detail=detail), row.forgiven_until)
+    found = build(history, store.url, row.state, row.reason, row.best)
+    return StudyView(row.spec, found, history.records, history.pooling)
 
 
 def _rank(found: Measurement) -> tuple[int, float, str]:

@@ -90,7 +90,7 @@ def build(
         handed_over = history.pooling.short(export)
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
-        study=history.spec.name,
+        name=history.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides import TRAIN, shell_blocks
+from tests.guides import TRAIN, blocks
 from tests.hosts.several.bench import UP_S, Bench
 from tests.hosts.several.test_studies import PROGRAM, SHORT
 from tests.marked import eventually
@@ -155,7 +155,7 @@ def test_agents_are_known_by_their_names_in_whatever_order_the_hosts_are(slurm: 
 def test_the_script_of_the_guide_tunes_in_an_allocation(
     slurm: Slurm, folder: Path, hosts: str
 ) -> None:
-    script, *_ = shell_blocks("docs/how-to/slurm.md")
+    script, *_ = blocks("docs/how-to/slurm.md")
     short = script.replace("--trials 30", f"--trials 1 --no-confirm --knob omp_threads=1,2 {hosts}")
     assert short != script
     for name, text in (("tune.sh", short), ("train.py", TRAIN), ("length", "3")):
@@ -169,7 +169,7 @@ def test_the_script_of_the_guide_tunes_in_an_allocation(
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
     eventually(slurm.nodes_are_empty)
 
-    *_, export = shell_blocks("docs/how-to/slurm.md")
+    *_, export = blocks("docs/how-to/slurm.md")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     export = export.replace("sbatch", "sbatch --wait --output=job.log")
     commands = f"cd {shlex.quote(str(folder))} && {export}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides import TRAIN, shell_blocks
+from tests.guides import TRAIN, blocks
 from tests.hosts.several.bench import Bench
 from tests.marked import eventually
 
@@ -22,7 +22,7 @@ class Guide:
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self.bench, self.folder = bench, folder
-        script, self.tune, self.run_job = shell_blocks("docs/how-to/spot.md")
+        script, self.tune, self.run_job = blocks("docs/how-to/spot.md")
         self._write("hosts.sh", script)
         self._write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\ncat there\necho >> asked\n')
         self._write("train.py", TRAIN)

@@ -90,7 +90,7 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
     }
     timed = price.timed(spec.objective)
     return {
-        "study": result.study,
+        "study": result.name,
         "storage": result.storage,
         "state": result.state.value,
         "reason": result.reason,

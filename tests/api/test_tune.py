@@ -1,0 +1,91 @@
+"""``tuner.tune`` from plain arguments: what it returns, shows and refuses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tuner
+from tests.light_trainer import make_folder
+from tuner.model import Choice, IntRange
+from tuner.study.events import Event, StudyEnded
+
+COMMAND = [sys.executable, "train.py", "--out", "{out}", "-j", "{iterator_workers}"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the trainer in it."""
+    monkeypatch.chdir(make_folder(tmp_path / "here"))
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path))
+    for name in ("TUNE_STORAGE", "TUNE_MPIRUN", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "here"
+
+
+@pytest.mark.system
+def test_a_study_prints_nothing_and_its_result_has_the_optuna_study_and_html(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def again(**more: Any) -> tuner.TuneResult:
+        return tuner.tune(
+            COMMAND,
+            ranks=2,
+            knobs={"omp_threads": range(1, 3), "iterator_workers": "1..3", "malloc_arenas": [1, 2]},
+            name="plain",
+            trials=2,
+            warm_ups=0,
+            confirm=False,
+            **more,
+        )
+
+    result = again()
+    assert capfd.readouterr() == ("", "")
+    domains = {knob.name: knob.domain for knob in result.view.spec.knobs}
+    assert domains == {
+        "omp_threads": IntRange(1, 2),
+        "iterator_workers": IntRange(1, 3),
+        "malloc_arenas": Choice((1, 2)),
+    }
+    assert result.view.spec.layout.ranks == 2
+    assert result.study.study_name == result.name == "plain"
+    made = [trial for trial in result.study.trials if "launch" in trial.user_attrs]
+    tried = [trial for trial in made if trial.user_attrs.get("purpose") != "simplify"]
+    assert len({str(trial.params) for trial in tried}) == result.trials == 2
+    assert set(result.study.best_params) == domains.keys()
+    assert "not confirmed" in result._repr_html_()
+
+    events: list[Event] = []
+    assert again(progress=True, on_event=events.append) == result  # nothing is left to do
+    assert isinstance(events[-1], StudyEnded)
+    assert "plain: 100%" in capfd.readouterr().err
+
+
+@pytest.mark.system
+def test_a_path_is_a_study_file_whose_keys_the_arguments_replace(here: Path) -> None:
+    words = [sys.executable, "train.py", "--out", "{out}"]
+    keys = f'command = {words}\ntrials = 9\nname = "filed"\nconfirm = "none"\n'
+    (here / "tune.toml").write_text(f'{keys}[knobs.omp_threads]\nrange = "1..2"\n')
+    result = tuner.tune(Path("tune.toml"), trials=1)
+    assert (result.name, result.trials) == ("filed-n2", 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"trails": 3}, "trails: unknown key. Did you mean 'trials'?"),
+        ({"ranks": 0, "trials": "x"}, "ranks 0: must be at least 1.\ntrials: must be a whole"),
+        ({"mpi_procs": 2}, "tune() calls mpi_procs ranks"),
+        ({"knobs": {"omp_thread": range(1, 3)}}, "knobs.omp_thread: .* mean 'omp_threads'?"),
+        ({"knobs": {"omp_threads": range(0, 3)}}, "knobs.omp_threads: omp_threads cannot be 0"),
+        ({"knobs": {"omp_threads": [0.5]}}, r"knobs.omp_threads.values: .* is \[0.5\]"),
+        ({"objective": "speed"}, "unknown objective: speed"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(tuner.TunerError, match=said.replace("()", r"\(\)")) as caught:
+        tuner.tune(COMMAND, **given)
+    assert caught.value.__notes__ == [caught.value.hint]

@@ -1,0 +1,153 @@
+"""``tuner.tune``: a study as a Python program or a notebook asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuner.api.progress import show, trial_bar
+from tuner.config.spec import build_spec
+from tuner.config.study_file import Document, checked, load
+from tuner.model import Result, StudySpec, figures
+from tuner.model.errors import UsageError
+from tuner.results import study_view
+from tuner.results.report import cell, words
+from tuner.store import Store, resolve_url
+from tuner.study import loop, optuna_study
+from tuner.study.events import Event
+
+if TYPE_CHECKING:
+    import optuna
+
+
+class TuneResult(Result):
+    """A :class:`tuner.model.Result`; a notebook shows its verdict, its times and its launches.
+
+    Attributes:
+        view: The study with its launches, from which reports and exports are made.
+    """
+
+    view: study_view.StudyView
+    _url: str
+
+    def __init__(self, view: study_view.StudyView, url: str) -> None:
+        super().__init__(**vars(view.result))
+        vars(self).update(view=view, _url=url)
+
+    @property
+    def study(self) -> optuna.Study:
+        """The Optuna study, for ``optuna.visualization``; ``UsageError`` if it was deleted."""
+        storage = optuna_study.open_storage(self._url)
+        found = optuna_study.load(storage, self.name, figures.axis(self.objective))
+        if found is None:
+            raise UsageError(f"the study {self.name} was deleted", "call tune() again")
+        return found
+
+    def __repr__(self) -> str:
+        return f"<TuneResult {self.name}: {words.verdict(self.view)}>"
+
+    def _repr_html_(self) -> str:
+        return cell.html(self.view)
+
+
+def tune(
+    command: str | Sequence[str] | Path | StudySpec,
+    *,
+    ranks: int | None = None,
+    knobs: Mapping[str, Sequence[int | str] | Mapping[str, Any]] | None = None,
+    objective: str | Mapping[str, Any] | None = None,
+    storage: str | None = None,
+    run_dir: str | Path | None = None,
+    fresh: bool = False,
+    remeasure: bool = False,
+    wait: bool = False,
+    progress: bool | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    **options: Any,
+) -> TuneResult:
+    """Find the fastest setting of a command, and confirm it against the baseline.
+
+    A study of that name is continued; a finished one only gives its result.
+
+    Args:
+        command: What each rank runs: a text that is split as a shell would, or a list of words.
+            Or the ``Path`` of a study file, whose keys the other arguments replace; or a
+            ``StudySpec``, which takes none of them.
+        ranks: MPI ranks; a study file calls it ``mpi_procs``. Default: one for each GPU, else 2.
+        knobs: What is tuned: ``range(1, 9)``, ``[1, 2, 4]``, ``"1..8"`` or a table as in a study
+            file for each name. Default: the usual knobs and those in the command.
+        objective: What ``--objective`` takes, such as ``"wall"``, or a table as in a study file.
+        storage: SQLite file or URL. Default: ``TUNE_STORAGE``, else ``studies/tune.db``.
+        run_dir: The folder for what launches write. Default: beside the SQLite file.
+        fresh: Delete what the study has and begin anew.
+        remeasure: Keep what the study has, but count none of its times any more.
+        wait: Wait while another process measures on this host.
+        progress: Show a bar; ``None``: only in a notebook. Nothing else is ever printed.
+        on_event: Called with each :data:`tuner.study.events.Event`.
+        options: Any other key of a study file: ``name``, ``trials``, ``budget_s`` (seconds, or a
+            text such as ``"10m"``), ``min_gain`` (such as ``"1%"``), ``seed``, ``job`` …
+
+    Returns:
+        What was found, with the Optuna study; a notebook shows it as a table and a plot.
+
+    Raises:
+        UsageError: Arguments that cannot be used, each by its name; or a study that belongs to
+            another command, rank count, MPI or machine.
+        NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
+        BusyError: The host or the database is in use.
+        TunerError: The disk is full, or another failure of the machine.
+        StudyInterrupted: A ``KeyboardInterrupt``: all processes are ended, and what was measured
+            is kept. The same call goes on.
+    """
+    own = {"mpi_procs": ranks, "knobs": knobs, "objective": objective}
+    given = options | {name: value for name, value in own.items() if value is not None}
+    if "mpi_procs" in options:
+        raise UsageError("tune() calls mpi_procs ranks", "tune(…, ranks=8)")
+    if not isinstance(command, StudySpec):
+        spec = _spec(load(command) if isinstance(command, Path) else {"command": command}, given)
+    elif given:
+        raise UsageError(f"a StudySpec takes no {next(iter(given))}", "give it to build_spec")
+    else:
+        spec = command
+    with trial_bar(spec, progress) as bar:
+
+        def tell(event: Event) -> None:
+            show(bar, spec, event)
+            if on_event is not None:
+                on_event(event)
+
+        loop.tune(
+            spec,
+            storage=storage,
+            outputs=Path(run_dir) if run_dir else None,
+            fresh=fresh,
+            remeasure=remeasure,
+            wait=wait,
+            on_event=tell,
+        )
+    url = resolve_url(storage, os.environ)
+    with Store.open(url, create=False) as store:
+        return TuneResult(study_view.load(store, spec.name), url)
+
+
+def _spec(file: Document, given: Mapping[str, Any]) -> StudySpec:
+    """The study that a file and arguments in its terms ask for."""
+    document = {**file, **given}
+    if isinstance(document.get("knobs"), Mapping):
+        document["knobs"] = {name: _entry(knob) for name, knob in document["knobs"].items()}
+    typed = {"name": given.get("name")}  # as it is, without the number of ranks
+    if isinstance(document.get("objective"), str):
+        typed["objective"] = document.pop("objective")
+    checked(document, "tune()", {"mpi_procs": "ranks"})
+    return build_spec(file=document, options=typed)
+
+
+def _entry(values: object) -> object:
+    """A knob's values as a study file has them; what cannot be any is left to the check."""
+    if isinstance(values, range) and values and values.step == 1:
+        return {"range": f"{values[0]}..{values[-1]}"}
+    if isinstance(values, str):
+        return {"range": values}
+    return {"values": list(values)} if isinstance(values, Sequence) else values
