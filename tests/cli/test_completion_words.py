@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Tune
 from tuner.cli.app import COMMANDS
 from tuner.knobs import KNOBS
+from tuner.results.exporters import SHIPPED
 from tuner.store.urls import study_names
 
 
@@ -34,7 +35,7 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("export", "--f"), ["--format"]),
         (
             ("export", "--format", ""),
-            ["sh", "env", "json", "args", "csv", "slurm", "md", "mlflow", "wandb"],
+            list(SHIPPED),
         ),
         (("--knob", "o"), [f"{knob.name}=" for knob in KNOBS if knob.name.startswith("o")]),
         (("knobs", "ompi_a"), ["ompi_allreduce"]),

@@ -269,6 +269,8 @@ OF_ONE = "0::/a\n"
             State.WARNING,
             "node1 has no memory",
         ),
+        ("container", {}, State.OK, "no"),
+        ("container", {"run/.containerenv": ""}, State.OK, "only CPU time is seen"),
     ],
 )
 def test_the_kernels_files(
@@ -293,7 +295,36 @@ def test_shared_memory(view_of: Look, space: Space, state: State, mend: str) -> 
     assert (found.state, found.mend.startswith(mend)) == (state, True), found
 
 
+@pytest.mark.parametrize(
+    ("container", "answer", "state", "words"),
+    [
+        ({}, "exit 0", State.OK, "py-spy may look at processes"),
+        ({}, "exit 1", State.WARNING, "sudo sysctl kernel.yama.ptrace_scope=0"),
+        ({".dockerenv": ""}, "exit 1", State.WARNING, "docker run --cap-add SYS_PTRACE"),
+    ],
+)
+def test_whether_python_stacks_can_be_read(
+    view_of: Look,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    container: dict[str, str],
+    answer: str,
+    state: State,
+    words: str,
+) -> None:
+    py_spy = script(tmp_path / "bin" / "py-spy", f'[ -d "/proc/$4" ] && {answer}')
+    monkeypatch.setattr("tuner.hosts.stacks.installed", lambda: py_spy)
+    found = finding(view_of(container), "Python stacks")
+    assert (found.state, words in f"{found.saw} {found.mend}") == (state, True), found
+
+
 # --- the study --------------------------------------------------------------------------------
+
+
+def test_a_database_in_the_container_itself_is_lost_with_it(view_of: Look) -> None:
+    for files, state in (({}, State.OK), ({".dockerenv": ""}, State.WARNING)):
+        found = finding(replace(view_of(files), file_system="overlay"), "database")
+        assert (found.state, "docker run --volume" in found.mend) == (state, bool(files)), found
 
 
 def test_a_database_on_a_network_file_system(view_of: Look, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ ALL_S = 15.0
 
 _HOW = (
     "For the Python stack: pip install py-spy, and allow it to look at processes"
-    " (kernel.yama.ptrace_scope = 0, or run as root)."
+    " (kernel.yama.ptrace_scope = 0, run as root, or docker run --cap-add SYS_PTRACE)."
 )
 
 
@@ -74,14 +74,19 @@ def keep(folder: Path, taken: Mapping[str, str]) -> str:
 _COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
 
 
+def installed() -> str | None:
+    """The path of py-spy: beside our interpreter, else on ``PATH``."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
 def py_spy(pid: int, timeout_s: float) -> str:
     """The Python stack of a process.
 
     Raises:
         OSError: py-spy is not there, is not allowed to, or takes too long.
     """
-    beside = Path(sys.executable).with_name("py-spy")
-    program = str(beside) if beside.exists() else shutil.which("py-spy")
+    program = installed()
     if program is None:
         raise OSError("py-spy is not installed")
     deadline = time.monotonic() + timeout_s

@@ -17,7 +17,7 @@ from tuner.hosts.networks import Network, networks
 from tuner.model import Load, Machine
 from tuner.model.wording import one_line
 
-#: The small files that checks read. The last two say that this is a container.
+#: The small files that checks read. Each of the last four says that this is a container.
 FILES = (
     "proc/self/limits",
     "sys/class/infiniband/*/ports/*/state",
@@ -29,6 +29,8 @@ FILES = (
     "sys/devices/system/node/node[0-9]*/cpulist",
     ".dockerenv",
     "run/.containerenv",
+    ".singularity.d/runscript",
+    "run/secrets/kubernetes.io/serviceaccount/namespace",
 )
 
 #: Their values name the interfaces that a library may use.
@@ -77,6 +79,11 @@ class Survey:
     def file(self, path: str) -> str:
         """The text of a file, without blanks at its ends; empty if it was not seen."""
         return self.files.get(path, "").strip()
+
+    @property
+    def is_container(self) -> bool:
+        """Whether all this was seen from inside a container."""
+        return not self.files.keys().isdisjoint(FILES[-4:])
 
 
 def survey(

@@ -37,6 +37,11 @@ class Machine:
         share = min(1.0, self.affinity_cpus / max(1, self.logical_cpus))
         return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
 
+    @property
+    def shared_bytes(self) -> int:
+        """What ``/dev/shm`` should hold for MPI's messages and the batches of loader workers."""
+        return max(1 << 29, (1 << 26) * self.cores)
+
 
 #: Stands for the hosts of a study that come and go (``StudySpec.hosts_from``).
 ANY_HOST = "any"

@@ -12,7 +12,7 @@ from tuner.results import exporters
 from tuner.results.study_view import StudyView
 
 
-@pytest.mark.parametrize("name", ["sh", "env", "json", "args", "csv", "slurm", "md"])
+@pytest.mark.parametrize("name", exporters.SHIPPED)
 def test_every_shipped_format_exports_an_ordinary_study(name: str) -> None:
     assert exporters.exporter_for(name)(study()).text.endswith("\n")
 

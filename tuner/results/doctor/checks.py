@@ -263,14 +263,33 @@ def shared_memory(view: HostView) -> Seen:
         return _not_seen("/dev/shm")
     if not space.is_writable:
         return State.FAILURE, "it is not yours to write to", "sudo chmod 1777 /dev/shm"
-    needed_bytes = max(GIB // 2, 64 * MIB * view.machine.cores)
+    needed_bytes = view.machine.shared_bytes
     saw = f"{_size(space.free_bytes)} free of {_size(space.total_bytes)}"
     if space.free_bytes >= needed_bytes:
         return _ok(saw)
     size = f"size={-(-needed_bytes // GIB)}g"
-    is_container = not view.files.keys().isdisjoint({".dockerenv", "run/.containerenv"})
-    mend = f"docker run --shm-{size}" if is_container else f"sudo mount -o remount,{size} /dev/shm"
+    mend = f"sudo mount -o remount,{size} /dev/shm"
+    mend = f"docker run --shm-{size}" if view.is_container else mend
     return State.FAILURE if space.free_bytes < FEWEST_SHARED_BYTES else State.WARNING, saw, mend
+
+
+@_check("container")
+def container(view: HostView) -> Seen:
+    """What runs outside a container makes launches slower, and cannot be named from inside."""
+    saw = "yes: outside only CPU time is seen; a study goes on under the same --hostname"
+    return _ok(saw if view.is_container else "no")
+
+
+@_check("Python stacks")
+def python_stacks(view: HostView) -> Seen:
+    """They say where each rank of a job that hangs stands."""
+    if "stacks" not in view.said:
+        return _not_seen("py-spy is not installed")
+    if not view.said["stacks"].fault:
+        return _ok("py-spy may look at processes")
+    mend = "sudo sysctl kernel.yama.ptrace_scope=0"
+    mend = "docker run --cap-add SYS_PTRACE" if view.is_container else mend
+    return State.WARNING, "none: py-spy may not look at other processes (ptrace)", mend
 
 
 @_check("CPU quota")
@@ -280,7 +299,7 @@ def cpu_quota(view: HostView) -> Seen:
     if quota is None or quota >= view.machine.affinity_cpus:
         return _ok(f"none below the {cpus}")
     numbers = ",".join(map(str, view.cpus[: view.machine.cores]))
-    return State.WARNING, f"{quota:.3g} CPUs of {cpus}", f"taskset -c {numbers} tune …"
+    return State.WARNING, f"{quota:.3g} of {cpus}", f"taskset -c {numbers} tune …"
 
 
 @_check("CPU clock")
@@ -318,6 +337,9 @@ def database(view: HostView) -> Seen:
     """Each launch is written there at once."""
     if "database" in view.faults:
         return State.FAILURE, *view.faults["database"]
+    if view.is_container and view.file_system == "overlay":
+        saw = f"{view.storage}, which is lost with the container"
+        return State.WARNING, saw, 'docker run --volume "$PWD:$PWD" --workdir "$PWD"'
     return _ok(f"{view.storage} ({view.file_system})" if view.file_system else view.storage)
 
 

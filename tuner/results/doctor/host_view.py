@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuner.config import program
+from tuner.hosts import stacks
 from tuner.hosts.survey import Survey, survey
 from tuner.launch import command as templates
 from tuner.launch import launchers
@@ -164,6 +165,9 @@ def _programs(
 ) -> dict[str, tuple[str, ...]]:
     """What each host is asked to run, by name."""
     found: dict[str, tuple[str, ...]] = {}
+    if py_spy := stacks.installed():
+        look = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # at what has started it
+        found["stacks"] = ("sh", "-c", look, py_spy)
     if path:
         shipped = str(templates.shipped_dir("workloads"))
         script = (program.script_of(command) or path).replace("{workloads}", shipped)

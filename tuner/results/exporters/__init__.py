@@ -30,6 +30,8 @@ SHIPPED = {
     "args": "tuner.results.exporters.shell:arguments",
     "csv": "tuner.results.exporters.table:csv",
     "slurm": "tuner.results.exporters.slurm:script",
+    "container": "tuner.results.exporters.container:script",
+    "mpijob": "tuner.results.exporters.mpijob:manifest",
     "md": "tuner.results.exporters.table:markdown",
     "mlflow": "tuner.results.exporters.tracking:mlflow",
     "wandb": "tuner.results.exporters.tracking:wandb",

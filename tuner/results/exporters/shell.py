@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tuner.knobs import setting_text
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
-from tuner.model import Env, Flag, Route, wording
+from tuner.model import Env, Flag, LauncherInfo, Layout, Route, wording
 from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results import claims
@@ -45,8 +45,14 @@ def header(data: StudyView) -> list[str]:
     return [one_line(line, most=None) for line in lines]
 
 
-def _comment(data: StudyView) -> str:
+def comment(data: StudyView) -> str:
+    """The header of a file that is read by a shell, or has the same comments."""
     return "".join(f"# {line}\n" for line in header(data))
+
+
+def missing(warnings: Iterable[str]) -> str:
+    """The comments that say what is not in such a file."""
+    return "".join(f"# not in this file: {one_line(warning, most=None)}\n" for warning in warnings)
 
 
 def environment(data: StudyView) -> Export:
@@ -66,12 +72,12 @@ def environment(data: StudyView) -> Export:
                 f"{name}={value!r} cannot be written so that a shell and docker read the same",
                 "use --format sh, or json",
             )
-    missing = _not_carried(data, "an environment", lambda route: isinstance(route, Env))
+    others = _not_carried(data, "an environment", lambda route: isinstance(route, Env))
     unsettable = (f"an environment file cannot unset {name}" for name in unset)
-    warnings = (*unsettable, *(line for line, _ in missing))
-    text = _comment(data)
+    warnings = (*unsettable, *(line for line, _ in others))
+    text = comment(data)
     text += "# use: set -a; . ./FILE; set +a    or: docker run --env-file FILE IMAGE\n"
-    text += "".join(f"# not in this file: {warning}\n" for warning in warnings)
+    text += missing(warnings)
     text += "".join(f"{name}={value}\n" for name, value in assignments.items())
     return Export(text=text, warnings=warnings)
 
@@ -81,10 +87,10 @@ def arguments(data: StudyView) -> Export:
     words = render.arguments(data.spec, data.best_setting)
     hidden = any(HIDDEN in word for word in words)
     secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
-    missing = _not_carried(data, "arguments", lambda route: isinstance(route, Flag))
+    others = _not_carried(data, "arguments", lambda route: isinstance(route, Flag))
     said = (
         f"{line}: it goes by {'environment' if isinstance(route, Env) else 'launcher option'}"
-        for line, route in missing
+        for line, route in others
     )
     return Export(text=shlex.join(words) + "\n", warnings=(*said, *secret))
 
@@ -113,11 +119,13 @@ def script(data: StudyView) -> Export:
 def job_script(
     data: StudyView,
     *,
-    hosts: str,
+    hosts: str = "",
     run_by: str = "sh",
     head: str = "",
     exports: Mapping[str, str] | None = None,
     names_nodes: bool = True,
+    info: LauncherInfo | None = None,
+    run: Callable[[str], str] | None = None,
 ) -> Export:
     """The same for another shell or scheduler.
 
@@ -128,98 +136,112 @@ def job_script(
         head: Comments after its first line.
         exports: More variables.
         names_nodes: srun is told on which nodes it runs.
+        info: The launcher, if not the study's own.
+        run: From the command to lines that run it, if not here; ``OUT`` is absolute then.
     """
-    spec, found = data.spec, "with the fastest setting that `tune` found"
-    if data.keeps_defaults:
-        proven = data.result.conclusion is not None
-        yet = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
-        found = f"with your defaults: `tune` {yet}"
-    launcher, job = launcher_for(spec.launcher.kind), _job(data)
-    unset, assignments = render.assignments(spec, data.best_setting, spec.job or spec.command)
-    changes = [word for name in unset for word in ("-u", name)]
-    changes += [f"{name}={value}" for name, value in assignments.items()]
-    environment = launcher.environment(spec.launcher)
-    if not spec.layout.is_local:  # ssh carries no variable to other hosts
-        changes += [f"{name}={value}" for name, value in environment.items()]
-    prefix = ("env", *changes) if changes else ()
-    options = render.launcher_options(spec, data.best_setting)
-    argv = launcher.argv(spec.launcher, spec.layout, options, (*prefix, *job))
-    if not names_nodes and "--nodelist" in argv[: len(argv) - len(prefix) - len(job)]:
+    spec, info = data.spec, info or data.spec.launcher
+    argv, prefix, job = job_parts(data, info, spec.layout)
+    if not names_nodes and "--nodelist" in argv:
         place = argv.index("--nodelist")
         argv = (*argv[:place], *argv[place + 2 :])
     use, prepare = f"{run_by} FILE [ARGUMENT ...]", ""
     if spec.layout.listed in argv:  # srun and torchrun say it otherwise
         argv = tuple(_HOSTS if word == spec.layout.listed else word for word in argv)
         prepare = f"HOSTS={hosts}\n"
-    parts = (argv[: len(argv) - len(prefix) - len(job)], prefix, job)
-    secrets = _Secrets()
-    command = " \\\n  ".join(" ".join(map(secrets.quote, part)) for part in parts if part)
+    secrets = Secrets()
+    lines = [" ".join(map(secrets.quote, part)) for part in (argv, prefix, job)]
+    command = " \\\n  ".join(filter(None, lines))
+    environment = launcher_for(info.kind).environment(info)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted({**environment, **(exports or {})}.items())
     )
-    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
+    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder and run is None else ""
     if any(_OUT in word for word in job):
         use = f"{run_by} FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
         # Named for the study; never a name that looks like an option.
         folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
         prepare += f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
         prepare += "[ $# -eq 0 ] || shift\n"
-        if spec.folder:  # paths of the command are relative to it, the output folder is not
+        if spec.folder or run is not None:  # it runs elsewhere than the folder is
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
+    last = f'exec {command} "$@"' if run is None else run(command)
     text = f"""#!/bin/sh
-{head}# The whole job {found}. Needs no tune to run.
-{_comment(data)}# use:      {use}
+{head}{title(data)}{comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
-{prepare}{enter}{variables}exec {command} "$@"
+{prepare}{enter}{variables}{last}
 """
     return Export(text=text, executable=True)
 
 
-def _job(data: StudyView) -> tuple[str, ...]:
-    """The whole job of one rank, the output folder still to be put in."""
-    spec = data.spec
+def title(data: StudyView) -> str:
+    """The comment that says what a file runs."""
+    found = "with the fastest setting that `tune` found"
+    if data.keeps_defaults:
+        proven = data.result.conclusion is not None
+        yet = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
+        found = f"with your defaults: `tune` {yet}"
+    return f"# The whole job {found}. Needs no tune to run.\n"
+
+
+def job_parts(
+    data: StudyView, info: LauncherInfo, layout: Layout
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The words of the launcher, of ``env`` with the setting (none: no words), and of one rank."""
+    spec, launcher = data.spec, launcher_for(info.kind)
     template = spec.job or spec.command
     job = render.program_argv(spec, data.best_setting, out=_OUT, template=template)
     if "=" in job[0] or job[0].startswith("-"):
         # env would take such a program for one more assignment, or for an option
-        return ("sh", "-c", 'exec "$@"', "sh", *job)
-    return job
+        job = ("sh", "-c", 'exec "$@"', "sh", *job)
+    unset, assignments = render.assignments(spec, data.best_setting, template)
+    if not layout.is_local:  # ssh carries no variable to other hosts
+        assignments |= launcher.environment(info)
+    changes = [word for name in unset for word in ("-u", name)]
+    changes += [f"{name}={value}" for name, value in assignments.items()]
+    prefix = ("env", *changes) if changes else ()
+    options = render.launcher_options(spec, data.best_setting)
+    argv = launcher.argv(info, layout, options, (*prefix, *job))
+    return argv[: len(argv) - len(prefix) - len(job)], prefix, job
 
 
-class _Secrets:
-    """Quotes the words of the command, and remembers which of them were not stored."""
+class Secrets:
+    """Quotes the words of the command, and remembers which of them were not stored.
 
-    def __init__(self) -> None:
-        self._wanted: list[str] = []  # what each is for, as far as it may be said
+    By default for a shell; ``reference`` is the value of the variable ``{}``.
+    """
+
+    def __init__(
+        self, literal: Callable[[str], str] = shlex.quote, reference: str = '"${}"'
+    ) -> None:
+        self._literal, self._reference = literal, reference
+        #: What each secret is for, as far as it may be said, by the variable that holds it.
+        self.wanted: dict[str, str] = {}
         self._before = ""
 
     def quote(self, word: str) -> str:
-        """Quote a word; ``"$OUT"`` and the variables of secrets take their places in it."""
+        """Quote a word; the output folder and the variables of secrets take their places in it."""
         if word == _HOSTS:
             return '"$HOSTS"'
-        quoted = '"$OUT"'.join(map(self._quote_around, word.split(_OUT)))
+        quoted = self._reference.format("OUT").join(map(self._quote_around, word.split(_OUT)))
         self._before = word
-        return quoted or "''"
+        return quoted or self._literal("")
 
     def asked(self) -> str:
         """The lines that end the script if a secret is missing."""
         return "".join(
-            f': "${{{_variable(number)}:?set it to the secret {purpose}: tune stores none}}"\n'
-            for number, purpose in enumerate(self._wanted, start=1)
+            f': "${{{name}:?set it to the secret {purpose}: tune stores none}}"\n'
+            for name, purpose in self.wanted.items()
         )
 
     def _quote_around(self, part: str) -> str:
         first, *others = part.split(HIDDEN)
-        text = shlex.quote(first) if first else ""
+        text = self._literal(first) if first else ""
         for before, after in zip([first, *others], others, strict=False):
             # What it follows, in letters that mean themselves between double quotes.
             follows = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", (before or self._before)[-40:])
-            self._wanted.append(f"after {follows}" if follows else "in the command")
-            text += f'"${_variable(len(self._wanted))}"' + (shlex.quote(after) if after else "")
+            name = f"TUNE_SECRET_{len(self.wanted) + 1}"
+            self.wanted[name] = f"after {follows}" if follows else "in the command"
+            text += self._reference.format(name) + (self._literal(after) if after else "")
         return text
-
-
-def _variable(number: int) -> str:
-    return f"TUNE_SECRET_{number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuner.model.errors import UsageError
 from tuner.model.wording import by_host
 from tuner.results.exporters import Export
-from tuner.results.exporters.shell import job_script
+from tuner.results.exporters.shell import job_script, missing
 from tuner.results.study_view import StudyView
 
 
@@ -41,7 +41,7 @@ def script(data: StudyView) -> Export:
     if len({ranks for _, ranks in layout.slots}) > 1:
         said = f"Slurm is asked for as many ranks on each node, not for {by_host(layout)}"
         warnings = (said,)
-        head += f"# not in this file: {said}\n"
+        head += missing(warnings)
     slots = f"scontrol show hostnames | sed 's/$/:{layout.ranks_per_host}/' | paste -sd, -"
     # Since Slurm 22.05 srun does not inherit --cpus-per-task.
     exports = {"SRUN_CPUS_PER_TASK": str(cpus)} if kind == "srun" else {}

@@ -1,0 +1,146 @@
+"""The manifest is one that Kubeflow's operator takes: it is read and checked by its schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.study_samples import SPEC, setting, study
+from tuner.model import BASELINE, Choice, Knob, LauncherInfo, LauncherOption, Layout, StudySpec
+from tuner.model.errors import UsageError
+from tuner.results.exporters import Export
+from tuner.results.exporters.mpijob import manifest
+
+SCHEMA = json.loads(Path(__file__).with_name("mpijob_schema.json").read_text())
+TWO_HOSTS = Layout(4, ("h1", "h2"), (2, 2))
+
+
+def exported(**changes: Any) -> tuple[Any, Any, Any, Export]:
+    """The ``spec`` of a study's job, the containers of launcher and worker, and the export."""
+    export = manifest(study(spec=replace(SPEC, **changes)))
+    document = yaml.safe_load(export.text)
+    jsonschema.validate(document, SCHEMA)
+    assert (document["apiVersion"], document["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
+    spec = document["spec"]
+    (launcher,), (worker,) = (
+        spec["mpiReplicaSpecs"][each]["template"]["spec"]["containers"]
+        for each in ("Launcher", "Worker")
+    )
+    return spec, launcher, worker, export
+
+
+def under(kind: str, version: str) -> LauncherInfo:
+    return LauncherInfo(
+        kind, "/opt/mpi/bin/mpirun", version, "/opt/mpi/lib/libmpi.so", (), ("ssh",)
+    )
+
+
+def test_the_schema_refuses_an_unknown_field() -> None:
+    document = yaml.safe_load(manifest(study()).text)
+    document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["container"] = []
+    with pytest.raises(jsonschema.ValidationError, match="'container' was unexpected"):
+        jsonschema.validate(document, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "implementation", "option"),
+    [
+        ("openmpi", "5.0.11", "OpenMPI", "--hostfile"),
+        ("mpich", "4.1.2", "MPICH", "-f"),
+        ("mpich", "2021.10", "Intel", "-f"),
+    ],
+)
+def test_the_images_mpirun_starts_the_ranks_on_the_operators_hosts(
+    kind: str, version: str, implementation: str, option: str
+) -> None:
+    spec, launcher, _, export = exported(launcher=under(kind, version), layout=TWO_HOSTS)
+    assert (spec["mpiImplementation"], spec["slotsPerWorker"]) == (implementation, 2)
+    assert spec["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+    words = launcher["command"]
+    assert words[0] == "mpirun" and words[words.index("-n") + 1] == "4"
+    assert words[words.index(option) + 1] == "/etc/mpi/hostfile"
+    environment = words.index("env")
+    assert words[environment + 1 : environment + 4 : 2] == ["OMP_NUM_THREADS=1", "python"]
+    assert not {"--oversubscribe", "workers:4", "h1:2,h2:2"} & {*words}
+    assert "/opt/mpi" not in export.text, "the image has an MPI of its own"
+
+
+def test_a_worker_has_the_cpus_and_gpus_of_a_host_and_shared_memory() -> None:
+    spec, _, worker, _ = exported()
+    assert worker["resources"] == {"limits": {"cpu": SPEC.machine.cores}}
+    machine = replace(SPEC.machine, gpus=("H100", "H100"))
+    spec, _, worker, _ = exported(machine=machine)
+    assert worker["resources"]["limits"]["nvidia.com/gpu"] == 2
+    mounts = {each["mountPath"]: each["name"] for each in worker["volumeMounts"]}
+    (memory,) = (
+        volume["emptyDir"]
+        for volume in spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"]
+        if volume["name"] == mounts["/dev/shm"]
+    )
+    assert memory == {"medium": "Memory", "sizeLimit": "512Mi"}
+
+
+def test_the_output_folder_is_a_volume_and_a_warning_says_how_long_it_lasts() -> None:
+    _, launcher, worker, export = exported()
+    assert launcher["command"][launcher["command"].index("--out") + 1] == "$(OUT)"
+    assert {"name": "OUT", "value": "/out"} in launcher["env"]
+    assert "/out" in {each["mountPath"] for each in worker["volumeMounts"]}
+    assert any("/out ends with its pod" in warning for warning in export.warnings)
+
+
+def test_words_that_parsers_of_yaml_take_for_something_else_are_quoted() -> None:
+    words = ("1e-3", "y", "0o17", "no", "~", "a: b", "a\nb", "")
+    *_, launcher, _, export = exported(command=("program", *words))
+    assert tuple(launcher["command"][-len(words) - 2 : -2]) == words
+    assert all(f'- "{word}"\n' in export.text for word in words if "\n" not in word)
+
+
+def test_kubernetes_puts_in_secrets_and_nothing_else() -> None:
+    _, launcher, _, export = exported(command=("program", "--password", "***", "$(OUT) $$"))
+    words = launcher["command"]
+    assert words[words.index("--password") + 1 :][:2] == ["$(TUNE_SECRET_1)", "$$(OUT) $$$$"]
+    reference = {"name": "tune-mnist", "key": "TUNE_SECRET_1"}
+    assert {"name": "TUNE_SECRET_1", "valueFrom": {"secretKeyRef": reference}} in launcher["env"]
+    said = "# The Secret tune-mnist must have the key TUNE_SECRET_1: the secret after --password.\n"
+    assert said in export.text
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("My study/2", "tune-my-study-2"), ("日本", "tune"), ("x" * 99, "tune-" + "x" * 40)],
+)
+def test_the_name_is_a_label_of_the_dns(name: str, label: str) -> None:
+    text = manifest(study(spec=replace(SPEC, name=name))).text
+    assert yaml.safe_load(text)["metadata"]["name"] == label
+
+
+def bound() -> StudySpec:
+    knob = Knob("bind_to", Choice(("none", "core")), LauncherOption("bind_to"))
+    return replace(SPEC, knobs=(knob,))
+
+
+def test_what_a_manifest_cannot_carry_is_said_twice() -> None:
+    data = study({BASELINE: 3.0, setting(bind_to="core"): 1.0}, bound())
+    uneven = Layout(3, ("h1", "h2"), (2, 1))
+    command = ("/opt/venv/bin/python", "train.py", "--data=/data/x", "{out}")
+    export = manifest(replace(data, spec=replace(data.spec, layout=uneven, command=command)))
+    files, _, slots, cpus = export.warnings
+    assert files.endswith(
+        "Open MPI 5.0.11, the program, an SSH server, /opt/venv/bin/python, /data/x"
+    )
+    assert "2 on h1, 1 on h2" in slots
+    assert "bind_to=core" in cpus and "static CPU manager" in cpus
+    assert all(f"# not in this file: {warning}\n" in export.text for warning in export.warnings)
+
+
+@pytest.mark.parametrize("kind", ["srun", "torchrun"])
+def test_a_launcher_that_is_no_mpirun_is_refused(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"mpijob cannot carry {kind}") as caught:
+        exported(launcher=under(kind, "1"))
+    assert "--format sh" in caught.value.hint

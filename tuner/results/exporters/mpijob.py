@@ -1,0 +1,100 @@
+"""A job for Kubeflow's MPI operator: the exported job, with a worker for each host."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from tuner.model import JsonDict, Layout, wording
+from tuner.model.errors import UsageError
+from tuner.results.exporters import Export
+from tuner.results.exporters.container import image_holds, of_image, own_cpus
+from tuner.results.exporters.shell import Secrets, comment, job_parts, missing, title
+from tuner.results.study_view import StudyView
+
+#: Per launcher the operator's name of it, and its option for a file of hosts.
+_MPI = {"openmpi": ("OpenMPI", "--hostfile"), "mpich": ("MPICH", "-f")}
+
+
+class _Word(str):
+    """Always quoted: parsers of YAML differ in what is a number (1e-3) or a truth value (y)."""
+
+
+yaml.SafeDumper.add_representer(
+    _Word, lambda dumper, word: dumper.represent_scalar("tag:yaml.org,2002:str", word, style='"')
+)
+
+
+def manifest(data: StudyView) -> Export:
+    """An ``MPIJob`` (kubeflow.org/v2beta1): slots, CPUs and GPUs of each worker as measured.
+
+    Raises:
+        UsageError: A launcher other than an mpirun.
+    """
+    spec, layout, kind = data.spec, data.spec.layout, data.spec.launcher.kind
+    if kind not in _MPI:
+        raise UsageError(
+            f"export --format mpijob cannot carry {wording.LAUNCHER_NAMES.get(kind, kind)}:"
+            " Kubeflow's MPI operator starts the ranks with an mpirun",
+            "tune it under one (`tune --launcher openmpi`), or use --format sh",
+        )
+    implementation, option = _MPI[kind]
+    if re.match(r"20\d\d", spec.launcher.version):
+        implementation = "Intel"  # whose versions are years
+    workers = Layout(layout.ranks, ("workers",), (layout.ranks,))
+    argv, prefix, job = job_parts(data, of_image(spec.launcher), workers)
+    place = argv.index(workers.listed)
+    argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's
+    # Kubernetes puts $(NAME) for the value of a variable, and takes $$ for $.
+    secrets = Secrets(lambda text: text.replace("$", "$$"), "$({})")
+    words = [_Word(secrets.quote(word)) for word in (*argv, *prefix, *job)]
+    # It and the names made of it are labels of the DNS.
+    name = re.sub(r"[^a-z0-9]+", "-", f"tune-{spec.name.lower()}")[:45].strip("-")
+    environment: list[JsonDict] = [{"name": "OUT", "value": "/out"}]
+    environment += [
+        {"name": each, "valueFrom": {"secretKeyRef": {"name": name, "key": each}}}
+        for each in secrets.wanted
+    ]
+    gpus = {"nvidia.com/gpu": len(spec.machine.gpus)} if spec.machine.gpus else {}
+    memory = {"medium": "Memory", "sizeLimit": f"{spec.machine.shared_bytes >> 20}Mi"}
+    mounts = [{"name": "memory", "mountPath": "/dev/shm"}, {"name": "out", "mountPath": "/out"}]
+    worker = {"resources": {"limits": {"cpu": spec.machine.cores, **gpus}}, "volumeMounts": mounts}
+    volumes = [{"name": "memory", "emptyDir": memory}, {"name": "out", "emptyDir": {}}]
+    document = {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
+        "spec": {
+            "mpiImplementation": implementation,
+            "slotsPerWorker": layout.ranks_per_host,
+            "launcherCreationPolicy": "WaitForWorkersReady",
+            "runPolicy": {"cleanPodPolicy": "Running"},  # ends the workers with the job
+            "mpiReplicaSpecs": {
+                "Launcher": _replica(1, {"command": words, "env": environment}),
+                "Worker": _replica(len(layout.hosts), worker, volumes=volumes),
+            },
+        },
+    }
+    warnings = [
+        image_holds(data, (*prefix, *job), "the program", "an SSH server"),
+        "what the job writes: /out ends with its pod until a volume of yours is there",
+    ]
+    if len({ranks for _, ranks in layout.slots}) > 1:
+        warnings.append(f"{wording.by_host(layout)}: each worker has as many slots")
+    if interface := data.best_setting.as_dict().get("interface"):
+        warnings.append(f"interface={interface}: a pod's networks have names of their own")
+    warnings += own_cpus(data, "the kubelet's static CPU manager policy")
+    text = title(data) + comment(data) + missing(warnings)
+    text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
+    for key, what in secrets.wanted.items():
+        text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"
+    text += "# Add yours: memory, namespace, nodeSelector.\n"
+    return Export(text + yaml.safe_dump(document, sort_keys=False), tuple(warnings))
+
+
+def _replica(replicas: int, container: JsonDict, **pod: Any) -> JsonDict:
+    """So many pods with one container each."""
+    containers = [{"name": "job", "image": "IMAGE", **container}]
+    return {"replicas": replicas, "template": {"spec": {"containers": containers, **pod}}}
