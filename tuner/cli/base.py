@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 #: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
 TAIL, TYPED = "tuner.tail", "tuner.typed"
 
-#: What click's scripts complete for a metavar: the first word of a command is a file, too.
-FILES = {
-    **dict.fromkeys(("FILE", "PATH", "URL|FILE", "X|FILE", "COMMAND"), "file"),
-    "FOLDER": "dir",
-}
-
 #: For who forgot them.
 BEHIND_DASHES = "put the program and its options after `--`: tune -n 4 -- python train.py"
 
@@ -66,10 +60,12 @@ class GroupedOption(click.Option):
         """Complete the value; files or folders if the metavar says so."""
         from click.shell_completion import CompletionItem
 
-        kind = None if isinstance(self.type, click.Path) else FILES.get(self.metavar or "")
         own = super().shell_complete(ctx, incomplete)
+        is_file = {"FILE", "PATH", "COMMAND"} & {*(self.metavar or "").split("|")}
+        if isinstance(self.type, click.Path) or not (is_file or self.metavar == "FOLDER"):
+            return own
         # Bash shows files only if there is nothing else, the other shells both.
-        return [CompletionItem(incomplete, type=kind), *own] if kind else own
+        return [CompletionItem(incomplete, type="file" if is_file else "dir"), *own]
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Let the parser know the former name as well."""

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli import exits
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, storage_option, study_names
+from tuner.cli.options import files_and_studies, json_option, storage_option
 from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 #: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
 WORSE = 0.05
-
-
-def _studies(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete files, too."""
-    from click.shell_completion import CompletionItem
-
-    names = study_names(ctx, param, text)
-    return [CompletionItem(text, type="file"), *map(CompletionItem, names)]
 
 
 @click.command(
@@ -43,8 +31,8 @@ def _studies(ctx: click.Context, param: click.Parameter, text: str) -> list[Comp
         ),
     ),
 )
-@click.argument("before", shell_complete=_studies)
-@click.argument("after", shell_complete=_studies)
+@click.argument("before", shell_complete=files_and_studies)
+@click.argument("after", shell_complete=files_and_studies)
 @click.option(
     "--fail-if-slower",
     type=SHARE.read,

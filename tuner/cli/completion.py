@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -58,8 +59,12 @@ def _use_whole_words() -> None:
             return [of_click.CompletionItem(f"{option}={x.value}", x.type, x.help) for x in found]
 
     class Bash(WholeWords, of_click.BashComplete):
-        # After `omp_threads=` no space: what follows is part of the same word.
+        # Bash cuts words at = and : and replaces the last part only: the whole line and that part
+        # are handed over. After `omp_threads=` no space: what follows is part of the same word.
         source_template = of_click.BashComplete.source_template.replace(
+            '"${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD',
+            '"${COMP_LINE:0:COMP_POINT}" COMP_CWORD="$2"',
+        ).replace(
             "    return 0\n",
             "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n    return 0\n",
         )
@@ -70,17 +75,9 @@ def _use_whole_words() -> None:
             """The script is printed for whichever bash will read it, not for the one here."""
 
         def get_completion_args(self) -> tuple[list[str], str]:
-            """Join what bash has cut at = and : (COMP_WORDBREAKS); it wants the last part only."""
-            args, last = super().get_completion_args()
-            words, is_cut = [""], False
-            for word in (*args, last):
-                is_break = word in ("=", ":")
-                if is_break or is_cut:
-                    words[-1] += word
-                else:
-                    words.append(word)
-                is_cut = is_break
-            self.cut = len(words[-1]) - (0 if is_cut else len(last))
+            line = os.environ["COMP_WORDS"]
+            words = [*of_click.split_arg_string(line), *([""] if line[-1:].isspace() else [])]
+            self.cut = max(0, len(words[-1]) - len(os.environ["COMP_CWORD"]))
             return words[1:-1], words[-1]
 
         def format_completion(self, item: Any) -> str:

@@ -80,6 +80,13 @@ def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in found if name.startswith(incomplete)]
 
 
+def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> Any:
+    """Complete files, and the names of stored studies."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(text, type="file"), *map(CompletionItem, study_names(ctx, param, text))]
+
+
 def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
     """Complete the names of knobs; of an option with a value also its ``=``, then the values."""
     from click.shell_completion import CompletionItem
@@ -104,9 +111,11 @@ def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[Co
     ]
 
 
-def launcher_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    """Complete the kinds of launchers."""
-    return [name for name in ("openmpi", "mpich", "srun", "torchrun") if name.startswith(text)]
+def _one_of(names: Collection[str]) -> Complete:
+    return lambda ctx, param, text: [name for name in names if name.startswith(text)]
+
+
+launcher_names = _one_of(("openmpi", "mpich", "srun", "torchrun"))
 
 
 def launcher_options(function: Function) -> Function:
@@ -127,10 +136,6 @@ def host_options(function: Function) -> Function:
     return _all([_of_table(row) for row in rows])(function)
 
 
-def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
-
-
 def _shipped_studies(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     from tuner.launch.command import shipped_dir
 
@@ -141,10 +146,6 @@ def _shipped_studies(ctx: click.Context, param: click.Parameter, text: str) -> l
 def _lessons(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     known = [*study_names(ctx, param, text), "auto", "none"]
     return [name for name in known if name.startswith(text)]
-
-
-def _one_of(names: Collection[str]) -> Complete:
-    return lambda ctx, param, text: [name for name in names if name.startswith(text)]
 
 
 #: What is completed after an option of the table.
@@ -185,7 +186,7 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
      {"shell_complete": _shipped_studies}),
     (("--objective",), WHAT, "KIND",
      "Where the figure comes from: logreport[:KEY|:steady], pattern:REGEX or wall [logreport].",
-     {"shell_complete": _objectives}),
+     {"shell_complete": _one_of(("logreport", "logreport:steady", "pattern:", "wall"))}),
     (("--log",), WHAT, "FILE",
      "The log file inside {out} [log]; for a pattern: the file to search, not the output.", {}),
     (("--unit",), WHAT, "UNIT",
