@@ -38,8 +38,9 @@ Options:
 TYPER = """
 ╭─ Options ──────────────────────────────────────────────╮
 │ *  --data               PATH     Where. [required]     │
-│    --num-workers        INTEGER  Loaders [default: 4]  │
-│    --prefetch                    fetch ahead           │
+│    --num-workers  -j    INTEGER  Loaders [default: 4]  │
+│    --out-dir            <str>    [default: runs]       │
+│    --prefetch           <bool>   fetch ahead           │
 ╰────────────────────────────────────────────────────────╯
 """
 ABSL = """
@@ -74,7 +75,7 @@ LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
                     "out": "--output-dir"}),
         (ARGPARSE_3_13, {"iterator_workers": "--num_workers", "start_method": "--start-method"}),
         (CLICK, {"out": "--out", "iterator_workers": "--n-workers"}),
-        (TYPER, {"iterator_workers": "--num-workers"}),
+        (TYPER, {"iterator_workers": "--num-workers", "out": "--out-dir"}),
         (ABSL, {"iterator_workers": "--num_workers", "out": "--output_dir"}),
         (CHAINER, {"batch_size": "--batchsize", "iterator_workers": "--loaderjob",
                    "out": "--out", "communicator": "--communicator"}),

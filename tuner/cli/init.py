@@ -7,7 +7,6 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -86,21 +85,31 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     source = Path(program.script_of(argv) or os.devnull).read_text("utf-8", "replace")
     if [*words] == command and re.search(r"(?m)^\s*(import|from) torch\b", source):
         keys["launcher"] = "torchrun"
-    options: dict[str, Sequence[str]] = {}
     said, question = "", f"Run `{shlex.join(argv)}` to find its options?"
     if asks and click.confirm(question, True, err=True):
         try:
             done = run_tool(argv, timeout_s=HELP_LIMIT_S)
             said = done.stdout + done.stderr
-            problem = failed_command(done.returncode, said)
+            fails = done.returncode or not said.strip()
+            problem = f": {failed_command(done.returncode, said)}" if fails else ""
         except OSError as error:  # it cannot be started, or takes too long
-            problem = error.strerror or str(error)
+            problem = f": {error.strerror or error}"
         if not first_study.proposals(said):
-            console.err(f"it names no option that tune can set: {problem}")
-    for place, names in first_study.proposals(said).items():
-        question = f"{names[0]}: may tune set it? ({{{place}}})"
-        if place in first_study.NUMERICS or click.confirm(question, True, err=True):
-            options[place] = names
+            console.err(f"it names no option that tune can set{problem}")
+    options = first_study.proposals(said)
+    names = {each[0]: place for place, each in options.items() if place not in first_study.NUMERICS}
+    for name, place in names.items():
+        console.err(f"  {name} {{{place}}}")
+
+    def chosen(answer: str) -> list[str]:
+        if unknown := {*answer.split()} - {*names, "none"}:
+            raise click.UsageError(f"{' '.join(unknown)}: not one of {' '.join(names)}, or none")
+        return answer.split()
+
+    if names:
+        kept = click.prompt("For tune to set", " ".join(names), value_proc=chosen, err=True)
+        kept += [options[place][0] for place in first_study.NUMERICS & options.keys()]
+        options = {place: each for place, each in options.items() if each[0] in kept}
     if asks and "mpi_procs" not in keys:
         keys["mpi_procs"] = click.prompt("Ranks", 1, type=click.IntRange(1), err=True)
     has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source + said)

@@ -20,7 +20,7 @@ _RANKS = re.compile(r"(?<!\S)--?(?:n|np|ntasks|nproc[-_]per[-_]node)[ =](\d{1,9}
 
 #: A line of a help text that begins with options: their names and what they take. That may stand
 #: apart, in capitals (typer); absl has a colon after the name.
-_ENTRY = re.compile(r"[\s│|*]*(--?[A-Za-z].*?)(\s{2,}+(?![A-Z]{3,}\s)|:\s|:?$)")
+_ENTRY = re.compile(r"[\s│|*]*(--?[A-Za-z].*?)(\s{2,}+(?![A-Z]{3,}\s|<(?!bool)|-\w\s)|:\s|:?$)")
 _NAME = re.compile(r"(?<![\w.-])--?[A-Za-z][\w.-]*")
 
 #: What options with a value are called, without the dashes, by the placeholder for it.
