@@ -15,7 +15,7 @@ from tuner.knobs import KNOBS, domains
 from tuner.launch.command import OUT
 from tuner.model import Flag
 
-_PROGRAM = re.compile(r"(.*/)?(python|pypy)[\d.]*|.*\.py|-m")
+_PROGRAM = re.compile(r"(.*/)?(python|pypy)[\d.]*|\{python\}|.*\.py|-m")
 _RANKS = re.compile(r"(?<!\S)--?(?:n|np|ntasks|nproc[-_]per[-_]node)[ =](\d{1,9})(?!\S)")
 
 #: A line of a help text that begins with options: their names and what they take. That may stand
@@ -61,7 +61,7 @@ def without_launcher(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 def proposals(text: str) -> dict[str, list[str]]:
     """The names of the options in a help text that ``tune`` could set, by placeholder."""
     found: dict[str, list[str]] = {}
-    for entry in filter(None, map(_ENTRY.match, text.splitlines())):
+    for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
         long = [name for name in names if name.startswith("--")] or names
         bare = {re.sub(r".*[.]|^-*", "", name).replace("_", "-") for name in long}
