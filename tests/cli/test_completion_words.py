@@ -18,7 +18,7 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
     """The answers for ``tune words…`` with the cursor in the last one."""
     monkeypatch.setenv("_TUNE_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", " ".join(("tune", *words)))
-    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    monkeypatch.setenv("COMP_CWORD", words[-1])
     done = tune()
     assert (done.code, done.err) == (0, "")
     return [line for line in done.out.splitlines() if line]
@@ -44,6 +44,10 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("--objective", "log"), ["logreport", "logreport:steady"]),
         (("--live", ""), ["auto", "on", "off"]),
         (("show", ""), []),
+        (("--knob", "iterator_workers="), ["iterator_workers=1..cores"]),
+        (("--fix", "allocator=j"), ["allocator=jemalloc"]),
+        (("--fix", "omp_threads="), []),
+        (("--sampler=t",), ["--sampler=tune", "--sampler=tpe"]),
     ],
 )
 def test_the_answers(
@@ -69,6 +73,26 @@ def test_studies(tune: Tune, monkeypatch: pytest.MonkeyPatch, database: Path) ->
 
 def test_after_the_dashes_come_files(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     assert complete(tune, monkeypatch, "-n", "2", "--", "pyth") == ["file,pyth"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--study", "my"),
+        ("--on-finish", "my"),
+        ("compare", "my"),
+        ("compare", "mnist", "my"),
+        ("--hostfile", "my"),
+        ("--storage", "my"),
+        ("export", "-o", "my"),
+        ("init", "my"),
+        ("init", "--", "my"),
+    ],
+)
+def test_files_are_completed(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    assert complete(tune, monkeypatch, *words) == ["file,my"]
 
 
 def test_an_unknown_shell_is_one_error(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:

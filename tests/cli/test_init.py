@@ -37,5 +37,22 @@ def test_a_dash_is_stdout(tune: Tune, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_a_terminal_a_command_is_taken_as_it_is(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('started')")
+    done = tune("init", "--", "mpirun", "-n", "3", "{python}", "train.py", "--out", "{out}")
+    assert (done.code, done.out) == (0, "")
+    assert "next: tune --dry-run, then: tune" in done.err
+    study = study_file.study_of(study_file.load(tmp_path / "tune.toml"))
+    assert study.command == ("{python}", "train.py", "--out", "{out}")
+    assert (study.option("mpi_procs"), study.objective.kind) == (3, "logreport")
+
+
+def test_a_program_that_is_not_there_is_one_error(tune: Tune, tmp_path: Path) -> None:
+    done = tune("init", "--", "mpirun", "-n", "3", "python", "none.py")
+    assert (done.code, done.err.count("tune: error:")) == (2, 1)
+    assert "none.py" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_folder_is_one_error(tune: Tune) -> None:
     assert tune("init", "no/such.toml").code == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import SPEC
+from tuner.config import first_study, study_file
 from tuner.launch import failure
 from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
@@ -178,3 +179,23 @@ def test_a_line_of_a_running_job(data: bytes) -> None:
             for effect in effects_of(asked, SPEC, seen, [found]):
                 assert effect.reason.isprintable() and len(effect.reason) < 2_000, effect
             assert all(e.isprintable() and len(e) < 1_000 for e in found.errors.values())
+
+
+@holds(
+    texts(
+        b"  -j N, --workers N  loaders\n  -o DIR, --out DIR\n  --start-method {fork,spawn}\n",
+        b"flags:\n  --num_workers: loaders\n    (an integer)\n  --[no]prefetch: ahead\n",
+        "│ *  --num-workers  -j    INTEGER  loaders │\n│ --out-dir  <str>  where │".encode(),
+        words="- -- --a.b --batch-size=N [no] -j4 : <bool>",
+    ),
+    b"-" * 5000,
+    b" " * 20_000 + b"-x",
+    b"-a" + b" " * 1_000_000 + b"<x",
+)
+def test_the_help_text_of_a_trainer(data: bytes) -> None:
+    options = first_study.proposals(data.decode(errors="replace"))
+    text = first_study.study_text({}, ["python", "train.py", "-j", "4"], options, {"kind": "wall"})
+    study = study_file.study_of(study_file.parse(text.encode(), "tune.toml"))
+    for place, (name, *_) in options.items():
+        assert re.fullmatch(r"--?[A-Za-z][\w.-]*", name)
+        assert place in study.knobs or place in {"out", *first_study.NUMERICS}

@@ -32,7 +32,7 @@ COMMANDS = {
     "doctor": "Check this host: what would make a study fail, slow or noisy, and how to mend it.",
     "env": "Print versions, MPI, cores and limits, for a bug report.",
     "knobs": "List the knobs: what applies here, what does not, and why.",
-    "init": "Write a study file with comments, for you to edit.",
+    "init": "Write a study file for your command.",
     "explain": "Name what held a run back: best setting and baseline side by side.",
     "profile": "Profile best setting and baseline: which functions changed.",
     "completion": "Print the completion script for bash, zsh or fish.",

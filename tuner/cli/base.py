@@ -56,6 +56,17 @@ class GroupedOption(click.Option):
         self.heading = heading
         self.old = old
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the value; files or folders if the metavar says so."""
+        from click.shell_completion import CompletionItem
+
+        own = super().shell_complete(ctx, incomplete)
+        is_file = {"FILE", "PATH", "COMMAND"} & {*(self.metavar or "").split("|")}
+        if isinstance(self.type, click.Path) or not (is_file or self.metavar == "FOLDER"):
+            return own
+        # Bash shows files only if there is nothing else, the other shells both.
+        return [CompletionItem(incomplete, type="file" if is_file else "dir"), *own]
+
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Let the parser know the former name as well."""
         super().add_to_parser(parser, ctx)

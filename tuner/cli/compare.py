@@ -13,7 +13,7 @@ import click
 
 from tuner.cli import exits
 from tuner.cli.base import TYPED, TuneCommand
-from tuner.cli.options import json_option, option, storage_option, study_names
+from tuner.cli.options import files_and_studies, json_option, option, storage_option
 from tuner.config.options import SHARE
 from tuner.model.errors import UsageError
 
@@ -41,8 +41,8 @@ WORSE = 0.05
         ),
     ),
 )
-@click.argument("before", shell_complete=study_names)
-@click.argument("after", shell_complete=study_names)
+@click.argument("before", shell_complete=files_and_studies)
+@click.argument("after", shell_complete=files_and_studies)
 @option(
     "--fail-if-slower",
     type=SHARE.read,

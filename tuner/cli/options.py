@@ -80,12 +80,29 @@ def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in found if name.startswith(incomplete)]
 
 
+def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> Any:
+    """Complete files, and the names of stored studies."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(text, type="file"), *map(CompletionItem, study_names(ctx, param, text))]
+
+
 def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete the names of knobs; of an option with a value also its ``=``."""
+    """Complete the names of knobs; of an option with a value also its ``=``, then the values."""
     from click.shell_completion import CompletionItem
 
     from tuner.knobs import KNOBS
+    from tuner.model import Choice, IntRange
 
+    name, is_set, listed = text.partition("=")
+    row = next((knob for knob in KNOBS if is_set and knob.name == name), None)
+    if row is not None:
+        domain, (before, comma, last) = row.domain, listed.rpartition(",")
+        texts = list(map(str, domain.values)) if isinstance(domain, Choice) else []
+        if isinstance(domain, IntRange) and param.name == "knobs":
+            texts = [f"{domain.low}..{domain.high}"]
+        found = (f"{name}={before}{comma}{each}" for each in texts if each.startswith(last))
+        return [CompletionItem(each) for each in found]
     end = "=" if isinstance(param, click.Option) else ""
     return [
         CompletionItem(f"{knob.name}{end}", help=knob.help)
@@ -94,9 +111,11 @@ def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[Co
     ]
 
 
-def launcher_names(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    """Complete the kinds of launchers."""
-    return [name for name in ("openmpi", "mpich", "srun", "torchrun") if name.startswith(text)]
+def _one_of(names: Collection[str]) -> Complete:
+    return lambda ctx, param, text: [name for name in names if name.startswith(text)]
+
+
+launcher_names = _one_of(("openmpi", "mpich", "srun", "torchrun"))
 
 
 def launcher_options(function: Function) -> Function:
@@ -117,17 +136,16 @@ def host_options(function: Function) -> Function:
     return _all([_of_table(row) for row in rows])(function)
 
 
-def _objectives(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    return [n for n in ("logreport", "logreport:steady", "pattern:", "wall") if n.startswith(text)]
+def _shipped_studies(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    from tuner.launch.command import shipped_dir
+
+    names = sorted(path.stem for path in shipped_dir("studies").glob("*.toml"))
+    return [name for name in names if text and name.startswith(text)]  # else files
 
 
 def _lessons(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     known = [*study_names(ctx, param, text), "auto", "none"]
     return [name for name in known if name.startswith(text)]
-
-
-def _one_of(names: Collection[str]) -> Complete:
-    return lambda ctx, param, text: [name for name in names if name.startswith(text)]
 
 
 #: What is completed after an option of the table.
@@ -165,10 +183,10 @@ def _of_table(row: Option) -> Callable[[Function], Function]:
 _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--study", "study_file"), WHAT, "FILE",
      "Study file [tune.toml in this folder, else the shipped chainer_mnist.toml].",
-     {"type": click.Path()}),
+     {"shell_complete": _shipped_studies}),
     (("--objective",), WHAT, "KIND",
      "Where the figure comes from: logreport[:KEY|:steady], pattern:REGEX or wall [logreport].",
-     {"shell_complete": _objectives}),
+     {"shell_complete": _one_of(("logreport", "logreport:steady", "pattern:", "wall"))}),
     (("--log",), WHAT, "FILE",
      "The log file inside {out} [log]; for a pattern: the file to search, not the output.", {}),
     (("--unit",), WHAT, "UNIT",

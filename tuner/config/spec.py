@@ -303,6 +303,14 @@ def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
 _STARTERS = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "torchrun", "srun"}
 
 
+def starter_of(words: Sequence[str]) -> str:
+    """The launcher that a command begins with, by its name; empty: none."""
+    if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
+        return "torchrun"
+    name = PurePath(words[0]).name
+    return name if name in _STARTERS else ""
+
+
 def check_command(words: Sequence[str], place: str) -> None:
     """Raise ``UsageError`` for a command that is empty, that no system can run, or that nests."""
     if not words or not words[0].strip():
@@ -314,10 +322,7 @@ def check_command(words: Sequence[str], place: str) -> None:
         raise UsageError(
             f"the command {place} has a NUL character, which no program can be given", "remove it"
         )
-    starter = PurePath(words[0]).name
-    if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
-        starter = "torchrun"
-    if starter in _STARTERS:
+    if starter := starter_of(words):
         how = " --launcher torchrun" if starter == "torchrun" else ""
         raise UsageError(
             f"the command {place} begins with {starter}, but tune starts the ranks itself",

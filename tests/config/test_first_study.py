@@ -1,0 +1,152 @@
+"""What ``tune init`` makes of a command as it is typed, and of its ``--help``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuner.config import first_study, study_file
+
+ARGPARSE = """
+usage: train.py [-h] [-j N] [--output-dir OUTPUT_DIR] [--workers N]
+
+options:
+  -h, --help            show this help message and exit
+  -j N, --workers N     data loading workers (default: 4)
+  -b N, --batch-size N
+                        mini-batch size, also --out and -o
+  --output-dir OUTPUT_DIR
+  --prefetch            prefetch batches
+  --pin-memory          use pinned memory
+"""
+ARGPARSE_3_13 = """
+options:
+  -j, --num_workers NUM_WORKERS  workers
+  -o, --optimizer NAME           sgd or adam
+  --start-method {fork,spawn}    how workers start
+"""
+CLICK = """
+Options:
+  -o, --out DIRECTORY      Where to write.  [default: result]
+  --loader-jobs INTEGER
+  --n-workers INTEGER RANGE
+  --shuffle / --no-shuffle
+"""
+TYPER = """
+╭─ Options ──────────────────────────────────────────────╮
+│ *  --data               PATH     Where. [required]     │
+│    --num-workers  -j    INTEGER  Loaders [default: 4]  │
+│    --out-dir            <str>    [default: runs]       │
+│    --prefetch           <bool>   fetch ahead           │
+╰────────────────────────────────────────────────────────╯
+"""
+ABSL = """
+flags:
+
+train.py:
+  --num_workers: Number of loader processes.
+    (default: '4')
+    (an integer)
+  --[no]prefetch: Fetch ahead.
+    (default: 'true')
+  --output_dir: Where checkpoints go.
+"""
+#: Of Chainer's examples/chainermn/imagenet/train_imagenet.py.
+CHAINER = """
+optional arguments:
+  --batchsize BATCHSIZE, -B BATCHSIZE
+                        Learning minibatch size
+  --loaderjob LOADERJOB, -j LOADERJOB
+                        Number of parallel data loading processes
+  --out OUT, -o OUT     Output directory
+  --communicator COMMUNICATOR
+  --test
+"""
+LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (ARGPARSE, {"iterator_workers": "--workers", "batch_size": "--batch-size",
+                    "out": "--output-dir"}),
+        (ARGPARSE_3_13, {"iterator_workers": "--num_workers", "start_method": "--start-method"}),
+        (CLICK, {"out": "--out", "iterator_workers": "--n-workers"}),
+        (TYPER, {"iterator_workers": "--num-workers", "out": "--out-dir"}),
+        (ABSL, {"iterator_workers": "--num_workers", "out": "--output_dir"}),
+        (CHAINER, {"batch_size": "--batchsize", "iterator_workers": "--loaderjob",
+                   "out": "--out", "communicator": "--communicator"}),
+        (LIGHTNING, {"iterator_workers": "--data.num_workers"}),
+        ("-j N  jobs\n-o DIR  output", {"iterator_workers": "-j", "out": "-o"}),
+        ("Traceback (most recent call last):\n  -\n --\n", {}),
+    ],
+)  # fmt: skip
+def test_the_options_of_a_help_text(text: str, options: dict[str, str]) -> None:
+    found = first_study.proposals(text)
+    assert {place: names[0] for place, names in found.items()} == options
+
+
+@pytest.mark.parametrize(
+    ("line", "keys", "command"),
+    [
+        ("python train.py -n 3", {}, "python train.py -n 3"),
+        ("mpirun -n 8 python train.py -n 3", {"mpi_procs": 8}, "python train.py -n 3"),
+        (
+            "/opt/mpi/bin/mpiexec --map-by node -np 4 --mca pml ob1 python3.11 -m mpi4py t.py",
+            {
+                "mpi_procs": 4,
+                "mpirun": "/opt/mpi/bin/mpiexec",
+                "mpirun_args": ["--map-by", "node", "--mca", "pml", "ob1"],
+            },
+            "python3.11 -m mpi4py t.py",
+        ),
+        ("mpirun -n 4 sh run.sh", {"mpi_procs": 4}, "sh run.sh"),
+        ("srun --ntasks=4 ./t.py", {"mpi_procs": 4, "launcher": "srun"}, "./t.py"),
+        (
+            "torchrun --standalone --nproc_per_node=4 t.py --n 2",
+            {"mpi_procs": 4, "launcher": "torchrun"},
+            "python t.py --n 2",
+        ),
+        (
+            "python -m torch.distributed.run --nproc-per-node gpu -m pkg.train",
+            {"launcher": "torchrun"},
+            "python -m pkg.train",
+        ),
+        ("mpirun", {}, ""),
+    ],
+)
+def test_the_launcher_is_taken_off(line: str, keys: dict[str, Any], command: str) -> None:
+    assert first_study.without_launcher(shlex.split(line)) == (keys, shlex.split(command))
+
+
+@pytest.mark.parametrize(
+    ("typed", "command", "baseline"),
+    [
+        ("python t.py", "python t.py --out {out} --workers {iterator_workers}", None),
+        ("python t.py -j 4 x", "python t.py -j {iterator_workers} x --out {out}", 4),
+        ("python t.py --workers=4", "python t.py '--workers={iterator_workers}' --out {out}", 4),
+        ("python t.py --out {out} -j {iterator_workers}",
+         "python t.py --out {out} -j {iterator_workers}", None),
+        ("python t.py --out 'my result' -j", "python t.py --out {out} -j {iterator_workers}", None),
+    ],
+)  # fmt: skip
+def test_placeholders_stand_where_values_stood(
+    tmp_path: Path, typed: str, command: str, baseline: int | None
+) -> None:
+    options = {
+        "out": ["--out"],
+        "iterator_workers": ["--workers", "-j"],
+        "batch_size": ["--batch-size"],
+    }
+    objective = {"kind": "pattern", "pattern": 'time: "([0-9.]+)"', "maximize": True}
+    text = first_study.study_text({"mpi_procs": 3}, shlex.split(typed), options, objective)
+    assert "#[knobs.batch_size]   # changes the numerics; needs --batch-size {batch_size}" in text
+    study = study_file.study_of(study_file.parse(text.encode(), "x"))
+    assert sorted(study.command) == sorted(shlex.split(command))
+    assert study.knobs["iterator_workers"].baseline == baseline
+    assert list(study.knobs) == ["omp_threads", "opencv_threads", "iterator_workers"]
+    assert study.option("mpi_procs") == 3
+    assert study.objective.pattern == objective["pattern"]
