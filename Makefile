@@ -49,7 +49,7 @@ docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py
 
 site: .venv/.site-installed
-	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 	@! grep -rEl --include='*.html' '<(script|link|img)[^>]+(src|href)="?https?:' site || \
 	  { echo "these pages load something from the network" >&2; exit 1; }
 

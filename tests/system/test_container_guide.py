@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.guides import TRAIN, shell_blocks
+from tests.guides import TRAIN, blocks
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "examples" / "container" / "Dockerfile"
@@ -42,7 +42,7 @@ def test_the_guide_tunes_exports_and_runs_the_job(tmp_path: Path) -> None:
     (tmp_path / "length").write_text("3")
     path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     short = "--trials 1 --no-confirm --knob omp_threads=1,2 --"
-    script = "set -e\n" + "".join(shell_blocks("container.md"))
+    script = "set -e\n" + "".join(blocks("docs/how-to/container.md"))
     script = script.replace("-n 2 --", f"-n 2 {short}")
     done = subprocess.run(
         ["sh", "-c", script],
