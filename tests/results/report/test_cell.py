@@ -44,7 +44,7 @@ def test_a_cell_has_verdict_rows_and_every_launch_and_is_well_formed(name: str) 
     root = ElementTree.fromstring(cell.html(data))
     assert words.verdict(data) in "".join(root.itertext())
     assert [each.text for each in root.iter("th")] == [row for row, _ in words.summary(data)]
-    known = [run for run in runs.counted(data) if run.known]
+    known = [run for run in runs.counted(data) if run.going]
     marks = list(drawing(cell.html(data)).iter(f"{SVG}rect"))
     assert len(marks) == len(known)
     assert sum(mark.get("rx") == "0" for mark in marks) == sum(run.is_default for run in known)

@@ -20,8 +20,9 @@ WIDTH, HEIGHT, LEFT, FLOOR, INK = 680, 230, 70, 205, "#767676"
 
 def html(data: StudyView) -> str:
     """The verdict, the times with their intervals, each launch; the same study gives the same."""
+    left = 'style="text-align:left"'
     rows = "".join(
-        f'<tr><th align="left">{_text(name)}</th><td align="left">{_text(value)}</td></tr>'
+        f"<tr><th {left}>{_text(name)}</th><td {left}>{_text(value)}</td></tr>"
         for name, value in words.summary(data)
     )
     drawn = b64encode(plot(data).encode()).decode()
@@ -34,21 +35,22 @@ def html(data: StudyView) -> str:
 
 
 def plot(data: StudyView) -> str:
-    """Each launch that came to something, as SVG: squares are the defaults, open marks stopped."""
-    objective, shown = data.spec.objective, [run for run in runs.counted(data) if run.known]
-    most = max((objective.figure(run.known) for run in shown if run.known), default=1.0)
+    """Each launch that came to something, or was going to; what is off the scale is at its end."""
+    objective, shown = data.spec.objective, [run for run in runs.counted(data) if run.going]
+    most = max((objective.figure(run.cost) for run in shown if run.cost), default=1.0)
     last = max((run.number for run in shown), default=1)
     marks = []
     for run in style.thinned(shown):
         colour = style.BASELINE if run.is_default else style.BEST
         x = LEFT + (WIDTH - LEFT - 20) * run.number / last
-        y = FLOOR - (FLOOR - 40) * objective.figure(run.known or 0.0) / most
+        y = FLOOR - (FLOOR - 40) * min(1.0, objective.figure(run.going or most) / most)
         marks.append(
             f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" stroke="{colour}"'
             f' rx="{0 if run.is_default else 4}" fill="{"none" if run.stopped else colour}"/>'
         )
+    legend = "■ your defaults, ● another setting, □ ○ stopped early: projected, or at least"
     texts = (
-        (LEFT, 16, "start", "■ your defaults, ● another setting, □ ○ stopped early"),
+        (LEFT, 16, "start", legend),
         (LEFT - 8, 44, "end", figures.number(most)),
         (LEFT - 8, FLOOR + 4, "end", "0"),
         (LEFT - 8, 125, "end", figures.axis(objective)),
