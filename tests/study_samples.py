@@ -35,6 +35,7 @@ from tuner.model import (
     Verdict,
     Window,
 )
+from tuner.results import exporters
 from tuner.results.study_view import StudyView
 from tuner.search.stopper import Noise
 from tuner.study.findings import build, caps
@@ -56,6 +57,9 @@ SPEC = StudySpec(
     left_out=(("opencv_threads", "the program does not load OpenCV"),),
     trials=8,
 )
+
+#: The formats that need no server.
+FILES = [name for name, home in exporters.SHIPPED.items() if "tracking" not in home]
 
 #: Of each launch.
 ITERATIONS = 20

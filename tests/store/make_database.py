@@ -104,7 +104,8 @@ def contents(store: Store) -> dict[str, Any]:
         "state": row.state.value,
         "reason": row.reason,
         "launches": [codec.to_json(record) for record in store.launches(SPEC.name)],
-        "result": {**codec.to_json(result(store, SPEC.name)), "storage": ""},
+        # the name has another key in the files of old versions
+        "result": {**codec.to_json(result(store, SPEC.name)), "study": SPEC.name, "storage": ""},
     }
 
 

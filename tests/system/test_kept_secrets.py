@@ -13,7 +13,7 @@ import pytest
 
 from tests import light_trainer
 from tests.light_trainer import QUICK, TRAINER, command
-from tuner.results.exporters import SHIPPED
+from tests.study_samples import FILES
 
 pytestmark = pytest.mark.system
 
@@ -108,7 +108,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (folder / "train.py").write_text(TALKATIVE)
     said = []
     commands = [("show",), ("show", "--json"), ("studies",)]
-    for name in SHIPPED:
+    for name in FILES:
         commands.append(("export", "-f", name, "-o", f"exports.{name}"))
     for done in (study(folder), *(tune(folder, *words) for words in commands)):
         assert done.returncode == 0, done.stderr

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests import study_samples as samples
-from tests.study_samples import FAST, setting, study
+from tests.study_samples import FAST, FILES, setting, study
 from tuner.model import BASELINE, Setting
 from tuner.model.errors import UsageError
 from tuner.results import exporters
 from tuner.results.study_view import StudyView
 
 
-@pytest.mark.parametrize("name", exporters.SHIPPED)
+@pytest.mark.parametrize("name", FILES)
 def test_every_shipped_format_exports_an_ordinary_study(name: str) -> None:
     assert exporters.exporter_for(name)(study()).text.endswith("\n")
 
