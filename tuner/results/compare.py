@@ -315,11 +315,6 @@ def _typical(figures: Sequence[float]) -> str:
 
 
 def _span(gain: SpeedUp) -> str:
-    """With three digits, or as many as tell the ends apart."""
     if not math.isfinite(gain.high):
         return f"{gain.ratio:.3g} (runs disagree)"
-    for digits in range(3, 9):
-        ratio, low, high = (f"{each:.{digits}g}" for each in gain)
-        if low != high:
-            break
-    return f"{ratio} ({low} to {high})"
+    return f"{gain.ratio:.3g} ({gain.low:.3g} to {gain.high:.3g})"
