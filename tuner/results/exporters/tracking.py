@@ -6,6 +6,7 @@ The text says where it is. Servers and logins come from the clients' own variabl
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ def mlflow(data: StudyView) -> Export:
         )
     texts = {"result.json": json.export(data).text, "report.html": report(data)}
     tags = {f"tune.{name}": text for name, text in _facts(data).items()}
-    figure, place = figures.title(data.spec.objective), f"MLFLOW_TRACKING_URI={uri}"
+    figure, place = _metric(data), f"MLFLOW_TRACKING_URI={uri}"
     hint = "check MLFLOW_TRACKING_URI, your login, and that the server runs"
     with (
         _client("mlflow-skinny", _MLFLOW, "MlflowException", place=place, hint=hint) as library,
@@ -167,6 +168,11 @@ def _best(data: StudyView) -> dict[str, Value]:
     return {f"best.{name}": value for name, value in data.best_setting.items}
 
 
+def _metric(data: StudyView) -> str:
+    """What the figure is called: the key of a log may have letters that MLflow refuses."""
+    return re.sub(r"[^\w.: /-]", "_", figures.title(data.spec.objective))
+
+
 def _numbers(data: StudyView) -> dict[str, float]:
     """The ratio with its interval (of a bound only the lower end), and both sides' medians."""
     result, finding, objective = data.result, data.result.finding, data.spec.objective
@@ -177,5 +183,5 @@ def _numbers(data: StudyView) -> dict[str, float]:
     }
     for name, side in (("best", result.best), ("baseline", result.baseline)):
         cost = side.elapsed_s if side else None
-        found[f"{name}_{figures.title(objective)}"] = figures.figure(objective, cost)
+        found[f"{name}_{_metric(data)}"] = figures.figure(objective, cost)
     return {name: value for name, value in found.items() if value is not None}
