@@ -12,8 +12,8 @@ from tuner.results import exporters
 from tuner.results.study_view import StudyView
 
 
-@pytest.mark.parametrize("name", exporters.SHIPPED)
-def test_every_shipped_format_exports_an_ordinary_study(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(exporters.SHIPPED.keys() - {"mlflow", "wandb"}))
+def test_every_format_without_a_server_exports_an_ordinary_study(name: str) -> None:
     assert exporters.exporter_for(name)(study()).text.endswith("\n")
 
 
