@@ -38,7 +38,7 @@ def test_what_is_no_export_is_one_error(tune: Tune, database: Path, tmp_path: Pa
     (tmp_path / "file").write_bytes(b"\xff")
     for name, said in (
         ("text.json", "text.json is no JSON that can be read"),
-        ("other.json", "other.json: schema is missing"),
+        ("other.json", "other.json: schema: Field required"),
         ("deep.JSON", "deep.JSON is no JSON that can be read"),
         ("file", "file is no JSON that can be read"),
         ("a/b", "a/b: No such file"),

@@ -301,6 +301,7 @@ def test_shared_memory(view_of: Look, space: Space, state: State, mend: str) -> 
         ({}, "exit 0", State.OK, "py-spy may look at processes"),
         ({}, "exit 1", State.WARNING, "sudo sysctl kernel.yama.ptrace_scope=0"),
         ({".dockerenv": ""}, "exit 1", State.WARNING, "docker run --cap-add SYS_PTRACE"),
+        ({}, "exec /no/py-spy", State.NOT_SEEN, "py-spy is not installed"),
     ],
 )
 def test_whether_python_stacks_can_be_read(
@@ -313,7 +314,7 @@ def test_whether_python_stacks_can_be_read(
     words: str,
 ) -> None:
     py_spy = script(tmp_path / "bin" / "py-spy", f'[ -d "/proc/$4" ] && {answer}')
-    monkeypatch.setattr("tuner.hosts.stacks.installed", lambda: py_spy)
+    monkeypatch.setattr("tuner.hosts.stacks.find_py_spy", lambda: py_spy)
     found = finding(view_of(container), "Python stacks")
     assert (found.state, words in f"{found.saw} {found.mend}") == (state, True), found
 

@@ -61,7 +61,8 @@ def test_what_cannot_tell_is_launched_in_turn(tmp_path: Path) -> None:
         cut.send_signal(signal.SIGINT)
         said = cut.communicate(timeout=60)[1]
     assert cut.returncode == 128 + signal.SIGINT, said
-    assert "the launches are kept as the studies main-again and branch-again" in said
+    assert "launches in turn, kept as the studies main-again and branch-again" in said
+    assert said.rstrip().endswith("tune: interrupted"), "the same command does not continue it"
 
     done = run(tmp_path, compare)
     assert done.returncode == 6, done.stdout + done.stderr

@@ -6,7 +6,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +73,7 @@ def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int
             said = f"--remeasure: {name} is a file, which cannot be launched"
             raise UsageError(said, "name the study itself")
         if found.best.is_open(share):
-            found = _remeasured(found, share, ctx.meta[TYPED], given)
+            found = _remeasure(found, share, ctx.meta[TYPED], given)
     if given["as_json"]:
         sys.stdout.write(dumps(found.json(share)))
     else:
@@ -108,41 +107,40 @@ def _export(name: str, storage: str | None) -> str:
     return export(stored.load(stored.open_store(storage), name)).text
 
 
-def _remeasured(
+def _remeasure(
     found: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
     """The comparison by launches in turn; they end as soon as their interval tells."""
     from tuner.cli import console, stored
     from tuner.cli.progress import Tally
-    from tuner.study.in_turn import again, in_turn, require_different
+    from tuner.study.in_turn import launch_in_turn, require_different, to_launch
     from tuner.study.interruption import StudyInterrupted
 
     store, specs = stored.open_store(given["storage"]), []
     for side in (found.before, found.after):
         view = stored.load(store, side.name)
         assert view.result.best is not None, "it was compared"
-        specs.append(again(store, view.spec, view.result.best.setting, typed))
+        specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
         if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
             console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
     require_different(specs)
     first, second = (spec.name for spec in specs)
-    console.err(f"{found.best.missing(share)}: {first} and {second} are launched in turn")
-    show = [partial(_said, spec.name, Tally(time.monotonic, spec)) for spec in specs]
+    kept = f"launches in turn, kept as the studies {first} and {second}"
+    console.err(f"{found.best.missing(share)}: {kept}")
+    show = [partial(_show, spec.name, Tally(time.monotonic, spec)) for spec in specs]
     place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
     try:
-        for costs, error in in_turn(specs, show, **place):
+        for costs, error in launch_in_turn(specs, show, **place):
             found = found.with_best([[*map(figure, side)] for side in costs], error)
             if not found.best.is_open(share):
                 break
-    except KeyboardInterrupt as interruption:
-        kept = f"the launches are kept as the studies {first} and {second}"
-        console.err(f"tune: {kept}; --remeasure begins anew")
-        number = getattr(interruption, "signal_number", SIGINT)
-        raise StudyInterrupted(number, None) from interruption
+    except StudyInterrupted as interruption:
+        interruption.result = None  # it is of one of them, and the same command begins anew
+        raise
     return found
 
 
-def _said(name: str, tally: Tally, event: Event) -> None:
+def _show(name: str, tally: Tally, event: Event) -> None:
     """Write a line for a launch that ended, and for a note."""
     from tuner.cli import console
     from tuner.study.events import LaunchEnded, Note

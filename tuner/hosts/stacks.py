@@ -74,7 +74,7 @@ def keep(folder: Path, taken: Mapping[str, str]) -> str:
 _COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
 
 
-def installed() -> str | None:
+def find_py_spy() -> str | None:
     """The path of py-spy: beside our interpreter, else on ``PATH``."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
@@ -86,7 +86,7 @@ def py_spy(pid: int, timeout_s: float) -> str:
     Raises:
         OSError: py-spy is not there, is not allowed to, or takes too long.
     """
-    program = installed()
+    program = find_py_spy()
     if program is None:
         raise OSError("py-spy is not installed")
     deadline = time.monotonic() + timeout_s

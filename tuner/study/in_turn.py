@@ -23,7 +23,7 @@ from tuner.study.rounds import FixedSetting
 ERRORS = {look.bests: look.error or 0.0 for look in EXACT.two_sided}
 
 
-def again(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
+def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
     """``NAME-again``: launches the best setting of a stored study here, and nothing else.
 
     ``typed`` are the words after ``tune`` that ask for it.
@@ -52,7 +52,7 @@ def require_different(specs: Sequence[StudySpec]) -> None:
         UsageError: They are.
     """
     of_knobs = {ROUTES, "baseline"}
-    one, other = ({k: v for k, v in identity(s).items() if k not in of_knobs} for s in specs)
+    one, other = (identity(spec) | dict.fromkeys(of_knobs) for spec in specs)
     if one == other:
         raise UsageError(
             "--remeasure: both studies launch one command in one folder and environment",
@@ -60,26 +60,24 @@ def require_different(specs: Sequence[StudySpec]) -> None:
         )
 
 
-def in_turn(
+def launch_in_turn(
     specs: Sequence[StudySpec], on_event: Sequence[Callable[[Event], None]], **place: Any
 ) -> Iterator[tuple[Sequence[list[float]], float]]:
-    """Launch two studies of :func:`again` in turn, A B, B A, …; what they had is deleted first.
+    """Launch two studies of :func:`to_launch` in turn, A B, B A, …; what they had is deleted first.
 
     At each of :data:`ERRORS` it gives the costs of both, and what an interval of them may err.
 
     Raises:
         NothingMeasuredError: One of them fails; and what :func:`tuner.study.tune` raises.
     """
-    policies, costs = [FixedSetting() for _ in specs], [list[float]() for _ in specs]
+    costs = [list[float]() for _ in specs]
     for number in range(1, max(ERRORS) + 1):
         for side in (0, 1) if number % 2 else (1, 0):
-            spec, policy = specs[side], policies[side]
-            policy.number = number
+            spec, show, policy = specs[side], on_event[side], FixedSetting(number)
+            if number > 1:
+                spec = replace(spec, warm_ups=0)
             with _environment(spec):
-                if policy.is_warm:
-                    spec = replace(spec, warm_ups=0)
-                show, fresh = on_event[side], number == 1
-                found = tune(spec, fresh=fresh, on_event=show, policy=policy, **place)
+                found = tune(spec, fresh=number == 1, on_event=show, policy=policy, **place)
             costs[side] = [s.elapsed_s for s in found.best.samples] if found.best else []
             if len(costs[side]) < number:
                 why = f"`tune show {spec.name}` says why"

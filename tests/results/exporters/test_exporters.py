@@ -13,7 +13,7 @@ from tuner.results.study_view import StudyView
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_shipped_format_exports_an_ordinary_study(name: str) -> None:
+def test_every_format_without_a_server_exports_an_ordinary_study(name: str) -> None:
     assert exporters.exporter_for(name)(study()).text.endswith("\n")
 
 

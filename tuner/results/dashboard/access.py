@@ -46,18 +46,12 @@ _NO_TOKEN = (
     " follows ?token="
 )
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{title}</title></head>
-<body><main><h1>{title}</h1><p>{text}</p></main></body>
-</html>
-"""
-
 
 def message_page(title: str, text: str) -> bytes:
-    """A page that says this."""
-    return _PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
+    """A page that says this; the title is HTML."""
+    head = '<!doctype html><html lang="en"><meta name="color-scheme" content="light dark">'
+    said = f"<main><h1>{title}</h1><p>{html.escape(text)}</p></main>"
+    return f"{head}<title>{title}</title>{said}".encode()
 
 
 def token_of(given: str | None) -> str:

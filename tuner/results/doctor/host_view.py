@@ -165,7 +165,7 @@ def _programs(
 ) -> dict[str, tuple[str, ...]]:
     """What each host is asked to run, by name."""
     found: dict[str, tuple[str, ...]] = {}
-    if py_spy := stacks.installed():
+    if py_spy := stacks.find_py_spy():
         look = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # at what has started it
         found["stacks"] = ("sh", "-c", look, py_spy)
     if path:

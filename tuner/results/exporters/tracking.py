@@ -6,6 +6,7 @@ The text says where it is. Servers and logins come from the clients' own variabl
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +19,7 @@ from tuner.knobs import setting_text
 from tuner.launch.secrets import Redactor
 from tuner.model import Value, figures, wording
 from tuner.model.errors import UsageError
-from tuner.results import claims
 from tuner.results.exporters import Export, json, shell
-from tuner.results.exporters.table import markdown_text
 from tuner.results.report import report
 from tuner.results.study_view import StudyView, settings_table
 
@@ -53,14 +52,13 @@ def mlflow(data: StudyView) -> Export:
         )
     texts = {"result.json": json.export(data).text, "report.html": report(data)}
     tags = {f"tune.{name}": text for name, text in _facts(data).items()}
-    said = "".join(f"- {markdown_text(line)}\n" for line in shell.header(data))
-    figure, place = figures.title(data.spec.objective), f"MLFLOW_TRACKING_URI={uri}"
+    figure, place = _metric(data), f"MLFLOW_TRACKING_URI={uri}"
     hint = "check MLFLOW_TRACKING_URI, your login, and that the server runs"
     with (
         _client("mlflow-skinny", _MLFLOW, "MlflowException", place=place, hint=hint) as library,
-        library.start_run(run_name=data.spec.name, tags=tags, description=said) as study,
+        library.start_run(run_name=data.spec.name, tags=tags) as study,
     ):
-        library.log_params(_knobs(data))
+        library.log_params(_best(data))
         library.log_metrics(_numbers(data))
         for file, text in texts.items():
             library.log_text(text, file)
@@ -105,8 +103,7 @@ def wandb(data: StudyView) -> Export:
         try:
             run = library.init(
                 name=data.spec.name,
-                notes="\n".join(shell.header(data)),
-                config={**_facts(data), **_knobs(data)},
+                config={**_facts(data), **_best(data)},
                 settings=library.Settings(**private),
             )
             if run.disabled:
@@ -154,28 +151,26 @@ def _client(
 
 def _facts(data: StudyView) -> dict[str, str]:
     """What was measured, on what, and what came of it, in words."""
-    spec, result = data.spec, data.result
-    found = {
+    spec, header = data.spec, (line.partition(":") for line in shell.header(data))
+    return {name: text.strip() for name, _, text in header} | {
         "study": spec.name,
-        "storage": result.storage,
-        "verdict": str(result.conclusion or "not confirmed"),
-        "result": claims.comparison(result),
-        "setting": setting_text.assigned(data.best_setting, spec.knobs),
-        "command": shlex.join(spec.command),
+        "verdict": str(data.result.conclusion or "not confirmed"),
+        "command": wording.one_line(shlex.join(spec.command), None),
         "ranks": wording.ranks(spec.layout),
         "launcher": wording.launcher(spec.launcher),
-        "machine": spec.machine.hostname,
         "unit": figures.unit(spec.objective),
         "version": f"tuner {metadata.version('tuner')}",
     }
-    return {name: wording.one_line(text, None) for name, text in found.items()}
 
 
-def _knobs(data: StudyView) -> dict[str, Value]:
-    """``best.NAME`` and, as far as the study knows them, ``baseline.NAME``."""
-    best = {f"best.{name}": value for name, value in data.best_setting.items}
-    known = {f"baseline.{k.name}": k.default for k in data.spec.knobs if k.default is not None}
-    return best | known
+def _best(data: StudyView) -> dict[str, Value]:
+    """``best.NAME`` for each knob of the best setting."""
+    return {f"best.{name}": value for name, value in data.best_setting.items}
+
+
+def _metric(data: StudyView) -> str:
+    """What the figure is called: the key of a log may have letters that MLflow refuses."""
+    return re.sub(r"[^\w.: /-]", "_", figures.title(data.spec.objective))
 
 
 def _numbers(data: StudyView) -> dict[str, float]:
@@ -188,5 +183,5 @@ def _numbers(data: StudyView) -> dict[str, float]:
     }
     for name, side in (("best", result.best), ("baseline", result.baseline)):
         cost = side.elapsed_s if side else None
-        found[f"{name}_{figures.title(objective)}"] = figures.figure(objective, cost)
+        found[f"{name}_{_metric(data)}"] = figures.figure(objective, cost)
     return {name: value for name, value in found.items() if value is not None}
