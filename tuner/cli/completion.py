@@ -65,11 +65,5 @@ def _mend_click() -> None:
             item.value = item.value or "_"  # the script takes three lines that are not empty
             return super().format_completion(item)
 
-    class Fish(of_click.FishComplete):
-        # Texts have commas, too.
-        source_template = of_click.FishComplete.source_template.replace(
-            'string split ","', 'string split -m 1 ","'
-        )
-
-    for each in (Bash, Zsh, Fish):
+    for each in (Bash, Zsh):
         of_click.add_completion_class(each)

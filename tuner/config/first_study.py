@@ -67,8 +67,8 @@ def proposals(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
-        names = [name for name in names if name.startswith("--")] + names
         has_value = entry[2][:1] == ":" or entry[1].rpartition(names[-1])[2].strip(" ,=")
+        names.sort(key=lambda name: name[:2] != "--")  # the long ones first
         place = _PLACES.get(re.sub(r".*[.]|^-*", "", names[0]).replace("_", "-"))
         if has_value and place:
             found.setdefault(place, names)
