@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import tuner
@@ -39,6 +40,7 @@ def test_a_study_prints_nothing_and_its_result_has_the_optuna_study_and_html(
             trials=2,
             warm_ups=0,
             confirm=False,
+            storage=Path("own.db"),
             **more,
         )
 
@@ -77,8 +79,10 @@ def test_a_path_is_a_study_file_whose_keys_the_arguments_replace(here: Path) -> 
     ("given", "said"),
     [
         ({"trails": 3}, "trails: unknown key. Did you mean 'trials'?"),
-        ({"ranks": 0, "trials": "x"}, "ranks 0: must be at least 1.\ntrials: must be a whole"),
-        ({"mpi_procs": 2}, "tune() calls mpi_procs ranks"),
+        ({"rank": 2}, "rank: unknown key. Known: .* ranks, "),
+        ({"ranks": 0, "trials": "x"}, "ranks: must be .*, is 0.\ntrials: must be a whole"),
+        ({"knobs": {"omp_threads": numpy.array([1, 2])}}, "omp_threads.values: .*int64"),
+        ({"knobs": ["omp_threads"]}, "knobs: must be a table"),
         ({"knobs": {"omp_thread": range(1, 3)}}, "knobs.omp_thread: .* mean 'omp_threads'?"),
         ({"knobs": {"omp_threads": range(0, 3)}}, "knobs.omp_threads: omp_threads cannot be 0"),
         ({"knobs": {"omp_threads": [0.5]}}, r"knobs.omp_threads.values: .* is \[0.5\]"),

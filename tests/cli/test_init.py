@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Tune
 from tuner.config import study_file
 
@@ -47,10 +49,20 @@ def test_without_a_terminal_a_command_is_taken_as_it_is(tune: Tune, tmp_path: Pa
     assert (study.option("mpi_procs"), study.objective.kind) == (3, "logreport")
 
 
-def test_a_program_that_is_not_there_is_one_error(tune: Tune, tmp_path: Path) -> None:
-    done = tune("init", "--", "mpirun", "-n", "3", "python", "none.py")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("mpirun -n 3 python none.py", "none.py"),
+        ("mpirun -n 3 none", "no command"),
+        ("", "no command"),
+    ],
+)
+def test_a_program_that_is_not_there_is_one_error(
+    tune: Tune, tmp_path: Path, typed: str, said: str
+) -> None:
+    done = tune("init", "--", *typed.split())
     assert (done.code, done.err.count("tune: error:")) == (2, 1)
-    assert "none.py" in done.err
+    assert said in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -71,14 +71,13 @@ LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
 @pytest.mark.parametrize(
     ("text", "options"),
     [
-        (ARGPARSE, {"iterator_workers": "--workers", "batch_size": "--batch-size",
-                    "out": "--output-dir"}),
+        (ARGPARSE, {"iterator_workers": "--workers", "out": "--output-dir"}),
         (ARGPARSE_3_13, {"iterator_workers": "--num_workers", "start_method": "--start-method"}),
         (CLICK, {"out": "--out", "iterator_workers": "--n-workers"}),
         (TYPER, {"iterator_workers": "--num-workers", "out": "--out-dir"}),
         (ABSL, {"iterator_workers": "--num_workers", "out": "--output_dir"}),
-        (CHAINER, {"batch_size": "--batchsize", "iterator_workers": "--loaderjob",
-                   "out": "--out", "communicator": "--communicator"}),
+        (CHAINER, {"iterator_workers": "--loaderjob", "out": "--out",
+                   "communicator": "--communicator"}),
         (LIGHTNING, {"iterator_workers": "--data.num_workers"}),
         ("-j N  jobs\n-o DIR  output", {"iterator_workers": "-j", "out": "-o"}),
         ("Traceback (most recent call last):\n  -\n --\n", {}),
@@ -104,6 +103,17 @@ def test_the_options_of_a_help_text(text: str, options: dict[str, str]) -> None:
             "python3.11 -m mpi4py t.py",
         ),
         ("mpirun -n 4 sh run.sh", {"mpi_procs": 4}, "sh run.sh"),
+        (
+            "mpirun --map-by node --oversubscribe -n4 sh run.sh",
+            {"mpi_procs": 4, "mpirun_args": ["--map-by", "node", "--oversubscribe"]},
+            "sh run.sh",
+        ),
+        ("mpirun sh run.sh x", {}, "sh run.sh x"),
+        (
+            "mpirun -n 2 --oversubscribe /bin/sh run.sh",
+            {"mpi_procs": 2, "mpirun_args": ["--oversubscribe"]},
+            "/bin/sh run.sh",
+        ),
         ("srun --ntasks=4 ./t.py", {"mpi_procs": 4, "launcher": "srun"}, "./t.py"),
         (
             "torchrun --standalone --nproc_per_node=4 t.py --n 2",
@@ -136,17 +146,13 @@ def test_the_launcher_is_taken_off(line: str, keys: dict[str, Any], command: str
 def test_placeholders_stand_where_values_stood(
     tmp_path: Path, typed: str, command: str, baseline: int | None
 ) -> None:
-    options = {
-        "out": ["--out"],
-        "iterator_workers": ["--workers", "-j"],
-        "batch_size": ["--batch-size"],
-    }
-    objective = {"kind": "pattern", "pattern": 'time: "([0-9.]+)"', "maximize": True}
-    text = first_study.study_text({"mpi_procs": 3}, shlex.split(typed), options, objective)
-    assert "#[knobs.batch_size]   # changes the numerics; needs --batch-size {batch_size}" in text
+    options = {"out": ["--out"], "iterator_workers": ["--workers", "-j"]}
+    keys = {"mpi_procs": 3, "mpirun_args": ["--mca", 'a "quoted" word']}
+    text = first_study.study_text(keys, shlex.split(typed), options, "logreport")
     study = study_file.study_of(study_file.parse(text.encode(), "x"))
     assert sorted(study.command) == sorted(shlex.split(command))
     assert study.knobs["iterator_workers"].baseline == baseline
     assert list(study.knobs) == ["omp_threads", "opencv_threads", "iterator_workers"]
     assert study.option("mpi_procs") == 3
-    assert study.objective.pattern == objective["pattern"]
+    assert list(study.option("mpirun_args")) == keys["mpirun_args"]
+    assert study.objective.kind == "logreport"

@@ -20,9 +20,7 @@ CASES = {
     ("tune", "--trial"): ["--trials", "--trial-limit"],
     ("tune", "show", ""): ["mnist"],
     ("tune", "--knob", "openc"): ["opencv_threads="],
-    ("tune", "--knob", "communicator=naive,f"): ["communicator=naive,flat"],
-    ("tune", "--pruner=me"): ["--pruner=median"],
-    ("tune", "--objective", "logreport:"): ["logreport:steady"],
+    ("tune", "--pruner", "me"): ["median"],
     ("tune", "compare", "mnist", "m"): ["mnist"],
     ("tune", "export", "--format", "sl"): ["slurm"],
     ("tune", "--study", "chainer_mnist_"): ["chainer_mnist_gpu"],
@@ -37,11 +35,8 @@ eval "$(tune completion bash)"
 [ "$(complete -p tune)" = "complete -o nosort -F _tune_completion tune" ] || exit 1
 compopt() { :; }   # works only during a completion
 answers() {
-  COMPREPLY=() COMP_LINE="$*" COMP_POINT=1000
-  last="${COMP_LINE##*[ =:]}"
-  _tune_completion tune "$last"
-  begin="${@: -1}"
-  COMPREPLY=("${COMPREPLY[@]/#/${begin%"$last"}}")
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _tune_completion tune
   printf '%s\\n' "${COMPREPLY[@]}"
 }
 """,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuner.api.progress import show, trial_bar
 from tuner.config.spec import build_spec
-from tuner.config.study_file import Document, checked, load
+from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec, figures
 from tuner.model.errors import UsageError
 from tuner.results import study_view
@@ -56,9 +56,9 @@ def tune(
     command: str | Sequence[str] | Path | StudySpec,
     *,
     ranks: int | None = None,
-    knobs: Mapping[str, Sequence[int | str] | Mapping[str, Any]] | None = None,
+    knobs: Mapping[str, Iterable[int | str] | Mapping[str, Any]] | None = None,
     objective: str | Mapping[str, Any] | None = None,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     run_dir: str | Path | None = None,
     fresh: bool = False,
     remeasure: bool = False,
@@ -103,14 +103,10 @@ def tune(
     """
     own = {"mpi_procs": ranks, "knobs": knobs, "objective": objective}
     given = options | {name: value for name, value in own.items() if value is not None}
-    if "mpi_procs" in options:
-        raise UsageError("tune() calls mpi_procs ranks", "tune(…, ranks=8)")
-    if not isinstance(command, StudySpec):
-        spec = _spec(load(command) if isinstance(command, Path) else {"command": command}, given)
-    elif given:
+    if given and isinstance(command, StudySpec):
         raise UsageError(f"a StudySpec takes no {next(iter(given))}", "give it to build_spec")
-    else:
-        spec = command
+    spec = command if isinstance(command, StudySpec) else _spec(command, given)
+    database = str(storage) if storage else None
     with trial_bar(spec, progress) as bar:
 
         def tell(event: Event) -> None:
@@ -120,27 +116,32 @@ def tune(
 
         loop.tune(
             spec,
-            storage=storage,
+            storage=database,
             outputs=Path(run_dir) if run_dir else None,
             fresh=fresh,
             remeasure=remeasure,
             wait=wait,
             on_event=tell,
         )
-    url = resolve_url(storage, os.environ)
+    url = resolve_url(database, os.environ)
     with Store.open(url, create=False) as store:
         return TuneResult(study_view.load(store, spec.name), url)
 
 
-def _spec(file: Document, given: Mapping[str, Any]) -> StudySpec:
-    """The study that a file and arguments in its terms ask for."""
-    document = {**file, **given}
+def _spec(command: str | Sequence[str] | Path, given: Mapping[str, Any]) -> StudySpec:
+    """The study that a command or a file, and arguments in the terms of a file, ask for."""
+    file = load(command) if isinstance(command, Path) else {"command": command}
+    document: dict[str, Any] = {**file, **given}
     if isinstance(document.get("knobs"), Mapping):
         document["knobs"] = {name: _entry(knob) for name, knob in document["knobs"].items()}
     typed = {"name": given.get("name")}  # as it is, without the number of ranks
     if isinstance(document.get("objective"), str):
         typed["objective"] = document.pop("objective")
-    checked(document, "tune()", {"mpi_procs": "ranks"})
+    try:
+        check(document, "tune()")
+    except UsageError as error:
+        said = error.message.replace("mpi_procs", "ranks")
+        raise UsageError(said, "help(tuner.tune) shows what it takes") from None
     return build_spec(file=document, options=typed)
 
 
@@ -150,4 +151,6 @@ def _entry(values: object) -> object:
         return {"range": f"{values[0]}..{values[-1]}"}
     if isinstance(values, str):
         return {"range": values}
-    return {"values": list(values)} if isinstance(values, Sequence) else values
+    if isinstance(values, Mapping) or not isinstance(values, Iterable):
+        return values
+    return {"values": list(values)}

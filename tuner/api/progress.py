@@ -32,8 +32,6 @@ def show(bar: Any, spec: StudySpec, event: Event) -> None:
     elif isinstance(event, LaunchEnded) and event.is_best and event.measurement is not None:
         bar.set_postfix_str(f"best {figures.typical(spec.objective, event.measurement)}")
     elif isinstance(event, StudyEnded) and event.result.state is StudyState.FINISHED:
-        began_s = bar.start_t
         bar.reset(event.result.trials)  # it is over: these were enough
-        bar.start_t = began_s
         bar.set_description(spec.name, refresh=False)
         bar.update(event.result.trials)

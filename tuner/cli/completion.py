@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -42,64 +41,29 @@ def complete(instruction: str) -> int:
             f"completion is asked for {instruction!r}, which is not a shell's",
             'eval "$(tune completion bash)" sets it up anew',
         )
-    _use_whole_words()
+    _mend_click()
     return shell_complete(cli, {}, "tune", "_TUNE_COMPLETE", instruction)
 
 
-def _use_whole_words() -> None:
-    """Complete the value in ``--option=value`` and ``name=value``, which click does in part."""
+def _mend_click() -> None:
+    """What click's own scripts lack."""
     from click import shell_completion as of_click
 
-    class WholeWords(of_click.ShellComplete):
-        def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
-            option, sign, value = incomplete.partition("=")
-            if not (sign and option.startswith("--")):
-                return super().get_completions(args, incomplete)
-            found = super().get_completions([*args, option], value)
-            return [of_click.CompletionItem(f"{option}={x.value}", x.type, x.help) for x in found]
-
-    class Bash(WholeWords, of_click.BashComplete):
-        # Bash cuts words at = and : and replaces the last part only: the whole line and that part
-        # are handed over. After `omp_threads=` no space: what follows is part of the same word.
+    class Bash(of_click.BashComplete):
+        # After `omp_threads=` no space: what follows is part of the same word.
         source_template = of_click.BashComplete.source_template.replace(
-            '"${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD',
-            '"${COMP_LINE:0:COMP_POINT}" COMP_CWORD="$2"',
-        ).replace(
             "    return 0\n",
             "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n    return 0\n",
         )
-        cut = 0
 
         @staticmethod
         def _check_version() -> None:
             """The script is printed for whichever bash will read it, not for the one here."""
 
-        def get_completion_args(self) -> tuple[list[str], str]:
-            line = os.environ["COMP_WORDS"]
-            words = [*of_click.split_arg_string(line), *([""] if line[-1:].isspace() else [])]
-            self.cut = max(0, len(words[-1]) - len(os.environ["COMP_CWORD"]))
-            return words[1:-1], words[-1]
-
-        def format_completion(self, item: Any) -> str:
-            return f"{item.type},{item.value[self.cut :]}"
-
-    class Zsh(WholeWords, of_click.ZshComplete):
-        source_template = of_click.ZshComplete.source_template.replace(
-            "        _describe -V unsorted completions_with_descriptions -U\n",
-            "        local -a suffix\n"
-            "        [[ $completions_with_descriptions[1] == *=:* ]] && suffix=(-S '')\n"
-            '        _describe -V unsorted completions_with_descriptions -U "${suffix[@]}"\n',
-        )
-
+    class Zsh(of_click.ZshComplete):
         def format_completion(self, item: Any) -> str:
             item.value = item.value or "_"  # the script takes three lines that are not empty
             return super().format_completion(item)
 
-    class Fish(WholeWords, of_click.FishComplete):
-        # Texts have commas, too.
-        source_template = of_click.FishComplete.source_template.replace(
-            'string split ","', 'string split -m 1 ","'
-        )
-
-    for each in (Bash, Zsh, Fish):
+    for each in (Bash, Zsh):
         of_click.add_completion_class(each)

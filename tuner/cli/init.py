@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
-import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.types import FuncParamType
 
 from tuner.cli import console, exits
 from tuner.cli.base import TuneCommand, tail
@@ -36,9 +36,8 @@ HELP_LIMIT_S = 60.0
 )
 @click.argument("file", required=False, default="tune.toml", type=click.Path())
 @option("--force", is_flag=True, help="Overwrite a file that exists.")
-@option("--yes", "-y", is_flag=True, help="Ask nothing, and do not start the program.")
 @click.pass_context
-def command(ctx: click.Context, file: str, force: bool, yes: bool) -> int:
+def command(ctx: click.Context, file: str, force: bool) -> int:
     """Write a study file."""
     from tuner.cli import outfile
     from tuner.config.study_file import parse, template
@@ -48,12 +47,8 @@ def command(ctx: click.Context, file: str, force: bool, yes: bool) -> int:
     to_stdout = file in ("-", "/dev/stdout")
     if path.exists() and not force and not to_stdout:
         raise UsageError(f"{file} exists already", "name another file, or add --force")
-    asks = sys.stdin.isatty() and sys.stderr.isatty() and not (yes or to_stdout)
-    try:
-        text = _study(words, asks) if asks or words is not None else template(path.stem)
-    except (click.Abort, KeyboardInterrupt):
-        console.err("\ntune: interrupted; nothing is written")
-        return exits.by_signal(signal.SIGINT)
+    asks = sys.stdin.isatty() and sys.stderr.isatty() and not to_stdout
+    text = _study(words, asks) if asks or words is not None else template(path.stem)
     parse(text.encode(), file)
     if to_stdout:
         sys.stdout.write(text)
@@ -66,58 +61,48 @@ def command(ctx: click.Context, file: str, force: bool, yes: bool) -> int:
 
 
 def _study(words: tuple[str, ...] | None, asks: bool) -> str:
-    """A study file for a command: if ``asks``, of what the user answers, else of what is usual."""
+    """A study file for a command; ``asks``: for what the user answers."""
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
-    from tuner.hosts.process import run_tool
-    from tuner.launch.command import OUT, placeholders, shipped_dir, substitute
-    from tuner.model.wording import failed_command
+    from tuner.launch.command import OUT, placeholders
 
     if words is None:
         usual = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
-        read = click.types.FuncParamType(WORDS.read)
+        read = FuncParamType(WORDS.read)
         words = click.prompt("Command, as you type it today", usual, type=read, err=True)
     keys, command = first_study.without_launcher(words)
     check_command(command, "to tune")
     program.check(command, environ=os.environ, cwd=Path.cwd())
-    own = {"python": sys.executable, "workloads": str(shipped_dir("workloads")), OUT: os.devnull}
-    argv = (*substitute(command, own), "--help")
-    source = Path(program.script_of(argv) or os.devnull).read_text("utf-8", "replace")
-    if [*words] == command and re.search(r"(?m)^\s*(import|from) torch\b", source):
-        keys["launcher"] = "torchrun"
-    said, question = "", f"Run `{shlex.join(argv)}` to find its options?"
-    if asks and click.confirm(question, True, err=True):
-        try:
-            done = run_tool(argv, timeout_s=HELP_LIMIT_S)
-            said = done.stdout + done.stderr
-            fails = done.returncode or not said.strip()
-            problem = f": {failed_command(done.returncode, said)}" if fails else ""
-        except OSError as error:  # it cannot be started, or takes too long
-            problem = f": {error.strerror or error}"
-        if not first_study.proposals(said):
-            console.err(f"it names no option that tune can set{problem}")
-    options = first_study.proposals(said)
-    names = {each[0]: place for place, each in options.items() if place not in first_study.NUMERICS}
-    for name, place in names.items():
-        console.err(f"  {name} {{{place}}}")
-
-    def chosen(answer: str) -> list[str]:
-        if unknown := {*answer.split()} - {*names, "none"}:
-            raise click.UsageError(f"{' '.join(unknown)}: not one of {' '.join(names)}, or none")
-        return answer.split()
-
-    if names:
-        kept = click.prompt("For tune to set", " ".join(names), value_proc=chosen, err=True)
-        kept += [options[place][0] for place in first_study.NUMERICS & options.keys()]
-        options = {place: each for place, each in options.items() if each[0] in kept}
+    options = _options(command) if asks else {}
     if asks and "mpi_procs" not in keys:
         keys["mpi_procs"] = click.prompt("Ranks", 1, type=click.IntRange(1), err=True)
-    has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source + said)
-    usual = "logreport" if has_log else "wall"
-    if asks:
-        usual = click.prompt("Objective: wall, logreport or pattern:REGEX", usual, err=True)
-    kind, colon, pattern = usual.partition(":")
-    objective: dict[str, object] = {"kind": kind, **({"pattern": pattern} if colon else {})}
-    if asks and colon:
-        objective["maximize"] = click.confirm("Is a larger figure better?", err=True)
-    return first_study.study_text(keys, command, options, objective)
+    source = Path(program.script_of(command) or os.devnull).read_text("utf-8", "replace")
+    has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source)
+    return first_study.study_text(keys, command, options, "logreport" if has_log else "wall")
+
+
+def _options(command: Sequence[str]) -> dict[str, list[str]]:
+    """The options that the program's ``--help`` names and ``tune`` may set, if the user agrees."""
+    from tuner.config.first_study import proposals
+    from tuner.hosts.process import run_tool
+    from tuner.launch.command import OUT, shipped_dir, substitute
+    from tuner.model.wording import failed_command
+
+    own = {"python": sys.executable, "workloads": str(shipped_dir("workloads")), OUT: os.devnull}
+    argv = (*substitute(command, own), "--help")
+    if not click.confirm(f"Run `{shlex.join(argv)}` to find its options?", True, err=True):
+        return {}
+    found, problem = {}, ""
+    try:
+        done = run_tool(argv, timeout_s=HELP_LIMIT_S)
+        found = proposals(done.stdout + done.stderr)
+        if done.returncode:
+            problem = f": {failed_command(done.returncode, done.stdout + done.stderr)}"
+    except OSError as error:  # it cannot be started, or takes too long
+        problem = f": {error.strerror or error}"
+    for place, (name, *_) in found.items():
+        console.err(f"  {name} {{{place}}}")
+    if found:
+        return found if click.confirm("Let tune set them?", True, err=True) else {}
+    console.err(f"it names no option that tune can set{problem}")
+    return {}

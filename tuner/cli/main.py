@@ -44,10 +44,10 @@ def main(
         sys.stdout.flush()
     except BrokenPipeError:
         return _quiet_pipe()
+    except (KeyboardInterrupt, click.Abort) as interrupt:
+        return _interrupted(interrupt)
     except Exception as error:  # the last place: a traceback is a defect, never an answer
         return _report(error)
-    except KeyboardInterrupt as interrupt:
-        return _interrupted(interrupt)
     return code
 
 
@@ -154,7 +154,7 @@ def _click_error(error: click.ClickException) -> tuple[str, str]:
     return message[:1].lower() + message[1:], hint
 
 
-def _interrupted(interrupt: KeyboardInterrupt) -> int:
+def _interrupted(interrupt: BaseException) -> int:
     """Say in one line what is kept and how to go on; gives the signal's code."""
     import signal
 

@@ -88,21 +88,11 @@ def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> 
 
 
 def knob_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    """Complete the names of knobs; of an option with a value also its ``=``, then the values."""
+    """Complete the names of knobs; of an option with a value also its ``=``."""
     from click.shell_completion import CompletionItem
 
     from tuner.knobs import KNOBS
-    from tuner.model import Choice, IntRange
 
-    name, is_set, listed = text.partition("=")
-    row = next((knob for knob in KNOBS if is_set and knob.name == name), None)
-    if row is not None:
-        domain, (before, comma, last) = row.domain, listed.rpartition(",")
-        texts = list(map(str, domain.values)) if isinstance(domain, Choice) else []
-        if isinstance(domain, IntRange) and param.name == "knobs":
-            texts = [f"{domain.low}..{domain.high}"]
-        found = (f"{name}={before}{comma}{each}" for each in texts if each.startswith(last))
-        return [CompletionItem(each) for each in found]
     end = "=" if isinstance(param, click.Option) else ""
     return [
         CompletionItem(f"{knob.name}{end}", help=knob.help)

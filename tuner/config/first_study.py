@@ -7,16 +7,16 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tuner.config.spec import starter_of
-from tuner.knobs import KNOBS, domains
+from tuner.knobs import domains
 from tuner.launch.command import OUT
-from tuner.model import Flag
 
 _PROGRAM = re.compile(r"(.*/)?(python|pypy)[\d.]*|\{python\}|.*\.py|-m")
-_RANKS = re.compile(r"(?<!\S)--?(?:n|np|ntasks|nproc[-_]per[-_]node)[ =](\d{1,9})(?!\S)")
+_RANKS = re.compile(r"(?<!\S)--?(?:n|np|ntasks|nproc[-_]per[-_]node)[ =]?(\d{1,9})(?!\S)")
 
 #: A line of a help text that begins with options: their names and what they take. That may stand
 #: apart, in capitals (typer); absl has a colon after the name.
@@ -24,27 +24,31 @@ _ENTRY = re.compile(r"[\s│|*]*(--?[A-Za-z].*?)(\s{2,}+(?![A-Z]{3,}\s|<(?!bool)
 _NAME = re.compile(r"(?<![\w.-])--?[A-Za-z][\w.-]*")
 
 #: What options with a value are called, without the dashes, by the placeholder for it.
-_PLACES = {
-    OUT: {"out", "output", "result", "outdir", "out-dir", "output-dir", "save-dir", "log-dir", "o"},
-    **{
-        row.name: {row.name.replace("_", "-"), *row.options} for row in KNOBS if row.route == Flag()
-    },
+_OPTIONS = {
+    OUT: "out output result outdir out-dir output-dir save-dir log-dir o",
+    "iterator_workers": "workers num-workers n-workers iterator-workers loaderjob"
+    " dataloader-num-workers j",
+    "prefetch": "prefetch prefetch-factor n-prefetch dataloader-prefetch-factor",
+    "start_method": "start-method",
+    "communicator": "communicator",
 }
-#: Those that change what the program computes.
-NUMERICS = {row.name for row in KNOBS if row.changes_numerics}
+_PLACES = {name: place for place, names in _OPTIONS.items() for name in names.split()}
 
 
 def without_launcher(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Take ``mpirun -n 8`` and its like off a command: the keys of a study for it, and the rest."""
-    starter, begin = starter_of(words), 0
+    starter = starter_of(words)
     if not starter:
         return {}, list(words)
     more = list(words[3:] if words[1:2] == ["-m"] else words[1:])
-    for begin, word in enumerate(more):
-        # A word behind an option may be its value: --map-by node.
-        is_value = begin == 0 or more[begin - 1].startswith("-")
-        if _PROGRAM.fullmatch(word) or (not is_value and shutil.which(word)):
-            break
+
+    def is_program(before: str, word: str) -> bool:
+        # A word after an option may be its value: --map-by node.
+        is_value = re.fullmatch(r"-[A-Za-z-]+", before) and "/" not in word
+        return bool(_PROGRAM.fullmatch(word) or (not is_value and shutil.which(word)))
+
+    begins = (n for n, pair in enumerate(pairwise(["", *more])) if is_program(*pair))
+    begin = next(begins, len(more))
     told, command = shlex.join(more[:begin]), more[begin:]
     ranks = _RANKS.search(told)
     keys: dict[str, Any] = {"mpi_procs": int(ranks[1])} if ranks else {}
@@ -63,19 +67,19 @@ def proposals(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
-        long = [name for name in names if name.startswith("--")] or names
-        bare = {re.sub(r".*[.]|^-*", "", name).replace("_", "-") for name in long}
-        if entry[2][:1] == ":" or entry[1].rpartition(names[-1])[2].strip(" ,="):
-            for place in [place for place, known in _PLACES.items() if bare & known]:
-                found.setdefault(place, [*long, *names])
+        has_value = entry[2][:1] == ":" or entry[1].rpartition(names[-1])[2].strip(" ,=")
+        names.sort(key=lambda name: name[:2] != "--")  # the long ones first
+        place = _PLACES.get(re.sub(r".*[.]|^-*", "", names[0]).replace("_", "-"))
+        if has_value and place:
+            found.setdefault(place, names)
     return found
 
 
-Keys = Mapping[str, Any]
-
-
 def study_text(
-    keys: Keys, command: Sequence[str], options: Mapping[str, Sequence[str]], objective: Keys
+    keys: Mapping[str, Any],
+    command: Sequence[str],
+    options: Mapping[str, Sequence[str]],
+    objective: str,
 ) -> str:
     """A study file of a command with placeholders for ``options`` (of :func:`proposals`).
 
@@ -84,9 +88,6 @@ def study_text(
     words, knobs = list(command), ""
     for place, names in options.items():
         mark = f"{{{place}}}"
-        if place in NUMERICS:
-            knobs += f"\n#[knobs.{place}]   # changes the numerics; needs {names[0]} {mark} above\n"
-            continue
         at = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
         if at is None:
             at, words = len(words), [*words, names[0]]
@@ -99,10 +100,9 @@ def study_text(
             baseline = {"baseline": domains.parse_value(value)} if value and value != mark else {}
             knobs += f"\n[knobs.{place}]\n{_toml(baseline)}"
     line = re.sub(r"'(\{\w+\})'", r"\1", shlex.join(words))
-    top = f"{_toml(keys)}\n[objective]\n{_toml(objective)}"
     text = Path(__file__).with_suffix(".toml").read_text()
-    return text.format(json.dumps(line, ensure_ascii=False), top) + knobs
+    return text.format(json.dumps(line, ensure_ascii=False), _toml(keys), objective) + knobs
 
 
-def _toml(keys: Keys) -> str:
+def _toml(keys: Mapping[str, Any]) -> str:
     return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in keys.items())

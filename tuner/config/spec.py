@@ -307,7 +307,7 @@ def starter_of(words: Sequence[str]) -> str:
     """The launcher that a command begins with, by its name; empty: none."""
     if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
         return "torchrun"
-    name = PurePath(words[0]).name
+    name = PurePath(words[0]).name if words else ""
     return name if name in _STARTERS else ""
 
 

@@ -100,7 +100,7 @@ def load(path: Path) -> Document:
         ) from error
     if len(data) > MOST_BYTES:
         raise UsageError(
-            f"the study file {path} is larger than 1 MB", "`tune init` shows the format"
+            f"the study file {path} is larger than 1 MB", "`tune init -` shows the format"
         )
     return parse(data, str(path))
 
@@ -112,22 +112,21 @@ def parse(data: bytes, place: str) -> Document:
         UsageError: As :func:`load`.
     """
     try:
-        return checked(_renamed(tomllib.loads(data.decode("utf-8"))), place)
+        document = _renamed(tomllib.loads(data.decode("utf-8")))
+        check(document, place)
     except UnicodeDecodeError as error:
         raise UsageError(f"{place}: not a text in UTF-8", "save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         fault = error if isinstance(error, tomllib.TOMLDecodeError) else "too long or too deep"
-        raise UsageError(f"{place}: not TOML: {fault}", "`tune init` shows the format") from error
-
-
-def checked(
-    document: Document, place: str, names: Mapping[str, str] = MappingProxyType({})
-) -> Document:
-    """The document itself; ``UsageError`` has every mistake, ``names`` in place of keys."""
-    if mistakes := _mistakes(document, names):
-        head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
-        raise UsageError("\n".join([head, *mistakes]), "`tune init` shows the format")
+        raise UsageError(f"{place}: not TOML: {fault}", "`tune init -` shows the format") from error
     return document
+
+
+def check(document: Document, place: str) -> None:
+    """Raise ``UsageError`` with every mistake of a document."""
+    if mistakes := _mistakes(document):
+        head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
+        raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
 
 
 def _renamed(document: Document) -> Document:
@@ -182,11 +181,10 @@ def _validated(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | Non
 # --- the mistakes of a file -----------------------------------------------------------------
 
 
-def _mistakes(data: Document, names: Mapping[str, str]) -> list[str]:
+def _mistakes(data: Document) -> list[str]:
     """Every wrong key and form; if there is none, everything that makes no sense."""
     errors, study = _validated(STUDY, data)
-    lines = [_line(error, names) for error in errors]
-    mistakes = list(dict.fromkeys([*lines, *_nul_mistakes(data)]))
+    mistakes = list(dict.fromkeys([*map(_line, errors), *_nul_mistakes(data)]))
     if mistakes or study is None:
         return mistakes
     placed = knobs_in(study.command)

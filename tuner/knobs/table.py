@@ -204,7 +204,6 @@ KNOBS: tuple[Knob, ...] = (
         " <https://docs.chainer.org/en/stable/reference/generated/"
         "chainer.iterators.MultiprocessIterator.html>",
         live=True,
-        options=("num-workers", "n-workers", "workers", "loaderjob", "dataloader-num-workers", "j"),
     ),
     Knob(
         "start_method",
@@ -227,7 +226,6 @@ KNOBS: tuple[Knob, ...] = (
         source="Chainer 7.8, MultiprocessIterator, n_prefetch; PyTorch, DataLoader, prefetch_factor"
         " <https://docs.pytorch.org/docs/stable/data.html>",
         live=True,
-        options=("prefetch-factor", "n-prefetch", "dataloader-prefetch-factor"),
     ),
     Knob(
         "pin_memory",
@@ -482,6 +480,5 @@ KNOBS: tuple[Knob, ...] = (
         " statistics of the gradient. Compare items a second, not the time of an iteration.",
         source="Goyal et al., Accurate, Large Minibatch SGD, 2017 <https://arxiv.org/abs/1706.02677>",
         changes_numerics=True,
-        options=("batchsize", "batch", "b", "per-device-train-batch-size"),
     ),
 )

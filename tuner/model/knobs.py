@@ -93,8 +93,7 @@ class Knob:
     ``neutral`` is the value that changes nothing, if there is one. ``when`` says in which
     settings it exists at all. ``launchers`` are the kinds it works with (empty: every one);
     ``needs`` are names of :mod:`tuner.config.applicability` for what else a host must have. A
-    ``usual`` knob joins each study that names none. ``options`` are what programs call the option
-    that sets it, besides its own name and without dashes in front.
+    ``usual`` knob joins each study that names none.
     """
 
     name: str
@@ -112,7 +111,6 @@ class Knob:
     launchers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     usual: bool = False
-    options: tuple[str, ...] = ()
 
     def departs(self, value: Value) -> bool:
         """True if the program computes something else with this value than by default."""
