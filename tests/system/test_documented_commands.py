@@ -1,8 +1,9 @@
 """Each ``tune`` command of the README and the documentation does what it should.
 
 A study's command is asked for its first launches (``--dry-run``), every other one runs on a real
-study. Commands with hosts are in ``tests/hosts/several``, those with a server in ``test_postgres``,
-``tune scale`` is in ``test_scale_mpirun``, and ``test_compare_guide`` runs a whole guide.
+study. Commands with hosts are in ``tests/hosts/several``, those with a server in ``test_postgres``
+and ``test_publish``, ``tune scale`` is in ``test_scale_mpirun``, and ``test_compare_guide`` runs a
+whole guide.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 PROGRAMS = ("benchmark.sh", "gmx_mpi", "solver", "torchrun")
 
 
+#: What other tests run.
+ELSEWHERE = "tune scale|--host|postgresql:|mlflow|wandb"
+
 #: Those of pages that no other test runs as a whole.
 COMMANDS_BY_PAGE = {
-    page: [line for line in lines if not re.search("tune scale|--host|postgresql:", line)]
+    page: [line for line in lines if not re.search(ELSEWHERE, line)]
     for page, lines in tune_commands().items()
     if Path(page).name not in {"compare.md", "slurm.md", "spot.md"}
 }
@@ -82,6 +86,7 @@ def test_the_commands_of_a_page_work(
     page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     enter(folder, monkeypatch)
+    (folder / "tune.toml").unlink(missing_ok=True)  # `tune init` writes it
     monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
     for command in COMMANDS_BY_PAGE[page]:
         words = typed(command)
