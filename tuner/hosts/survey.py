@@ -17,7 +17,15 @@ from tuner.hosts.networks import Network, networks
 from tuner.model import Load, Machine
 from tuner.model.wording import one_line
 
-#: The small files that checks read. Each of the last four says that this is a container.
+#: Each of these says that this is a container.
+CONTAINER_FILES = (
+    ".dockerenv",
+    "run/.containerenv",
+    ".singularity.d/runscript",
+    "run/secrets/kubernetes.io/serviceaccount/namespace",
+)
+
+#: The small files that checks read.
 FILES = (
     "proc/self/limits",
     "sys/class/infiniband/*/ports/*/state",
@@ -27,10 +35,7 @@ FILES = (
     "sys/devices/system/cpu/cpufreq/boost",
     "sys/devices/system/node/node[0-9]*/meminfo",
     "sys/devices/system/node/node[0-9]*/cpulist",
-    ".dockerenv",
-    "run/.containerenv",
-    ".singularity.d/runscript",
-    "run/secrets/kubernetes.io/serviceaccount/namespace",
+    *CONTAINER_FILES,
 )
 
 #: Their values name the interfaces that a library may use.
@@ -83,7 +88,7 @@ class Survey:
     @property
     def is_container(self) -> bool:
         """Whether all this was seen from inside a container."""
-        return not self.files.keys().isdisjoint(FILES[-4:])
+        return not self.files.keys().isdisjoint(CONTAINER_FILES)
 
 
 def survey(

@@ -17,7 +17,7 @@ from tuner.model import JsonDict
 from tuner.results.report import page, weights
 from tuner.results.report.plots import FAMILIES, style
 
-#: What a kind of colour vision makes of linear red, green and blue, where it lacks a cone
+#: What a kind of colour vision that lacks a cone makes of linear red, green and blue
 #: (Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision
 #: Deficiency, IEEE TVCG 15(6), 2009: severity 1.0).
 VISIONS = {
@@ -53,7 +53,7 @@ def linear(colour: str) -> list[float]:
     return [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
 
 
-def seen(colour: str, vision: str) -> Lab:
+def cielab(colour: str, vision: str) -> Lab:
     """The colour in CIELAB, as somebody with this vision sees it."""
     own = linear(colour)
     red, green, blue = (
@@ -119,14 +119,14 @@ def contrast(one: str, other: str) -> float:
 def test_any_two_colours_of_a_figure_are_told_apart(mode: str, vision: str) -> None:
     ink = style.THEMES[mode]["layout"]["colorway"][0]  # of what has no colour of its own
     for one, other in itertools.combinations((*style.COLOURS, ink), 2):
-        assert difference(seen(one, vision), seen(other, vision)) >= APART, (one, other)
+        assert difference(cielab(one, vision), cielab(other, vision)) >= APART, (one, other)
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_the_scale_of_heat_maps_grows_lighter_all_along(vision: str) -> None:
-    lightness = [seen(colour, vision)[0] for colour in style.SCALE]
+    lightness = [cielab(colour, vision)[0] for colour in style.SCALE]
     assert all(after - before > 5 for before, after in itertools.pairwise(lightness))
-    assert difference(seen(style.SCALE[0], vision), seen(style.SCALE[-1], vision)) >= APART
+    assert difference(cielab(style.SCALE[0], vision), cielab(style.SCALE[-1], vision)) >= APART
 
 
 def test_colours_have_a_contrast_on_both_pages() -> None:

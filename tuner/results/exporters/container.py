@@ -62,7 +62,7 @@ exec apptainer exec {theirs} "$IMAGE" "$@\""""
 
 
 def of_image(info: LauncherInfo) -> LauncherInfo:
-    """The launcher that an image has on its ``PATH``, where the user may be root."""
+    """The launcher that an image has on its ``PATH``, for a user who may be root there."""
     if info.kind == "openmpi" and os.geteuid() != 0:  # for root the launcher has it by itself
         info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
     return replace(info, mpirun=launcher_for(info.kind).programs[0], libmpi=None, ssh=())
