@@ -125,7 +125,7 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
     # ssh carries no variable there, and nothing of ours is installed there.
     assert launch.argv == (
         *("/opt/mpi/bin/mpirun", "--host", "h1:2,h2:1"),
-        *("--prtemca", "plm_ssh_agent", ssh_wrapper()),
+        *("--prtemca", "plm_ssh_agent", " ".join(ssh_wrapper()[0])),
         *("--bind-to", "none", "--mca", "btl", "^ofi", "-n", "3"),
         *("env", "MPI4PY_LIBMPI=/opt/mpi/lib/libmpi.so.40"),
         *(f"{name}={launch.env[name]}" for name in ("PYTHONPATH", "TUNE_PROBE_DIR")),

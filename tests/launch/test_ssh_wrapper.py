@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,11 +31,14 @@ def ssh(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(ssh: str, *words: str) -> tuple[str, str]:
-    """What came out of it, and with what ssh was called."""
+def run(ssh: str, *words: str, script: Path | None = None) -> tuple[str, str]:
+    """What came out of it, and with what ssh was called; ``script`` is a copy of the wrapper."""
+    wrapper, variables = ssh_wrapper()
+    if script is not None:
+        variables = dict.fromkeys(variables, str(script))
     env = {**os.environ, "HOST": "h2", "TUNE_TRIAL": "abc", "TUNE_SSH": f"'{ssh}' -F 'a b'"}
-    argv = [ssh_wrapper(), *words]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    argv = [*wrapper, *words]
+    done = subprocess.run(argv, env=env | variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
@@ -48,6 +52,15 @@ def test_as_open_mpi_calls_it_with_one_text(ssh: str) -> None:
 
 def test_as_mpich_calls_it_with_words(ssh: str) -> None:
     assert run(ssh, "h2", '"/bin/sh"', "-c", "'echo $TUNE_TRIAL'")[0] == "abc"
+
+
+def test_it_runs_from_a_folder_with_a_blank_and_without_its_x_bit(ssh: str, tmp_path: Path) -> None:
+    words, (path, *_) = ssh_wrapper()[0], ssh_wrapper()[1].values()
+    assert not any(set(word) & set(" \t:,") for word in words)  # Open MPI would split it there
+    folder = tmp_path / "a 'b"
+    folder.mkdir()
+    copy = Path(shutil.copyfile(path, folder / "ssh_wrapper.sh"))
+    assert run(ssh, "h2", "echo $TUNE_TRIAL", script=copy)[0] == "abc"
 
 
 def test_an_ssh_that_is_not_there_is_named() -> None:

@@ -117,6 +117,5 @@ def test_wrapper_argv_needs_no_x_bit(tmp_path: Path) -> None:
 
 
 def test_clean_under_shellcheck(require_program: Callable[[str], str]) -> None:
-    subprocess.run(
-        [require_program("shellcheck"), "--shell=sh", WRAPPER, ssh_wrapper()], check=True
-    )
+    scripts = (WRAPPER, *ssh_wrapper()[1].values())
+    subprocess.run([require_program("shellcheck"), "--shell=sh", *scripts], check=True)

@@ -40,10 +40,11 @@ def launch(
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
-    several, ssh = not spec.layout.is_local, {}
-    if several and marker is not None and not in_slurm(environ) and (marking := ssh_wrapper()):
-        ssh = {SSH_COMMAND: shlex.join(info.ssh or ("ssh",))}
-        info = replace(info, ssh=(marking,))
+    several, ssh = not spec.layout.is_local, dict[str, str]()
+    if several and marker is not None and not in_slurm(environ):
+        marking, ssh = ssh_wrapper()
+        ssh[SSH_COMMAND] = shlex.join(info.ssh or ("ssh",))
+        info = replace(info, ssh=marking)
     out_dir = folder / "out"
     ours = launcher.environment(info)
     if several and marker is not None:

@@ -108,10 +108,18 @@ def wrapper_argv() -> tuple[str, ...]:
     return _script("task_wrapper.sh")
 
 
-def ssh_wrapper() -> str:
-    """The path of ``ssh_wrapper.sh``; empty if a launcher cannot run it from where it is."""
-    (_, path) = _script("ssh_wrapper.sh")
-    return path if os.access(path, os.X_OK) and len(path.split()) == 1 else ""
+#: The variable of the path of ``ssh_wrapper.sh``.
+_SSH_WRAPPER = "TUNE_SSH_WRAPPER"
+
+
+def ssh_wrapper() -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words that start ``ssh_wrapper.sh``, and the variable that they need.
+
+    Launchers split what they take for ssh at blanks and know no quotes, so the path, which may have
+    some, goes through the environment, and ``${IFS}`` is the blank before it.
+    """
+    (shell, path) = _script("ssh_wrapper.sh")
+    return (shell, "-c", f'.${{IFS}}"${_SSH_WRAPPER}"', "ssh"), {_SSH_WRAPPER: path}
 
 
 def _script(name: str) -> tuple[str, str]:
