@@ -67,3 +67,9 @@ def test_an_ssh_that_is_not_there_is_named() -> None:
     info = LauncherInfo("openmpi", "/usr/bin/mpirun", "5.0.11", ssh=("nossh", "-v"))
     with pytest.raises(UsageError, match="there is no program 'nossh'"):
         reach(info, ["h2"], os.environ)
+
+
+def test_an_open_mpi_in_a_folder_with_a_blank_starts_nothing_elsewhere() -> None:
+    info = LauncherInfo("openmpi", "/my mpi/bin/mpirun", "5.0.11", ssh=("env",))
+    with pytest.raises(UsageError, match="if its path has a blank"):
+        reach(info, ["h2"], os.environ)

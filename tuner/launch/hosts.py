@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,7 +24,8 @@ def reach(
     they stay in its foreground: Slurm ends what is left when a step ends.
 
     Raises:
-        UsageError: There is no such ssh, or two names are of one host.
+        UsageError: There is no such ssh, two names are of one host, or Open MPI cannot be started
+            there.
         TunerError: A host cannot be reached, or cannot be used.
         KeyboardInterrupt: Cancelled meanwhile.
     """
@@ -31,6 +33,12 @@ def reach(
         raise UsageError(f"--ssh: there is no program {info.ssh[0]!r}", '--ssh "ssh -F config"')
     info = carrier_of(info)
     slurm = in_slurm(environ)
+    mpirun = os.path.realpath(info.mpirun)
+    if info.kind == "openmpi" and not slurm and len(mpirun.split()) > 1:
+        raise UsageError(
+            f"{mpirun}: Open MPI cannot start ranks on other hosts if its path has a blank",
+            "install it into another folder, and name that one's with --mpirun PATH",
+        )
 
     def argv(names: Sequence[str], program: Sequence[str]) -> Sequence[str]:
         count = str(len(names))
