@@ -40,12 +40,19 @@ def test_secrets_are_known_by_their_names() -> None:
     for name in (
         "password", "--api-key", "HF_TOKEN", "hfToken", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY",
         "wandb.api_key", "auth", "clientSecret", "DB_PWD", "ssh-key", "Authorization", "APIKEY",
+        "SSHPASS", "PGPASS", "DBPASS", "SMTPPASS", "USERPWD", "--dbpass", "--mypwd", "MYSQLPASS2",
+        "ldapBindPass", "--userpw", "GHPAT", "BASICAUTH", "awscreds", "SESSIONCOOKIE", "MASTERKEY",
+        "--authkey", "SLACKWEBHOOK", "KEYPASS", "WIFIPSK", "--key-pass", "USERJWT", "DB_PASS_1",
     ):  # fmt: skip
         assert is_secret(name) and is_secret_variable(name), name
     assert is_secret_variable("SENDGRID_KEY") and not is_secret("SENDGRID_KEY")
     for name in (
         "tokenizer", "--max-tokens", "token_file", "password-file", "PWD", "epoch", "token-dim",
         "OLDPWD", "secret_size", "passes", "TOKEN_URL", "SSH_AUTH_SOCK", "KEYBOARD", "-", "",
+        "compass", "--bypass", "PATH", "passive", "SSH_ASKPASS", "multipass", "two-pass", "lowpass",
+        "--pass-through", "passthrough", "bandpass", "INIT_PWD", "expat", "compat", "npw", "lapw",
+        "oauth", "monkey", "hotkey", "--num-pass", "subpass", "PGPASSFILE", "surpass", "trespass",
+        "keyboard", "spat", "encompass", "LAST_PASS", "passenger", "author", "basepwd",
     ):  # fmt: skip
         assert not is_secret(name) and not is_secret_variable(name), name
     assert not is_secret("key") and not is_secret("sort-key")
@@ -64,6 +71,10 @@ def test_a_secret_among_words_is_hidden() -> None:
         *[("sh", "-c", f"curl -u me:{IT} x; curl --user='me:{IT}' y"), (f'"a --pw {IT}", "y"',)],
         *[("sh", "-c", f"a --password \\\n  {IT}\ny"), (f"a --out --pw  {IT}, --token 4",)],
         (f"--url=https://discord.com/api/v10/webhooks/{IT}?wait=1",),
+        *[("env", f"SSHPASS={IT}", "sshpass", "-e", "ssh"), ("/bin/sshpass", "-p", IT, "ssh")],
+        *[("sshpass", f"-p{IT}", "ssh", "-p", "2222"), ("sh", "-c", f"sshpass -p {IT} ssh h")],
+        ("curl", f"https://me.webhook.office.com/webhookb2/{IT}", f"https://hc-ping.com/{IT}"),
+        ("curl", f"https://hooks.zapier.com/{IT}", f"https://api.telegram.org/bot{IT}?a=1"),
     ):
         kept = tuple(word.replace(IT, HIDDEN) for word in argv)
         assert Redactor().words(argv) == kept
@@ -83,8 +94,18 @@ def test_a_secret_is_hidden_as_a_whole() -> None:
         (("x", "AKIAIOSFODNN7EXAMPLE"), ("x", HIDDEN)),
         (
             (f"https://hooks.slack.com/services/T0/B0/{IT}",),
-            ("https://hooks.slack.com/services/***",),
+            ("https://hooks.slack.com/***",),
         ),
+        (
+            (f"https://me.webhook.office.com/webhookb2/{IT}@{IT}/IncomingWebhook/{IT}/{IT}",),
+            ("https://me.webhook.office.com/webhookb2/***",),
+        ),
+        (
+            (f"https://api.telegram.org/bot110201543:{IT}/sendMessage?chat_id=1",),
+            ("https://api.telegram.org/bot***?chat_id=1",),
+        ),
+        ((f"https://a.example.org/hooks/{IT}abc",), ("https://a.example.org/hooks/***",)),
+        ((f"https://a.org/trigger/x/with/key/{IT}abc",), ("https://a.org/trigger/x/with/key/***",)),
         (("sh", "-c", f"job --password {QUOTED} -v"), ("sh", "-c", "job --password '***' -v")),
         (("sh", "-c", f"job --pw a\\ {IT}\\\n -v"), ("sh", "-c", "job --pw ***\\\n -v")),
     ):
@@ -101,6 +122,14 @@ def test_other_words_stay_as_they_are() -> None:
         ("--creds", "keys/me.json", "--pattern", "x", "--pat", "3", "https://slack.com/services/a"),
         ("--key", "elapsed_time", "--token-file", "t.txt"),
         ("http://data.local:8080/sets/v1@2024", "--data=s3://host:90/a@b:c"),
+        (
+            "git",
+            "clone",
+            "https://github.com/org/webhooks/blob/main/a.py",
+            "https://a.b/token/list",
+        ),
+        ("ssh", "-p", "2222", "--passes", "3", "--compass", "north-by-northwest", "--bypass=proxy"),
+        ("https://hooks.example.org", "/etc/git/hooks.d/pre-commit", "repo/hooks/pre-commit"),
         ("https://host:8080/path", "http://host/?q=1&page=2", "git@github.com:a/b.git"),
         ("OMP_NUM_THREADS=4", "a=b", "-x", "HF_TOKEN", "--lr=0.1", "task:mnist"),
     ):
@@ -142,6 +171,7 @@ def test_what_looks_random_in_the_environment_is_hidden_in_texts_but_not_in_comm
 
 def test_of_a_study_and_a_launch_all_but_its_secrets_is_kept() -> None:
     launcher = LauncherInfo("openmpi", "/mpirun", "5", extra_args=("-x", f"HF_TOKEN={IT}"))
+    launcher = dataclasses.replace(launcher, ssh=("env", f"SSH_PASSWORD={IT}", "ssh"))
     spec = dataclasses.replace(
         SPEC,
         launcher=launcher,
@@ -153,6 +183,7 @@ def test_of_a_study_and_a_launch_all_but_its_secrets_is_kept() -> None:
     assert kept.command == (*SPEC.command, "--password", HIDDEN)
     assert kept.job == ("run", "--token=***")
     assert kept.launcher.extra_args == ("-x", "HF_TOKEN=***")
+    assert kept.launcher.ssh == ("env", "SSH_PASSWORD=***", "ssh")
     assert kept.environment == (("UCX_X", HIDDEN), ("OMP_NUM_THREADS", "4"))
     assert redact_spec(kept, {}) == kept
     assert redact_spec(SPEC, {}) == SPEC
@@ -168,7 +199,8 @@ def test_a_long_text_takes_no_time_that_grows_with_its_square() -> None:
     for part in (
         "a://b:", "eyJ", "a", "a=", "token:", "-", "--password ", "--env ", "-u a\\ ",
         '--token "\\', "--token a'b\"c", "--lr=-", "--user=,", "--password a ", "-u\\\n,",
-        "--token '", "--token '\\",
+        "--token '", "--token '\\", "https://", "https://a/", "https://a/hooks/", "https://a.",
+        "hook/", "sshpass ", "key/a/", "pass", "_pass", "https://x/key/" + "a/" * 3,
     ):  # fmt: skip
         hide_shapes(part * (60_000 // len(part)))  # the suite's own limit would end it
     hide_shapes("--password" + " " * 30_000)

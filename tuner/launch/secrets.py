@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import PurePath
 from urllib.parse import quote, unquote
 
 from tuner.model import Failed, LaunchRecord, StudySpec
@@ -30,11 +31,25 @@ _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 #: Names whose values are secrets, however short.
 _PASSWORD = re.compile(r"password|passwd|passphrase|passcode|secret|apikey|credential")
+#: Words in such a name, alone or with others written before them: ``SSHPASS``, ``mypwd``.
 _SECRET = re.compile(
-    rf"{_PASSWORD.pattern}|(token|accesskey|privatekey)(_|$)"
-    r"|(^|_)(pass|pwd|pw|pat|auth|authorization|cookie|creds|jwt|bearer|psk|webhook)(_|$)"
-    r"|(^|_)(access|account|api|app|auth|client|deploy|encryption|hmac|license|master|private|rsa"
-    r"|secret|service|session|shared|signing|ssh|ssl|storage|subscription|wandb)_key(_|$)"
+    rf"{_PASSWORD.pattern}"
+    r"|(token|pass|pwd|creds|cookie|jwt|psk|webhook|authorization)(_|[0-9]*$)"
+    r"|(^|_|admin|app|db|ftp|git|http|key|ldap|login|mail|my|pg|proxy|root|smtp|sql|ssh|store|user"
+    r"|vnc|web)pw(_|$)"
+    r"|(^|_|git|gh|gitlab|github|azure|ado|jira)pat(_|$)"
+    r"|(^|_|basic|http|proxy|redis)auth(_|$)|(^|_)bearer(_|$)"
+    r"|(access|account|api|app|auth|client|deploy|encryption|hmac|license|master|private|rsa"
+    r"|secret|service|session|shared|signing|ssh|ssl|storage|subscription|wandb)_?key(_|$)"
+)
+#: Other words that end in ``pass`` or ``pwd``, and names of which ``pass`` is the verb.
+_NO_PASSWORD = re.compile(
+    r"(all|and|ask|back|backward|band|by|com|do|dont|encom|first|fore|forward|full|high|im|last|low"
+    r"|max|mid|min|multi|n|next|no|num|one|over|per|post|pre|quick|re|render|second|shadow|single"
+    r"|skip|sub|sur|third|three|tres|two|under|x)_?pass(?=_|[0-9]*$)"
+    r"|(?<![a-z])pass(?=_(args?|by|env|fds|fail|on|over|phase|rate|thr(u|ough))(_|$))"
+    r"|(base|build|cur|current|init|initial|last|old|orig|original|prev|root|save|saved|src|start"
+    r"|top)_?pwd(?=_|$)"
 )
 #: The last word of names that only speak of a secret: where it lies, how long it is.
 _ABOUT = re.compile(
@@ -62,9 +77,9 @@ def _words(name: str) -> str:
 def is_secret(name: str) -> bool:
     """True for ``password``, ``--api-key``, ``HF_TOKEN`` and the like."""
     words = _words(name)
-    if name in {"PWD", "OLDPWD"} or _ABOUT.search(words):
+    if name == "PWD" or _ABOUT.search(words):
         return False
-    return _SECRET.search(words) is not None
+    return _SECRET.search(_NO_PASSWORD.sub("", words)) is not None
 
 
 def is_secret_variable(name: str) -> bool:
@@ -117,7 +132,11 @@ def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret)
             "-env",
             "-genv",
         }
-        if not takes or not _may_hold(before):
+        if before == "-p" and PurePath(setter).name == "sshpass":
+            name = "password"
+        elif word.startswith("-p") and PurePath(before).name == "sshpass":
+            head, name, value = "-p", "password", word[2:]
+        elif not takes or not _may_hold(before):
             assigned = _ASSIGNED.fullmatch(word)
             name, value = assigned.groups() if assigned else ("", "")
             head = f"{name}="
@@ -148,10 +167,21 @@ _VALUE = re.compile(
 _EXPANDED = re.compile(r"\"?\$(?:\(|\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
 #: ``scheme://user:password@host``: what precedes the password. Figures and a slash are a port.
 _LOGIN = re.compile(r":/{1,3}(?::|[^\s:@/]{1,256}:(?![0-9]{1,5}/))")
-#: ``https://token@host`` as git takes it; addresses at which whoever knows them may write.
+#: ``https://token@host`` as git takes it, and what else a token follows.
 _AFTER = re.compile(
-    r"(https?://(?=[^\s:@/?#]{6,512}@)|\bbearer\s+|\bhooks\.slack\.com/[a-z]{1,16}/"
-    r"|\bdiscord(?:app)?\.com/api/(?:v[0-9]{1,3}/)?webhooks/)([^\s\"'@?]{6,})",
+    r"(https?://(?=[^\s:@/?#]{6,512}@)|\bbearer\s+|\bsshpass\s+(?:-[ev]\s+)?-p\s*)([^\s\"'@?]{6,})",
+    re.IGNORECASE,
+)
+#: Addresses at which whoever knows them may write: what precedes the key, up to the end of the
+#: path. The key of a path that only speaks of hooks or keys is known by its length.
+_ADDRESSES = re.compile(
+    r"(\bhooks\.slack(?:-gov)?\.com/|\bdiscord(?:app)?\.com/api/(?:v[0-9]{1,3}/)?webhooks/"
+    r"|\b(?:outlook|[\w-]{1,63}\.webhook)\.office(?:365)?\.com/[a-z0-9]{1,16}/"
+    r"|\bapi\.telegram\.org/(?:file/)?bot|\bhc-ping\.com/|\bwebhook\.site/"
+    r"|https?://(?:[\w-]{1,63}\.){0,8}hooks?\.[\w.:-]{1,200}/"
+    r"|https?://[^\s\"'?#]{1,300}/(?:(?:[\w-]{0,32}-)?(?:web)?hooks?(?:b2)?|access_token|api_?key|key"
+    r"|secret|token)/(?=(?:[\w.~%:+-]{1,64}/){0,4}[\w~+=@-]{16,}(?:[/?#\s\"']|$)))"
+    r"([^\s\"'?#<>()\[\]{}|,;]{6,})",
     re.IGNORECASE,
 )
 #: Prefixes and forms that the services give their tokens, so that scanners find them.
@@ -194,7 +224,7 @@ def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
         return word[: start.end()] + HIDDEN + word[end:]
 
     text = re.sub(r"\S+", in_login, _TOKENS.sub(hide, text))
-    text = _AFTER.sub(hide, text)
+    text = _ADDRESSES.sub(hide, _AFTER.sub(hide, text))
     parts, done = [], 0
     for named in _NAMED.finditer(text):
         name = named[1] or named[2]
@@ -290,7 +320,8 @@ def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     """The study as it may be stored: the same, but for secrets in its commands."""
     args = spec.launcher.extra_args
-    words = (spec.command, spec.job, spec.prepare, spec.hosts_from, args, spec.typed)
+    ssh = spec.launcher.ssh
+    words = (spec.command, spec.job, spec.prepare, spec.hosts_from, args, ssh, spec.typed)
     redactor = Redactor.of(environ, *words)
     return replace(
         spec,
@@ -299,7 +330,7 @@ def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
         prepare=redactor.words(spec.prepare),
         hosts_from=redactor.words(spec.hosts_from),
         typed=redactor.words(spec.typed),
-        launcher=replace(spec.launcher, extra_args=redactor.words(args)),
+        launcher=replace(spec.launcher, extra_args=redactor.words(args), ssh=redactor.words(ssh)),
         environment=tuple((name, redactor.text(value)) for name, value in spec.environment),
     )
 

@@ -301,16 +301,17 @@ def runnable(spec: StudySpec, option: str) -> StudySpec:
     Raises:
         UsageError: Its command hides a secret, or this host lacks its program or mpirun.
     """
-    if any(HIDDEN in each for each in (*spec.command, *spec.prepare, *spec.launcher.extra_args)):
+    launcher = spec.launcher
+    words = (*spec.command, *spec.prepare, *launcher.extra_args, *launcher.ssh)
+    if any(HIDDEN in word for word in words):
         raise UsageError(
             f"{option}: the stored command hides a secret, so it cannot be run here",
             "let the program read it from a file or a variable",
         )
     program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
-    mpirun, kind = spec.launcher.mpirun, spec.launcher.kind
-    launcher = find(mpirun, spec.launcher.extra_args, kind=kind, environ=os.environ)
-    ssh, carrier = spec.launcher.ssh, spec.launcher.carrier
-    return replace(spec, launcher=replace(launcher, ssh=ssh, carrier=carrier))
+    mpirun, args, kind = launcher.mpirun, launcher.extra_args, launcher.kind
+    here = find(mpirun, args, kind=kind, environ=os.environ)
+    return replace(spec, launcher=replace(here, ssh=launcher.ssh, carrier=launcher.carrier))
 
 
 def _require_same(context: StudyContext, row: StudyRow) -> None:

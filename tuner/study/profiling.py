@@ -28,8 +28,14 @@ def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
         UsageError: The stored command has ``***`` for a secret and none was typed, or another
             one was.
     """
-    if any(HIDDEN in word for word in spec.prepare):
-        raise UsageError(f"--prepare of {spec.name} has secrets, which are never kept")
+    launcher = spec.launcher
+    for option, words in (
+        ("--prepare", spec.prepare),
+        ("--mpirun-arg", launcher.extra_args),
+        ("--ssh", launcher.ssh),
+    ):
+        if any(HIDDEN in word for word in words):
+            raise UsageError(f"{option} of {spec.name} has secrets, which are never kept")
     if typed is None:
         if any(HIDDEN in word for word in spec.command):
             raise UsageError(

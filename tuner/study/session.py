@@ -323,7 +323,7 @@ class StudyRun:
         if note:
             self.context.emit(Note(note))
         # Before anybody hears of it: the database, Optuna, the terminal.
-        return kept_record(record, os.environ)
+        return kept_record(record, launch.env)
 
     def _ask(self, step: Step) -> Asked | None:
         """The trial of the step; ``None``: it is none."""
