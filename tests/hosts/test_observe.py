@@ -100,6 +100,22 @@ def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watc
     assert (rank.threads, rank.children, rank.world_size) == (9, 2, 1)
 
 
+def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on(
+    tmp_path: Path, proc: Proc, watcher: Watcher
+) -> None:
+    """The output may not end in the traceback: what Python had buffered comes below it."""
+    proc.add(FAR + 10, name="bash", started=100, OMPI_COMM_WORLD_RANK=0)
+    proc.add(FAR + 11, name="python", started=101, OMPI_COMM_WORLD_RANK=0)
+    report(tmp_path, 0, uncaught="ValueError", ended_s=2.0)
+    watcher.sample([FAR + 10, FAR + 11])
+    (rank,) = watcher.result().ranks
+    assert rank.uncaught == "ValueError"
+    proc.add(FAR + 12, name="fallback", started=300, OMPI_COMM_WORLD_RANK=0)
+    watcher.sample([FAR + 10, FAR + 12])
+    (rank,) = watcher.result().ranks
+    assert rank.uncaught == ""
+
+
 def test_children_that_wrote_over_their_environment_are_their_ranks(
     proc: Proc, watcher: Watcher
 ) -> None:

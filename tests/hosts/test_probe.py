@@ -72,7 +72,7 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert (content["pools"], content["opencv_threads"], content["mpi"]) == ([], None, None)
     ran = run("raise ValueError('x')")
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, "ValueError: x")
-    assert report(reports)["rank"] == 3
+    assert (report(reports)["rank"], report(reports)["uncaught"]) == (3, "ValueError")
 
 
 def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:

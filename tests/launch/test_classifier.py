@@ -119,6 +119,24 @@ def test_a_failure_after_the_work_was_done_is_told(
     assert said in crashed.reason and ("the program that fails" in crashed.reason) == bool(said)
 
 
+def test_a_hidden_exit_code_does_not_make_a_result(ending: OutcomeClassifier) -> None:
+    output = ending.launch.folder / OUTPUT
+    for line, kind in (
+        ("ValueError: halo of 4", FailureKind.CRASHED),
+        ("MemoryError: 9 GiB", FailureKind.OUT_OF_MEMORY),
+    ):
+        text = f'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n{line}\n'
+        output.write_text(text)
+        found = failed(ending.classify(exit_of(0), None, ()))
+        assert found.kind is kind and line in found.reason and found.log_tail == text.rstrip()
+        assert "died, though the exit code is 0" in found.reason
+        output.write_text(f"{text}went on\n")
+        assert isinstance(ending.classify(exit_of(0), None, ()), Finished)
+        ranks = (RankView(0, 1, 0, ()), RankView(1, 1, 0, (), uncaught="ValueError"))
+        found = failed(ending.classify(exit_of(0), None, ranks))
+        assert "ValueError ended rank 1" in found.reason
+
+
 def test_torchrun_starts_no_mpi(ending: OutcomeClassifier) -> None:
     ranks = tuple(
         RankView(n, 1, 0, (), world_size=1, mpi_library="Open MPI v5.0.11") for n in range(2)

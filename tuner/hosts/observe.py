@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.probe import probe_folder, read_reports
-from tuner.hosts.procfs import Stat
+from tuner.hosts.procfs import TICKS, Stat
 from tuner.model import Observation, RankView
 
 #: Where the launchers of Open MPI, PMIx and Hydra say which rank a process is, and of how many.
@@ -53,6 +53,7 @@ class _Rank:
     affinity: tuple[int, ...] = ()
     mapped: bool = False  # what one of its processes has mapped was looked at
     has_opencv: bool = False  # and held OpenCV
+    newest_s: float = 0.0  # when its latest process started, since boot
 
 
 class Watcher:
@@ -94,6 +95,7 @@ class Watcher:
             is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
             noted.threads = max(noted.threads, *(stat.threads for stat in group))
             noted.children = max(noted.children, len(group) - is_root)
+            noted.newest_s = max(noted.newest_s, *(stat.started / TICKS for stat in group))
             if is_root:
                 with contextlib.suppress(OSError):  # it has ended
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
@@ -160,7 +162,15 @@ class Watcher:
                 seen is not None and seen.has_opencv
             )
             mapped = seen is not None and seen.mapped
-            view = replace(view, opencv_loaded=loaded, mapped=mapped, reported=is_of_rank)
+            # What started afterwards went on without it: it was not the program.
+            went_on = report is not None and seen is not None and seen.newest_s > report.ended_s
+            view = replace(
+                view,
+                opencv_loaded=loaded,
+                mapped=mapped,
+                reported=is_of_rank,
+                uncaught="" if went_on else view.uncaught,
+            )
             views.append(view)
         return Observation(tuple(views))
 

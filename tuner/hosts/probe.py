@@ -85,6 +85,7 @@ class Report(NamedTuple):
     pid: Any = None
     #: It ran in the program, not in a Python which only helps one in another language.
     is_program: bool = False
+    ended_s: float = 0.0  # since boot
 
 
 def read_reports(folder: Path) -> dict[int, Report]:
@@ -125,7 +126,7 @@ def parse_report(data: bytes) -> Report | None:
         default=("", None, None),
     )
     library, allocator = mpi.get("library"), found.get("allocator")
-    packages = found.get("packages")
+    packages, uncaught, ended_s = (found.get(n) for n in ("packages", "uncaught", "ended_s"))
     view = RankView(
         rank=rank,
         threads=0,
@@ -146,8 +147,10 @@ def parse_report(data: bytes) -> Report | None:
             for name, version in (packages if isinstance(packages, dict) else {}).items()
             if isinstance(version, str)
         ),
+        uncaught=one_line(uncaught) if isinstance(uncaught, str) else "",
     )
-    return Report(view, found.get("pid"), is_program=bool(mpi or kept))
+    ended_s = ended_s if isinstance(ended_s, float) else 0.0
+    return Report(view, found.get("pid"), is_program=bool(mpi or kept), ended_s=ended_s)
 
 
 def _count(value: Any) -> int | None:

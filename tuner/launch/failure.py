@@ -121,19 +121,19 @@ def _cause(
 
 # --- what else tells ------------------------------------------------------------------------------
 
-_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
+EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
 #: What Python draws below the code that raised it; a line of nothing else says nothing.
 _MARKS = "~^ "
 #: What Python says below an exception in whose place another one was raised.
-_HANDLED = ("During handling of the above", "The above exception was the direct cause")
+HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: This many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
 #: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
-_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
+TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
 #: Open MPI's notices are between rules.
-_NOTICE = re.compile(r"^-{74}\n(.*?)(?:^-{74}$\n?|\Z)", re.MULTILINE | re.DOTALL)
+NOTICE = re.compile(r"^-{74}\n(.*?)(?:^-{74}$\n?|\Z)", re.MULTILINE | re.DOTALL)
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
-_HYDRA = (
+HYDRA = (
     *("=", "YOUR APPLICATION TERMINATED", "This typically ", "Please see ", "[mpiexec@", "[proxy"),
 )
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
@@ -172,7 +172,7 @@ _FRAME = re.compile(r"\[\S+\] \*{3} +(reported by|on |Unknown error|MPI_ERRORS_A
 
 # torchrun always ends with exit code 1. Which rank failed first, and how, is in the table below
 # its ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
-_TORCHRUN = re.compile(
+TORCHRUN = re.compile(
     r"(?:^Traceback \(most recent call last\):\n(?:(?!Traceback )[^\n]*\n)*?)?"
     r"^torch\.distributed\.elastic\.multiprocessing\.(?:"
     r"errors\.ChildFailedError:\s*(?P<table>^={40,}$.*?(?:^={40,}$|\Z))?"
@@ -208,18 +208,18 @@ class Explanation(NamedTuple):
 def explain(
     code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
 ) -> Explanation:
-    """Why a launch ended with an exit code other than 0.
+    """Why a launch failed whose program did not end by itself as it should.
 
     Args:
-        code: The exit code, negative for a signal, None if it is not known.
+        code: The exit code, negative for a signal, None if it is not known; 0 if something hid it.
         text: The (end of the) output, as `clean` left it.
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    text = _TAG.sub("", text)
+    text = TAG.sub("", text)
     launcher: list[str] = []
     rank = None  # the first that failed under torchrun
-    for torchrun in [*_TORCHRUN.finditer(text)][-1:]:
+    for torchrun in [*TORCHRUN.finditer(text)][-1:]:
         text = text[: torchrun.start()] + text[torchrun.end() :]
         if torchrun["signal"]:
             name = _signal_name(int(torchrun["signal"]))
@@ -229,11 +229,11 @@ def explain(
             rank, code = root[1], int(root[2])
             # Of a signal that says all, of an exit code nothing.
             launcher.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
-    for notice in _NOTICE.findall(text):
+    for notice in NOTICE.findall(text):
         launcher += [" ".join(notice.split())[:NOTICE_CHARACTERS]] if notice.strip() else []
-    lines = [line for line in _NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
-    launcher += [line for line in lines if line.startswith(_HYDRA)]
-    own = _of_ranks([line for line in lines if not line.startswith(_HYDRA)], rank)
+    lines = [line for line in NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
+    launcher += [line for line in lines if line.startswith(HYDRA)]
+    own = _of_ranks([line for line in lines if not line.startswith(HYDRA)], rank)
 
     exceptions = _exceptions(own)
     cause = _cause(own, launcher, exceptions)
@@ -262,7 +262,7 @@ def explain(
 
 def lost_host(text: str) -> str:
     """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
-    notices = (" ".join(notice.split()) for notice in _NOTICE.findall(text))
+    notices = (" ".join(notice.split()) for notice in NOTICE.findall(text))
     lost = (each for each in notices if _match(each, _IN_NOTICES) == _HOST)
     return next(lost, "")[:NOTICE_CHARACTERS]
 
@@ -289,10 +289,10 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
     """
     found = []
     for number, line in enumerate(lines):
-        if not _EXCEPTION.fullmatch(line):
+        if not EXCEPTION.fullmatch(line):
             continue
         before = lines[number - 1] if number else ""
-        handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
+        handled = number + 1 < len(lines) and lines[number + 1].startswith(HANDLED)
         if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
             found.append((before, line))
     return found
@@ -313,6 +313,8 @@ def ended(code: int | None) -> str:
     """The exit code in words, with the signal's name if there was one."""
     if code is None:
         return "ended in a way that is not known"
+    if code == 0:
+        return "the program died, though the exit code is 0"
     # Shells and launchers pass a signal on as 128 + its number.
     name = _signal_name(-code if code < 0 else code - 128)
     if not name:

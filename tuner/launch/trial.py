@@ -17,7 +17,7 @@ from tuner.hosts.observer import LaunchObserver, Observer
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
-from tuner.launch import failure
+from tuner.launch import deaths, failure
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
 from tuner.launch.secrets import Redactor
@@ -265,7 +265,9 @@ class OutcomeClassifier:
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
-        if exit_.code != 0:
+        result = self._result(exit_)
+        died = "" if exit_.code != 0 else self._died(result, ranks)
+        if exit_.code != 0 or died:
             kills = exit_.oom_kills
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
@@ -274,20 +276,30 @@ class OutcomeClassifier:
             )
             if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
-            said = "; ".join(filter(None, (reason, wrong, self._what_was_done(exit_))))
+            elif died and kind is FailureKind.CRASHED:
+                reason = f"{failure.ended(exit_.code)}: {died}"
+            said = "; ".join(filter(None, (reason, wrong, self._what_was_done(result))))
             return Failed(kind, said)
         if not self.spec.layout.is_local and (lost := failure.lost_host(output_of(self.launch))):
             return Failed(FailureKind.LOST_HOST, lost)
-        return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else self._result(exit_)
+        return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
+
+    def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
+        """What shows that the program died, though something hid its exit code; else empty."""
+        has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
+        if line := deaths.death(output_of(self.launch), has_figure=has_figure):
+            return line
+        uncaught = next((rank for rank in ranks if rank.uncaught), None)
+        return "" if uncaught is None else f"{uncaught.uncaught} ended rank {uncaught.rank}"
 
     def _result(self, exit_: process.Exit) -> Finished | Failed:
         """What the program's own figure says."""
         printed = self.launch.folder / process.OUTPUT
         return self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
 
-    def _what_was_done(self, exit_: process.Exit) -> str:
+    def _what_was_done(self, found: Finished | Failed) -> str:
         """Whether a program that failed had done its work: then it is its end that fails."""
-        found, full = self._result(exit_), self.expected_iterations
+        full = self.expected_iterations
         if self.spec.objective.clock == "wall" or not isinstance(found, Finished):
             return ""
         if not found.iterations:

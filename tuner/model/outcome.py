@@ -145,6 +145,7 @@ class RankView:
     allocator: str | None = None  # the library that malloc comes from
     mapped: bool = False  # the libraries that its processes have mapped were seen
     packages: tuple[tuple[str, str], ...] = ()  # loaded in rank 0, with their versions
+    uncaught: str = ""  # the exception that ended its Python
 
 
 @dataclass(frozen=True)

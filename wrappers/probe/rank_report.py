@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import sys
+import time
 
 from rank_phases import write_file
 
@@ -133,6 +134,9 @@ def packages():
 def _report(rank, size):
     # Not its command line: that may hold secrets.
     report = {"rank": rank, "pid": os.getpid(), "launcher_size": size, "errors": []}
+    # Python sets it for an exception that nothing caught. A pipe may hide the exit code.
+    report["uncaught"] = getattr(getattr(sys, "last_type", None), "__name__", "")
+    report["ended_s"] = time.clock_gettime(7)  # CLOCK_BOOTTIME, as in /proc/PID/stat
     parts = {
         "affinity": lambda: sorted(os.sched_getaffinity(0)),
         "pools": pools,
