@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +20,12 @@ settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 
 #: Tests run beside each other: how often a setting is launched must not depend on that.
 os.environ.setdefault("TUNE_DISTURBED", "count")
+
+# Whoever starts the tests may ignore these (`nohup make test &`, some CI runners). What the tests
+# start would inherit that; it does not inherit a handler.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,8 @@ OK = 0
 #: A defect in ``tune`` itself (Python's own code for an uncaught exception).
 DEFECT = 1
 USAGE = 2
+#: Something of the machine ended it; what was measured is kept.
+STOPPED = 3
 #: What ``tune doctor`` ends with.
 WOULD_FAIL = 3
 #: What ``tune compare --fail-if-slower`` ends with.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.cli import console, exits
+from tuner.cli import console, exits, own_process
 from tuner.cli.app import cli, nearest
 from tuner.cli.base import BEHIND_DASHES, TuneCommand, tail
 from tuner.model.errors import TunerError
@@ -33,17 +33,30 @@ def main(
     """Run one command line; returns the exit code and never raises.
 
     Args:
-        argv: The words after the program's name; those of the process by default.
+        argv: The words after the program's name; without them the process is the command's own:
+            its words, its streams and its signals.
         command: What runs them.
         program: What the command is called in its help.
     """
     _open_streams()
-    args = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        own_process.take_over()
     try:
-        code = _run(args, command, program)
-        sys.stdout.flush()
+        return _answer(list(sys.argv[1:] if argv is None else argv), command, program, argv is None)
     except BrokenPipeError:
         return _quiet_pipe()
+
+
+def _answer(args: list[str], command: click.Command, program: str, is_own: bool) -> int:
+    try:
+        try:
+            code = _run(args, command, program)
+            sys.stdout.flush()
+        finally:
+            if is_own:
+                own_process.end_at_once()
+    except BrokenPipeError:
+        raise
     except (KeyboardInterrupt, click.Abort) as interrupt:
         return _interrupted(interrupt)
     except Exception as error:  # the last place: a traceback is a defect, never an answer
@@ -71,6 +84,7 @@ def _run(args: list[str], command: click.Command, program: str) -> int:
         return complete(os.environ[COMPLETE])
     try:
         with command.make_context(program, args) as ctx:
+            own_process.require_usable()
             code = command.invoke(ctx)
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -87,6 +101,8 @@ def _report(error: Exception) -> int:
         return say(error.message, error.hint, error.exit_code)
     if isinstance(error, click.ClickException):
         return say(*_click_error(error), exits.USAGE)
+    if isinstance(error, MemoryError):
+        return say(*own_process.out_of_memory(), exits.STOPPED)
     if isinstance(error, OSError) and error.errno in _NEXT:
         where = f": {error.filename}" if error.filename else ""
         return say(f"{error.strerror}{where}", _NEXT[error.errno], exits.USAGE)
@@ -180,8 +196,7 @@ def _quiet_pipe() -> int:
     """The reader has gone (``tune show | head``): end without a word, as other tools do."""
     import signal
 
-    # Python flushes stdout at its exit; that must not fail a second time.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    own_process.discard(sys.stdout.fileno())
     return exits.by_signal(signal.SIGPIPE)
 
 

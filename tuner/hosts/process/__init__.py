@@ -186,9 +186,10 @@ def request_of(
     asked = env.get("TMPDIR", "")
     fits = asked.startswith("/") and asked.isascii() and len(asked) <= _LONGEST
     name = left_over.name_of(marker)
+    variables = {"HOME": _home(), **env, MARKER: marker}
     return {
         "argv": [_text(each) for each in argv],
-        "env": {_text(name): _text(value) for name, value in {**env, MARKER: marker}.items()},
+        "env": {_text(name): _text(value) for name, value in variables.items()},
         "cwd": _text(str(cwd.absolute())),
         "marker": marker,
         "parent": os.getpid(),
@@ -196,6 +197,12 @@ def request_of(
         "cgroup": place_for(name) if apart else "",
         "folder": str(Path(asked if fits else _SHORT) / name) if apart else "",
     }
+
+
+def _home() -> str:
+    """The user's home folder for a command that is given none: Open MPI does not start without."""
+    home = os.path.expanduser("~")  # noqa: PTH111 (Path.expanduser raises if there is none)
+    return home if home.startswith("/") else "/"
 
 
 def _text(value: str) -> str:

@@ -194,7 +194,7 @@ def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end
     argv, env = request["argv"], request["env"]
     name = request["cwd"]
     try:
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; programs do not
+        for number in _ignored(request["foreground"]):
             signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # should the supervisor be killed
         if os.getppid() != supervisor:
@@ -216,6 +216,17 @@ def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end
         os.write(problem_end, f"{errno.EINVAL} {name}".encode())
     finally:
         os._exit(127)
+
+
+def _ignored(foreground: bool) -> list[int]:
+    """Return the signals that the command would ignore though it did not ask for that.
+
+    Python ignores two itself. ``nohup``, a shell's ``&`` and some CI runners ignore more; that is
+    meant for tune, and for a command in the foreground, but not for the launches of a study.
+    """
+    own = [signal.SIGPIPE, signal.SIGXFSZ]
+    every = own if foreground else signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    return [number for number in every if signal.getsignal(number) is signal.SIG_IGN]
 
 
 def _prctl(option: int, value: int) -> None:
