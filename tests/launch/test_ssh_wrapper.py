@@ -63,6 +63,19 @@ def test_it_runs_from_a_folder_with_a_blank_and_without_its_x_bit(ssh: str, tmp_
     assert run(ssh, "h2", "echo $TUNE_TRIAL", script=copy)[0] == "abc"
 
 
+def test_how_ssh_ended_is_noted_and_handed_on(ssh: str, tmp_path: Path) -> None:
+    Path(ssh).write_text(f"#!/bin/sh\nls '{tmp_path / 'notes'}'\nkill -9 $$\n")
+    (tmp_path / "notes").mkdir()
+    wrapper, variables = ssh_wrapper()
+    variables |= {"TUNE_CONNECTIONS": str(tmp_path / "notes"), "TUNE_SSH": f"'{ssh}'"}
+    done = subprocess.run(
+        [*wrapper, "-x", "h2", "true"], env=os.environ | variables, capture_output=True, check=False
+    )
+    # mpirun must not see a signal here: Open MPI would take it for the exit code 0.
+    assert (done.returncode, done.stdout) == (137, b"h2\n")
+    assert sorted(path.name for path in (tmp_path / "notes").iterdir()) == ["h2", "h2=137"]
+
+
 def test_an_ssh_that_is_not_there_is_named() -> None:
     info = LauncherInfo("openmpi", "/usr/bin/mpirun", "5.0.11", ssh=("nossh", "-v"))
     with pytest.raises(UsageError, match="there is no program 'nossh'"):

@@ -37,6 +37,7 @@ def launch(
     no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
     from tuner.hosts.probe import CODE, private_folder, probe_environment
+    from tuner.hosts.remote.connections import CONNECTIONS, connections_folder
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
@@ -44,6 +45,7 @@ def launch(
     if several and marker is not None and not in_slurm(environ):
         marking, ssh = ssh_wrapper()
         ssh[SSH_COMMAND] = shlex.join(info.ssh or ("ssh",))
+        ssh[CONNECTIONS] = str(connections_folder(folder))
         info = replace(info, ssh=marking)
     out_dir = folder / "out"
     ours = launcher.environment(info)

@@ -157,8 +157,10 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
     from tuner.hosts import process
     from tuner.hosts.probe import LIVE
     from tuner.hosts.remote import trial as remote
+    from tuner.hosts.remote.connections import connections_folder
     from tuner.hosts.remote.observer import HostsObserver
     from tuner.hosts.remote.start import probe_code
+    from tuner.hosts.untrusted_files import make_folder
     from tuner.launch import trial
     from tuner.live.jobs import LiveJobs
 
@@ -168,7 +170,9 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
     hosts.place(probe_code())
 
     def start_on_hosts(launch: Launch) -> TrialOnHosts:
-        return remote.TrialOnHosts(start(launch), hosts)
+        folder = connections_folder(launch.folder)
+        make_folder(folder)
+        return remote.TrialOnHosts(start(launch), hosts, folder)
 
     def publish(_: Launch, text: str) -> None:
         hosts.place({LIVE: text})

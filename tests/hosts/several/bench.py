@@ -215,8 +215,13 @@ class Bench:
         self._processes.append(process)
         return process
 
-    def processes(self, host: str) -> dict[int, list[str]]:
-        """What runs on a host beside its sshd: the words of each process by its id out here."""
+    def processes(self, host: str, *, with_sessions: bool = False) -> dict[int, list[str]]:
+        """What runs on a host beside its sshd: the words of each process by its id out here.
+
+        Args:
+            host: Its name.
+            with_sessions: The sessions of sshd are among them.
+        """
         space = Path(f"/proc/{self._inits[host]}/ns/pid").readlink()
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
@@ -230,7 +235,7 @@ class Bench:
         return {
             pid: words
             for pid, words in found.items()
-            if any(words) and not words[0].startswith("sshd")
+            if any(words) and (with_sessions or not words[0].startswith("sshd"))
         }
 
     def link(self, host: str, state: str) -> None:

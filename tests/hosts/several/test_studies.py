@@ -81,13 +81,17 @@ class Tune:
             return tuple(store.launches("study"))
 
     def kill(self, host: str, word: str) -> None:
-        """Kill the processes of a host that have this in one of their words."""
-        found = self.bench.processes(host).items()
+        """Send SIGKILL to the processes of a host that have this in one of their words."""
+        self.send(signal.SIGKILL, host, word)
+
+    def send(self, number: int, host: str, word: str) -> None:
+        """Send a signal to them, or to those whose command begins so."""
+        found = self.bench.processes(host, with_sessions=word.startswith("sshd")).items()
         pids = [pid for pid, argv in found if _has(argv, word)]
         assert pids
         for pid in pids:
             with suppress(ProcessLookupError):  # it has ended with another one
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     def of_launch(self) -> set[int]:
         """All processes of the other hosts that are not agents."""
@@ -105,7 +109,7 @@ class Tune:
 
 
 def _has(argv: list[str], word: str) -> bool:
-    return any(word in each for each in argv)
+    return " ".join(argv).startswith(word) or any(word in each for each in argv)
 
 
 @pytest.fixture
@@ -142,11 +146,13 @@ def test_kill_9_of_tune_empties_all_hosts(study: Callable[..., Tune]) -> None:
     ("host", "word", "kind"),
     [
         ("h1", "prterun", FailureKind.INTERRUPTED),
+        ("h1", "ssh h3", FailureKind.LOST_HOST),
+        ("h3", "sshd: root@", FailureKind.LOST_HOST),
         ("h2", "program.py", FailureKind.CRASHED),
         ("h3", "prted", FailureKind.LOST_HOST),
         ("h2", AGENT, FailureKind.LOST_HOST),
     ],
-    ids=["mpirun", "a rank", "the daemon of the MPI", "an agent"],
+    ids=["mpirun", "its ssh", "its session of sshd", "a rank", "the daemon of the MPI", "an agent"],
 )
 def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     study: Callable[..., Tune], host: str, word: str, kind: FailureKind
@@ -161,6 +167,9 @@ def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     endings = [record.outcome.ending for record in tune.records()]
     failed = [each for each in endings if isinstance(each, Failed)]
     assert [each.kind for each in failed] == [kind], failed
+    if kind is FailureKind.LOST_HOST:
+        lost = "h3" if word == "ssh h3" else host
+        assert failed[0].reason.startswith(f"the host {lost} is lost: ")
     assert len(endings) - len(failed) == 3 - (kind is FailureKind.CRASHED)
 
 

@@ -2,25 +2,39 @@
 
 The supervisor of this host starts and ends the launcher; the agents end what is elsewhere. On any
 notice the launcher is ended first, and never waited for: with a dead link it hangs. Its exit code
-is taken only if no host was lost meanwhile.
+is taken only if no host was lost meanwhile, and no ssh of the launcher has failed.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from tuner.hosts.process.running import Exit, RunningTrial
+from tuner.hosts.remote import connections
 from tuner.hosts.remote.hosts import HostLostError, Hosts
 from tuner.model.errors import TunerError
 
+#: A launcher that has lost a host by itself gets this long to end, s.
+GRACE_S = 1.0
+
 
 class TrialOnHosts:
-    """A launcher on this host, and what it starts on others."""
+    """A launcher on this host, and what it starts on others.
 
-    def __init__(self, launcher: RunningTrial, hosts: Hosts) -> None:
-        self._launcher, self._hosts = launcher, hosts
+    Args:
+        launcher: It runs.
+        hosts: The others.
+        folder: Where it is noted how its ssh end, see :mod:`tuner.hosts.remote.connections`.
+    """
+
+    def __init__(self, launcher: RunningTrial, hosts: Hosts, folder: Path) -> None:
+        self._launcher, self._hosts, self._folder = launcher, hosts, folder
         self._exit: Exit | None = None
+        self._failed_ssh = ""  # which, while the launcher went on
+        self._failed_s = 0.0
         self.pid = launcher.pid
 
     def poll(self) -> Exit | None:
@@ -33,7 +47,7 @@ class TrialOnHosts:
         Raises:
             TunerError: A process cannot be ended, on whichever host.
         """
-        if self._exit is None and self._hosts.lost():
+        if self._exit is None and (self._hosts.lost() or self._goes_on_without_ssh()):
             return self.stop()
         if self._exit is None and (ended := self._launcher.wait(timeout_s)) is not None:
             self._exit = self._swept(ended)
@@ -51,13 +65,23 @@ class TrialOnHosts:
         """The live processes on this host."""
         return self._launcher.pids()
 
+    def _goes_on_without_ssh(self) -> bool:
+        """Return whether an ssh of the launcher failed, and the launcher did not end soon after."""
+        if not self._failed_ssh:
+            self._failed_ssh = connections.lost(connections.statuses(self._folder))
+            self._failed_s = time.monotonic()
+        return bool(self._failed_ssh) and time.monotonic() - self._failed_s > GRACE_S
+
     def _swept(self, ended: Exit) -> Exit:
         """Sweep all hosts; one that has only lost its agent gets another, which does it.
 
         One that is cut off sweeps itself.
         """
+        lost = self._failed_ssh if ended.stopped else ""
+        if not ended.stopped and ended.code is not None and ended.code >= 0:
+            lost = connections.lost(connections.statuses(self._folder), ended.code)
         try:
-            return replace(ended, killed=ended.killed + self._hosts.sweep())
+            return replace(ended, killed=ended.killed + self._hosts.sweep(), lost_host=lost)
         except HostLostError as error:
             for host in self._hosts.lost():
                 if not host.is_cut_off:
