@@ -34,6 +34,7 @@ def hostfile(text: str) -> list[tuple[str, int | None]]:
 def test_a_hostfile_is_of_either_dialect() -> None:
     two: list[tuple[str, int | None]] = [("h1", 2), ("h2", 4)]
     assert hostfile("# two\nh1 slots=2 max_slots=4\n\n h2\tslots=4  # the second\n") == two
+    assert hostfile("h1 slots = 2 max_slots= 4\nh2 slots =4") == two
     assert hostfile("h1 cpu=2\nh2 count=4") == two
     assert hostfile("h1:2\nh2:4\n") == two
     assert hostfile("h1 2\nh2 4\n") == two, "in short"
@@ -59,6 +60,8 @@ def test_a_name_in_several_lines_has_a_slot_a_line() -> None:
         ("h1\nh2 user=me\n", "line 2: 'user=me' is no number of slots"),
         ("me@h1\n", "line 1: 'me@h1' names a user"),
         ("-oProxyCommand=x\n", "line 1: '-oProxyCommand=x' looks like an option"),
+        ("[2001:db8::3000:1] slots=2\n", "line 1: '[2001:db8::3000:1]' is an IPv6 address"),
+        ("h1 slots=2\nfe80::1 slots=2\n", "line 2: 'fe80::1' is an IPv6 address"),
         ("h1;id\n", "'h1;id' is no host's name"),
     ],
 )

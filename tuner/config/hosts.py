@@ -24,6 +24,8 @@ MOST = 100_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _SLOTS = re.compile(r"[0-9]{1,6}")
+#: Open MPI takes ``slots = 2``, too.
+_SPACED = re.compile(r"\s*=\s*")
 
 #: A name in Slurm's lists; the commas in its brackets are its own.
 _NODE = r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+"
@@ -51,10 +53,11 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
     found: list[Offer] = []
     dialects: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
+        words = _SPACED.sub("=", line.partition("#")[0]).split()
         if not words:
             continue
         where = f"{place}, line {number}"
+        _refuse_ipv6(words[0], where)
         name, colon, slots = words[0].partition(":")
         if colon:
             dialects.setdefault(MPICH, number)
@@ -93,8 +96,9 @@ def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
     """
     found = []
     for part in text.split(","):
-        name, colon, slots = part.strip().partition(":")
         where = f"{place} {shown(text)}"
+        _refuse_ipv6(part, where)
+        name, colon, slots = part.strip().partition(":")
         found.append(Offer(_name(name, where), _slots(slots, where) if colon else None))
     return _merged(found, place)
 
@@ -174,8 +178,17 @@ def _name(text: str, where: str) -> str:
     elif "@" in text:
         why, hint = "names a user", "users of other hosts belong into ~/.ssh/config"
     else:
-        why, hint = "is no host's name", "such as h1, h1.example.org or 10.0.0.1, without IPv6"
+        why, hint = "is no host's name", "such as h1, h1.example.org or 10.0.0.1"
     raise UsageError(f"{where}: {shown(text)} {why}", hint)
+
+
+def _refuse_ipv6(word: str, where: str) -> None:
+    if word.count(":") > 1 or word.lstrip().startswith("["):
+        raise UsageError(
+            f"{where}: {shown(word)} is an IPv6 address, which tune and the launchers do not take"
+            " for a host",
+            "give it a name in /etc/hosts, or in ~/.ssh/config as HostName, and write that",
+        )
 
 
 def _slots(text: str, where: str) -> int:
