@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuner.launch.launchers import find
+from tuner.launch.hosts import reach
+from tuner.launch.launchers import find, missing_srun
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
@@ -79,7 +80,7 @@ def test_only_the_folder_of_a_python_counts(
 def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path: Path) -> None:
     mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
     for option in ("--hostfile", "--host=a,b", "-host", "-hosts", "-H", "-f", "-machinefile"):
-        said = f"--mpirun-arg {option} names hosts"
+        said = f"{option} among the arguments for mpirun names hosts"
         with pytest.raises(UsageError, match=said):
             find(mpirun, (option, "a"), environ=environ)
 
@@ -210,3 +211,20 @@ def test_another_kind_is_passed_over(tmp_path: Path, environ: dict[str, str]) ->
     assert find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
     with pytest.raises(UsageError, match=r"mpirun is no MPICH; .*Open MPI\) 5\.0\.11"):
         find(environ["TUNE_MPIRUN"], kind="mpich", environ=environ)
+
+
+def test_a_missing_srun_is_named_and_a_container_is_its_reason(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ = {**environ, "SLURM_JOB_ID": "1"}
+    for call in (
+        lambda: find(None, kind="srun", environ=environ),
+        lambda: reach(LauncherInfo("openmpi", "mpirun", "5.0"), ["n1", "n2"], environ),
+    ):
+        with pytest.raises(UsageError, match="there is no srun on PATH"):
+            call()
+    assert "container" not in missing_srun(tmp_path).message
+    (tmp_path / ".dockerenv").touch()
+    error = missing_srun(tmp_path)
+    assert "this is a container (there is /.dockerenv)" in error.message
+    assert "start tune outside of it" in error.hint

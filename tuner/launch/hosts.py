@@ -7,7 +7,13 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 
 from tuner.hosts.remote.hosts import Hosts
-from tuner.launch.launchers import carrier_of, in_slurm, launcher_for, once_per_host
+from tuner.launch.launchers import (
+    carrier_of,
+    in_slurm,
+    launcher_for,
+    missing_srun,
+    once_per_host,
+)
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
@@ -24,8 +30,8 @@ def reach(
     they stay in its foreground: Slurm ends what is left when a step ends.
 
     Raises:
-        UsageError: There is no such ssh, two names are of one host, or Open MPI cannot be started
-            there.
+        UsageError: There is no such ssh, or no srun; two names are of one host, or Open MPI
+            cannot be started there.
         TunerError: A host cannot be reached, or cannot be used.
         KeyboardInterrupt: Cancelled meanwhile.
     """
@@ -33,6 +39,8 @@ def reach(
         raise UsageError(f"--ssh: there is no program {info.ssh[0]!r}", '--ssh "ssh -F config"')
     info = carrier_of(info)
     slurm = in_slurm(environ)
+    if slurm and shutil.which("srun", path=environ.get("PATH")) is None:
+        raise missing_srun()
     mpirun = os.path.realpath(info.mpirun)
     if info.kind == "openmpi" and not slurm and len(mpirun.split()) > 1:
         raise UsageError(

