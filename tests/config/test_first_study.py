@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -86,50 +85,6 @@ LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
 def test_the_options_of_a_help_text(text: str, options: dict[str, str]) -> None:
     found = first_study.proposals(text)
     assert {place: names[0] for place, names in found.items()} == options
-
-
-@pytest.mark.parametrize(
-    ("line", "keys", "command"),
-    [
-        ("python train.py -n 3", {}, "python train.py -n 3"),
-        ("mpirun -n 8 python train.py -n 3", {"mpi_procs": 8}, "python train.py -n 3"),
-        (
-            "/opt/mpi/bin/mpiexec --map-by node -np 4 --mca pml ob1 python3.11 -m mpi4py t.py",
-            {
-                "mpi_procs": 4,
-                "mpirun": "/opt/mpi/bin/mpiexec",
-                "mpirun_args": ["--map-by", "node", "--mca", "pml", "ob1"],
-            },
-            "python3.11 -m mpi4py t.py",
-        ),
-        ("mpirun -n 4 sh run.sh", {"mpi_procs": 4}, "sh run.sh"),
-        (
-            "mpirun --map-by node --oversubscribe -n4 sh run.sh",
-            {"mpi_procs": 4, "mpirun_args": ["--map-by", "node", "--oversubscribe"]},
-            "sh run.sh",
-        ),
-        ("mpirun sh run.sh x", {}, "sh run.sh x"),
-        (
-            "mpirun -n 2 --oversubscribe /bin/sh run.sh",
-            {"mpi_procs": 2, "mpirun_args": ["--oversubscribe"]},
-            "/bin/sh run.sh",
-        ),
-        ("srun --ntasks=4 ./t.py", {"mpi_procs": 4, "launcher": "srun"}, "./t.py"),
-        (
-            "torchrun --standalone --nproc_per_node=4 t.py --n 2",
-            {"mpi_procs": 4, "launcher": "torchrun"},
-            "python t.py --n 2",
-        ),
-        (
-            "python -m torch.distributed.run --nproc-per-node gpu -m pkg.train",
-            {"launcher": "torchrun"},
-            "python -m pkg.train",
-        ),
-        ("mpirun", {}, ""),
-    ],
-)
-def test_the_launcher_is_taken_off(line: str, keys: dict[str, Any], command: str) -> None:
-    assert first_study.without_launcher(shlex.split(line)) == (keys, shlex.split(command))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.types import FuncParamType
@@ -16,6 +19,10 @@ from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import option
 from tuner.config.options import WORDS
 from tuner.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.launch.launch_line import LaunchLine
+    from tuner.model import LauncherInfo
 
 #: A ``--help`` that takes longer is ended, s: to import PyTorch may take a while.
 HELP_LIMIT_S = 60.0
@@ -48,14 +55,17 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     if path.exists() and not force and not to_stdout:
         raise UsageError(f"{file} exists already", "name another file, or add --force")
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not to_stdout
-    text = _study(words, asks) if asks or words is not None else template(path.stem)
+    is_template = words is None and not asks
+    text = template(path.stem) if is_template else _study(words, asks)
     parse(text.encode(), file)
+    if not is_template:
+        _check_study(text, file)
     if to_stdout:
         sys.stdout.write(text)
         return exits.OK
     outfile.write(path, Export(text=text))
     study = "" if file == "tune.toml" else f" --study {shlex.quote(file)}"
-    then = "next" if asks or words is not None else "edit its command; next"
+    then = "edit its command; next" if is_template else "next"
     console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}")
     return exits.OK
 
@@ -65,20 +75,114 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
     from tuner.launch.command import OUT, placeholders
+    from tuner.launch.launch_line import launch_line
+    from tuner.launch.launch_syntax import LAUNCHERS
 
     if words is None:
         usual = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
         read = FuncParamType(WORDS.read)
         words = click.prompt("Command, as you type it today", usual, type=read, err=True)
-    keys, command = first_study.without_launcher(words)
+    _refuse_secrets(words)
+    line = launch_line(words)
+    keys: dict[str, Any] = {}
+    command = list(words)
+    if line is not None and line.name in LAUNCHERS:
+        keys, command = _without_launcher(line)
     check_command(command, "to tune")
     program.check(command, environ=os.environ, cwd=Path.cwd())
     options = _options(command) if asks else {}
-    if asks and "mpi_procs" not in keys:
-        keys["mpi_procs"] = click.prompt("Ranks", 1, type=click.IntRange(1), err=True)
+    if line is None:
+        ranks = click.prompt("Ranks", 1, type=click.IntRange(1), err=True) if asks else 1
+        keys["mpi_procs"] = ranks
     source = Path(program.script_of(command) or os.devnull).read_text("utf-8", "replace")
     has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source)
     return first_study.study_text(keys, command, options, "logreport" if has_log else "wall")
+
+
+def _refuse_secrets(words: Sequence[str]) -> None:
+    """Raise ``UsageError`` for a command that holds a password: the file would keep it in plain."""
+    from tuner.launch.launch_line import ASSIGNMENT
+    from tuner.launch.secrets import Redactor
+
+    shown = Redactor.of(os.environ, words).words(words)
+    at = next(
+        (n for n, pair in enumerate(zip(words, shown, strict=True)) if len({*pair}) > 1), None
+    )
+    if at is None:
+        return
+    before = shown[at - 1 : at] if at and words[at - 1].startswith("-") else ()
+    option = "".join(before) or shown[at].partition("=")[0].partition(" ")[0]
+    variable = re.sub(r"\W+", "_", option.strip("-")).upper() or "SECRET"
+    hint = (
+        f"keep it in a variable, which the ranks inherit: export {variable}=…\n"
+        f"tune init -- … sh -c 'exec PROGRAM {option} \"${variable}\"'"
+    )
+    if ASSIGNMENT.fullmatch(words[at]):
+        name = words[at].partition("=")[0]
+        hint = f"export {name} before tune, and leave its value out of the command"
+    raise UsageError(
+        f"the command holds a secret, {shlex.join((*before, shown[at]))}, and a study file would"
+        " keep it in plain",
+        hint,
+    )
+
+
+def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
+    """The keys of a study for a launch line, and the program that it starts."""
+    from tuner.config.typed_launch import typed_launch
+    from tuner.launch import launchers
+    from tuner.launch.launch_syntax import HYDRA, LAUNCHERS, OPEN_MPI_4, OPEN_MPI_5
+
+    syntaxes, mpirun = LAUNCHERS[line.name], ""
+    if len(syntaxes) > 1:
+        with suppress(UsageError):  # there is none here, or it cannot be asked
+            info = launchers.find(line.launcher[0], environ=os.environ)
+            mpirun = info.mpirun
+            open_mpi = OPEN_MPI_4 if info.version.startswith(("1.", "4.")) else OPEN_MPI_5
+            syntaxes = (open_mpi if info.kind == "openmpi" else HYDRA,)
+    keys, command, left_out = typed_launch(line, syntaxes, os.environ)
+    for words in left_out:
+        console.err(f"left out: {words}, since tune starts, times and ends the launches")
+    if mpirun and command and "mpirun" not in keys:
+        with suppress(UsageError):
+            usual = launchers.find(None, program=command[0], environ=os.environ)
+            if Path(usual.mpirun).parent != Path(mpirun).parent:
+                keys["mpirun"] = line.launcher[0]
+    return keys, command
+
+
+def _check_study(text: str, file: str) -> None:
+    """Check a new study as ``tune`` will, and say what it will need that is not here yet.
+
+    Raises:
+        UsageError: ``tune`` would refuse the file, wherever it is used.
+    """
+    from tuner.config.spec import WantedLauncher, build_spec, find_launcher
+    from tuner.config.study_file import parse
+    from tuner.hosts.machine import this_machine
+    from tuner.launch.launchers import in_slurm
+    from tuner.model import LauncherInfo
+
+    document = parse(text.encode(), file)
+    missing: list[UsageError] = []
+
+    def find(wanted: WantedLauncher, path: str, environ: Mapping[str, str]) -> LauncherInfo:
+        try:
+            return find_launcher(wanted, path, environ)
+        except UsageError as error:
+            missing.append(error)
+            kind, mpirun = wanted.kind or "openmpi", wanted.mpirun or "mpirun"
+            return LauncherInfo(kind, mpirun, "", extra_args=wanted.args)
+
+    if document.get("launcher") == "srun" and not in_slurm(os.environ):  # has the nodes later
+        document = {key: value for key, value in document.items() if key != "ppn"}
+    hostfile = document.get("hostfile")
+    if hostfile and not Path(hostfile).exists():
+        missing.append(UsageError(f"the hostfile {hostfile} does not exist yet", "write it"))
+        document = {key: value for key, value in document.items() if key != "hostfile"}
+    build_spec(file=document, source=file, machine=this_machine(environ=os.environ), find=find)
+    for error in missing:
+        console.err(f"{error.message}: tune will need it ({error.hint})")
 
 
 def _options(command: Sequence[str]) -> dict[str, list[str]]:

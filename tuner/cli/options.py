@@ -20,6 +20,7 @@ from tuner.config.options import (
     SAMPLERS,
     SPACE,
     WHAT,
+    WORDS,
     Option,
 )
 from tuner.model.errors import UsageError
@@ -149,11 +150,24 @@ _COMPLETIONS: dict[str, Complete] = {
 }
 
 
+def _split(_ctx: click.Context, _param: click.Parameter, texts: Sequence[str]) -> tuple[str, ...]:
+    """The words of all the texts, each split as a shell would."""
+    words: list[str] = []
+    for text in texts:
+        try:
+            words += WORDS.read(text)
+        except ValueError as error:
+            raise UsageError(
+                f"--mpirun-arg {text}: {error}", "quote a blank that belongs to a word"
+            ) from error
+    return tuple(words)
+
+
 def _of_table(row: Option) -> Callable[[Function], Function]:
     """An option of :mod:`tuner.config.options`, which says all but how it is completed."""
     attributes: dict[str, Any] = {"type": row.kind.typed} if row.kind.metavar else {"is_flag": True}
     if row.key == "mpirun_args":
-        attributes["multiple"] = True
+        attributes |= {"multiple": True, "callback": _split}
     usual = f" [{row.usual}]" if row.usual else ""
     return option(
         *(["-n"] if row.key == "mpi_procs" else []),

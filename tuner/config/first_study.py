@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tuner.config.spec import starter_of
 from tuner.knobs import domains
 from tuner.launch.command import OUT
-
-_PROGRAM = re.compile(r"(.*/)?(python|pypy)[\d.]*|\{python\}|.*\.py|-m")
-_RANKS = re.compile(r"(?<!\S)--?(?:n|np|ntasks|nproc[-_]per[-_]node)[ =]?(\d{1,9})(?!\S)")
 
 #: A line of a help text that begins with options: their names and what they take. That may stand
 #: apart, in capitals (typer); absl has a colon after the name.
@@ -33,33 +27,6 @@ _OPTIONS = {
     "communicator": "communicator",
 }
 _PLACES = {name: place for place, names in _OPTIONS.items() for name in names.split()}
-
-
-def without_launcher(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Take ``mpirun -n 8`` and its like off a command: the keys of a study for it, and the rest."""
-    starter = starter_of(words)
-    if not starter:
-        return {}, list(words)
-    more = list(words[3:] if words[1:2] == ["-m"] else words[1:])
-
-    def is_program(before: str, word: str) -> bool:
-        # A word after an option may be its value: --map-by node.
-        is_value = re.fullmatch(r"-[A-Za-z-]+", before) and "/" not in word
-        return bool(_PROGRAM.fullmatch(word) or (not is_value and shutil.which(word)))
-
-    begins = (n for n, pair in enumerate(pairwise(["", *more])) if is_program(*pair))
-    begin = next(begins, len(more))
-    told, command = shlex.join(more[:begin]), more[begin:]
-    ranks = _RANKS.search(told)
-    keys: dict[str, Any] = {"mpi_procs": int(ranks[1])} if ranks else {}
-    if starter in ("torchrun", "srun"):
-        keys["launcher"] = starter
-    elif "/" in words[0]:
-        keys["mpirun"] = words[0]
-    if starter == "torchrun":  # how its ranks meet is for tune to say
-        return keys, ["python", *command]
-    rest = shlex.split(told.replace(ranks[0], "") if ranks else told)
-    return keys | ({"mpirun_args": rest} if rest else {}), command
 
 
 def proposals(text: str) -> dict[str, list[str]]:

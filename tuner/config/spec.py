@@ -19,12 +19,15 @@ from tuner.config.hosts_from import hosts_from
 from tuner.config.options import BY_KEY, OPTIONS
 from tuner.config.schema import Study
 from tuner.config.study_file import Document, study_of
+from tuner.config.typed_launch import several_programs
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.hosts.networks import common_interfaces
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch import render
+from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, launch_line
+from tuner.launch.launch_syntax import LAUNCHERS, OF_TORCH, SUBCOMMANDS
 from tuner.launch.launchers import launcher_for, with_carrier
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
@@ -299,18 +302,6 @@ def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
     )
 
 
-#: Programs that start ranks themselves; one inside the launcher would start ranks of each rank.
-_STARTERS = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "torchrun", "srun"}
-
-
-def starter_of(words: Sequence[str]) -> str:
-    """The launcher that a command begins with, by its name; empty: none."""
-    if list(words[1:3]) in (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"]):
-        return "torchrun"
-    name = PurePath(words[0]).name if words else ""
-    return name if name in _STARTERS else ""
-
-
 def check_command(words: Sequence[str], place: str) -> None:
     """Raise ``UsageError`` for a command that is empty, that no system can run, or that nests."""
     if not words or not words[0].strip():
@@ -322,13 +313,38 @@ def check_command(words: Sequence[str], place: str) -> None:
         raise UsageError(
             f"the command {place} has a NUL character, which no program can be given", "remove it"
         )
-    if starter := starter_of(words):
-        how = " --launcher torchrun" if starter == "torchrun" else ""
+    if line := launch_line(words):
+        raise _nested(line, place)
+    if ASSIGNMENT.fullmatch(words[0]):
+        name = words[0].partition("=")[0]
         raise UsageError(
-            f"the command {place} begins with {starter}, but tune starts the ranks itself",
-            f"name the program that each rank runs: tune -n RANKS{how} -- python train.py …\n"
-            "Arguments for the launcher itself: --mpirun-arg",
+            f"the command {place} begins with {name}=…, which sets a variable and is no program",
+            f"write it before tune, whose environment each launch has: {name}=… tune …",
         )
+    if ":" in words:
+        raise several_programs("`:`")
+
+
+def _nested(line: LaunchLine, place: str) -> UsageError:
+    """The error for a command that starts ranks itself: each rank would start ranks of its own."""
+    name = " ".join(filter(None, (line.name, SUBCOMMANDS.get(line.name))))
+    behind = "".join(f" behind {PurePath(words[0]).name}" for words in line.before[:1])
+    of_torch = line.name in ("torchrun", *OF_TORCH)
+    how = " --launcher torchrun" if of_torch else ""
+    how += " --launcher srun" if line.name == "srun" else ""
+    hint = f"name the program that each rank runs: tune -n RANKS{how} -- python train.py …"
+    if line.name in LAUNCHERS:
+        hint += (
+            "\nArguments for the launcher itself: --mpirun-arg"
+            "\nOr let tune read the line: tune init -- " + shlex.join((*line.launcher, "…"))
+        )
+    return UsageError(
+        f"the command {place} begins with {name}{behind}, but tune starts the ranks itself"
+        if line.name in LAUNCHERS
+        else f"the command {place} begins with {name}{behind}, which starts ranks itself, and tune"
+        " does not drive it: each of its ranks would start all of them",
+        hint,
+    )
 
 
 def _check_gpus(template: Sequence[str], found: Sequence[str], source: str) -> None:

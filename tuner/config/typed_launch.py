@@ -1,0 +1,237 @@
+"""The keys of a study out of a launch line as it is typed: ``mpirun -n 8 -H h1:4,h2:4 ./x``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from tuner.config.hosts import expand_nodes
+from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, Option, options_of
+from tuner.launch.launch_syntax import HYDRA, KEEPS, MPIS, SHELLS, SRUN, TORCHRUN, Role, Syntax
+from tuner.launch.launchers import in_slurm
+from tuner.model.errors import UsageError
+
+#: Open MPI 5 knows these only with two dashes, all other MPIs also so.
+_TWO_DASHES = ("bind-to", "map-by", "rank-by")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+
+
+class TypedLaunch(NamedTuple):
+    """What a launch line says.
+
+    Attributes:
+        keys: Keys of the study file.
+        command: The program that each rank runs.
+        left_out: What stood before the launcher and changes nothing that is measured.
+    """
+
+    keys: dict[str, Any]
+    command: list[str]
+    left_out: list[str]
+
+
+def typed_launch(
+    line: LaunchLine, syntaxes: Sequence[Syntax], environ: Mapping[str, str]
+) -> TypedLaunch:
+    """The keys of a study, and the program, of a launch line.
+
+    Args:
+        line: It begins with a launcher that tune drives.
+        syntaxes: What this launcher may be; several if nobody can say which MPI it is of.
+        environ: The environment in which it is typed.
+
+    Raises:
+        UsageError: A study cannot hold what the line says, or an option of it is not known.
+    """
+    left_out = _checked_before(line)
+    syntax, options, program = _reading(line, syntaxes)
+    keys: dict[str, Any] = {}
+    if syntax in (SRUN, TORCHRUN):
+        keys["launcher"] = syntax.name
+    if "/" in line.launcher[0] and syntax is not TORCHRUN:
+        keys["mpirun"] = line.launcher[0]
+    elif syntax is HYDRA and line.name not in ("mpirun", "mpiexec"):
+        keys["mpirun"] = line.name
+    options_by_role: dict[Role, list[Option]] = {}
+    arguments: list[str] = []
+    for option in options:
+        if role := syntax.roles.get(option.name):
+            options_by_role.setdefault(role, []).append(option)
+        elif option.name in _TWO_DASHES and syntax in MPIS:
+            arguments += (f"--{option.words[0].lstrip('-')}", *option.words[1:])
+        else:
+            arguments += option.words
+    if several := options_by_role.get(Role.SEVERAL):
+        raise several_programs(" ".join(several[0].words))
+    if syntax is not TORCHRUN and ":" in program:
+        raise several_programs("`:`")
+    keys |= _hosts(syntax, options_by_role)
+    keys |= _ranks(line, syntax, options_by_role, keys, environ)
+    if {"hosts", "hostfile"} & keys.keys() and syntax in MPIS:
+        # Hosts are filled by tune, which must know that they may hold more ranks than slots.
+        kept = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
+        keys |= {"more_ranks_than_slots": True} if len(kept) < len(arguments) else {}
+        arguments = kept
+    if arguments:
+        keys["mpirun_args"] = arguments
+    if syntax is TORCHRUN and program:
+        program = _of_python(line, {option.name for option in options}, program)
+    return TypedLaunch(keys, list(program), left_out)
+
+
+def several_programs(what: str) -> UsageError:
+    """The error for a line that starts several programs (MPMD)."""
+    return UsageError(
+        f"{what} starts several programs in one job (MPMD), and a study has one program, whose"
+        " ranks all get the same setting",
+        "tune one of them by itself; or start a script in each rank that runs the program for"
+        " it, such as sh -c 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then exec ./a; else exec ./b; fi'",
+    )
+
+
+def _checked_before(line: LaunchLine) -> list[str]:
+    """What stands before the launcher and may be left out."""
+    if line.in_shell:
+        raise UsageError(
+            f"the script of the shell does more than start {line.name}, and a study has one"
+            " program",
+            f"type the line with {line.name} by itself, as the shell makes it",
+        )
+    for words in line.before:
+        name, rest = PurePath(words[0]).name, shlex.join((*line.launcher, *line.arguments))
+        assignments = [shlex.join((word,)) for word in words if ASSIGNMENT.fullmatch(word)]
+        if ASSIGNMENT.fullmatch(words[0]) or (name == "env" and len(assignments) + 1 == len(words)):
+            raise UsageError(
+                f"a study has no place for {' '.join(assignments)} before {line.name}: each launch"
+                " has the environment of tune",
+                f"export {' '.join(assignments)}\ntune init -- {rest}",
+            )
+        if name in KEEPS:
+            raise UsageError(
+                f"a study has no place for `{shlex.join(words)}` before {line.name}: each launch"
+                " inherits what tune itself was started with",
+                f"leave it out, tune init -- {rest}\nand start tune under it: {shlex.join(words)}"
+                " tune",
+            )
+    return [shlex.join(words) for words in line.before if PurePath(words[0]).name not in SHELLS]
+
+
+def _reading(
+    line: LaunchLine, syntaxes: Sequence[Syntax]
+) -> tuple[Syntax, list[Option], tuple[str, ...]]:
+    """The launcher that the line is of, its options and the program."""
+    readings, faults = [], []
+    for syntax in syntaxes:
+        try:
+            readings.append((syntax, *options_of(syntax, line.arguments)))
+        except UsageError as error:
+            faults.append(error)
+    if not readings:
+        raise faults[0]
+    if len({program for _, _, program in readings}) > 1:
+        raise UsageError(
+            f"where the program begins depends on whose {line.name} it is: "
+            + "; ".join(f"of {syntax.name} `{shlex.join(p[:2])} …`" for syntax, _, p in readings),
+            f"name it by its path, which can be asked: /…/{line.name} …",
+        )
+    return readings[0]
+
+
+def _hosts(syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]]) -> dict[str, Any]:
+    """The key that names the hosts; none if the line names none."""
+    lists = options_by_role.get(Role.HOSTS, [])
+    files = [option.value[0] for option in options_by_role.get(Role.HOSTFILE, [])]
+    names: list[str] = []
+    for option in lists:
+        if syntax is SRUN and "/" in option.value[0]:
+            files.append(option.value[0])
+        elif syntax is SRUN:
+            names += expand_nodes(option.value[0], " ".join(option.words))
+        else:
+            names += option.value[0].split(",")
+    if len(files) + bool(names) > 1:
+        both = [*options_by_role.get(Role.HOSTFILE, []), *lists]
+        raise UsageError(
+            "the line names hosts more than once: " + ", ".join(" ".join(o.words) for o in both),
+            "name them once, with their slots: h1:4,h2:4",
+        )
+    if any(":" in name for name in names):  # one slot is what the launcher takes it for
+        names = [name if ":" in name else f"{name}:1" for name in names]
+    if names:
+        return {"hosts": ",".join(names)}
+    return {"hostfile": files[0]} if files else {}
+
+
+def _ranks(
+    line: LaunchLine,
+    syntax: Syntax,
+    options_by_role: Mapping[Role, Sequence[Option]],
+    keys: Mapping[str, Any],
+    environ: Mapping[str, str],
+) -> dict[str, Any]:
+    """The keys that say how many ranks there are."""
+    last = {role: options[-1] for role, options in options_by_role.items()}
+    if syntax is TORCHRUN:
+        return _ranks_of_torchrun(last)
+    ranks, nodes, per_host = (
+        _count(last[role]) if role in last else 0
+        for role in (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST)
+    )
+    if nodes:  # of srun: one rank a node if nothing else is said
+        ranks = ranks or nodes * (per_host or 1)
+        if per_host * nodes != ranks and ranks % nodes:
+            raise UsageError(
+                f"srun puts {ranks} ranks on {nodes} nodes unevenly",
+                f"a multiple of {nodes} as --ntasks",
+            )
+        per_host = per_host or ranks // nodes
+    names_hosts = bool({"hosts", "hostfile"} & keys.keys())
+    if not (ranks or per_host or names_hosts or in_slurm(environ)):
+        if syntax in MPIS and syntax is not HYDRA:
+            raise UsageError(
+                f"{line.name} without a number of ranks starts one on each core of the host, and"
+                " the study is to be of a fixed number",
+                f"say it: {line.name} -n 4 …",
+            )
+        ranks = 1
+    if per_host and ranks > per_host and syntax is HYDRA and not names_hosts:
+        per_host = 0  # it says nothing where there is one host
+    return {key: n for key, n in (("mpi_procs", ranks), ("ppn", per_host)) if n}
+
+
+def _ranks_of_torchrun(last: Mapping[Role, Option]) -> dict[str, Any]:
+    nodes = last[Role.NODES].value[0] if Role.NODES in last else "1"
+    if nodes not in ("1", "1:1"):
+        raise UsageError(
+            f"torchrun --nnodes {nodes} is typed once on each host, and tune starts all of them",
+            'leave --nnodes out, and name the hosts in the study file: hosts = "h1:8,h2:8"',
+        )
+    if Role.RANKS not in last:
+        return {"mpi_procs": 1}
+    # One rank per GPU is what tune does by itself.
+    return {} if last[Role.RANKS].value[0] == "gpu" else {"mpi_procs": _count(last[Role.RANKS])}
+
+
+def _count(option: Option) -> int:
+    """The number that an option says; ``-pernode`` and ``-rr`` are one."""
+    text = option.value[0] if option.value else "1"
+    if _COUNT.fullmatch(text):
+        return int(text)
+    raise UsageError(
+        f"{' '.join(option.words)} is no fixed number, which a study needs", "a whole number"
+    )
+
+
+def _of_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) -> tuple[str, ...]:
+    """The program as torchrun starts it: by its own Python, unless it is told not to."""
+    if "no-python" in options:
+        return program
+    first = line.launcher[0]
+    if len(line.launcher) > 1:  # python -m torch.distributed.run
+        python = line.launcher[: -2 if "-m" in line.launcher else -1]
+    else:
+        python = (str(PurePath(first).with_name("python")),) if "/" in first else ("python",)
+    return (*python, *(("-m",) if options & {"m", "module"} else ()), *program)
