@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
 import tempfile
 from contextlib import suppress
@@ -155,12 +156,14 @@ def test_the_record_in_the_folder_of_a_launch(data: bytes) -> None:
 @holds(
     trees({"marker": "abc", "since": 12345, "boot_id": "1-2", "cgroup": "", "folder": "/tmp/x"}),
     b'{"marker": "a", "since": true, "boot_id": "", "cgroup": "", "folder": ""}',
+    b'{"marker": "\\ud800", "since": 1, "boot_id": "", "cgroup": "/tune-\\ud800", "folder": ""}',
 )
 def test_of_a_launch_under_way_nothing_is_ended_on_a_guess(data: bytes) -> None:
     found = left_over.parse(data)
     if found is not None:
         assert isinstance(found.marker, str) and found.marker and type(found.since) is int
         for place in (found.cgroup, found.folder):
+            os.fsencode(place)
             assert not place or place.endswith(name_of(found.marker)), found
 
 

@@ -81,6 +81,31 @@ def test_room_is_taken_before_and_used_after(tmp_path: Path) -> None:
     assert (launch / NAME).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("how", ["fifo", "endless", "of another", "folder"])
+def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
+    tmp_path: Path, how: str
+) -> None:
+    launch = tmp_path / "0001"
+    of(tmp_path).reserve(launch)
+    part, other = launch / PART, tmp_path / "other"
+    part.unlink()
+    other.write_text("of somebody else")
+    if how == "fifo":
+        os.mkfifo(part)
+    elif how == "folder":
+        part.mkdir()
+    else:
+        part.symlink_to("/dev/zero" if how == "endless" else other)
+    record = replace(entry().record, folder=str(launch))
+    if how == "folder":
+        with pytest.raises(OSError, match=r"record\.json"):
+            of(tmp_path).write(record)
+        return
+    of(tmp_path).write(record)
+    assert [found.number for found in of(tmp_path).found(())[0]] == [record.number]
+    assert other.read_text() == "of somebody else"
+
+
 def test_a_full_disk_is_found_before_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,32 @@ def create(path: Path, flags: int = 0) -> int:
     return os.open(path, flags, 0o600)
 
 
+def overwrite(path: Path) -> int:
+    """Open a plain file to write over what is in it, so that the room that it takes stays taken.
+
+    Whatever else lies there is replaced by a new file; returns the descriptor.
+
+    Raises:
+        OSError: As :func:`create`.
+    """
+    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(OSError):  # missing, a link, a FIFO, not ours to write
+        descriptor = os.open(path, flags)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    return create(path)
+
+
+def sync_names(folder: Path) -> None:
+    """Have the names of the files in a folder last a power failure (fsync(2))."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for their owner only (0700).
 

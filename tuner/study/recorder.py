@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from tuner.hosts.untrusted_files import make_folder, read_untrusted
+from tuner.hosts.untrusted_files import make_folder, overwrite, read_untrusted, sync_names
 from tuner.model import (
     LOGGED_TIME,
     Exclusion,
@@ -105,7 +105,7 @@ class Journal:
         """
         make_folder(launch)
         try:
-            with _opened(launch / PART) as file:
+            with os.fdopen(overwrite(launch / PART), "wb") as file:
                 file.write(RESERVED)
                 file.flush()
                 try:
@@ -128,18 +128,14 @@ class Journal:
         """
         launch = Path(record.folder)
         content = text(Entry(self.study, self.created_at, self.identity, record)).encode()
-        with _opened(launch / PART) as file:
+        with os.fdopen(overwrite(launch / PART), "wb") as file:
             file.write(content)
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
         (launch / PART).rename(launch / NAME)
-        for folder in (launch, launch.parent):  # the names must last too (fsync(2))
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        for folder in (launch, launch.parent):
+            sync_names(folder)
 
     def found(self, known: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
         """The launches of this study that ended, and the files that are no record of any.
@@ -161,12 +157,6 @@ class Journal:
             if same and not difference(self.identity, entry.identity):
                 mine.append(replace(entry.record, folder=str(path.parent)))
         return mine, damaged
-
-
-def _opened(path: Path) -> BinaryIO:
-    """The file for writing over what is there: the room that was taken is used."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def lacking(kept: Sequence[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import traceback
 import warnings
@@ -25,6 +26,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DBAPIError
 
 from tuner.config.options import PRUNERS, SAMPLERS
+from tuner.hosts.untrusted_files import create
 from tuner.knobs import space
 from tuner.model import Setting, Stopped, StudySpec
 from tuner.model.errors import TunerError, UsageError, nearest
@@ -172,7 +174,8 @@ def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator
     except (Exception, SystemExit) as error:  # it may be the user's code
         name = f"{type(code).__module__}:{type(code).__qualname__}"
         file = folder / f"{what}-traceback.txt"
-        file.write_text(traceback.format_exc())
+        with os.fdopen(create(file), "w", errors="backslashreplace") as opened:
+            opened.write(traceback.format_exc())
         raise TunerError(
             f"the {what} {name} failed: {type(error).__name__}: {error}",
             f"its traceback is in {file}; what was measured is kept, and the same command with"

@@ -121,13 +121,21 @@ def parse(text: bytes) -> InFlightLaunch | None:
         return None
     places = (flight.cgroup, flight.folder)
     texts = (flight.marker, flight.boot_id, *places)
-    if not all(isinstance(each, str) and "\0" not in each for each in texts):
+    if not all(isinstance(text, str) and _is_name(text) for text in texts):
         return None
     if type(flight.since) is not int or not flight.marker:
         return None
     name = name_of(flight.marker)
     paths = [Path(place) for place in places if place]
     return flight if all(path.is_absolute() and path.name == name for path in paths) else None
+
+
+def _is_name(text: str) -> bool:
+    """True if the kernel can be given the text: without a NUL, and without half a letter."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def boot_id() -> str:
