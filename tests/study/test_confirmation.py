@@ -226,6 +226,21 @@ def test_a_best_that_fails_twice_is_not_handed_over(works: int) -> None:
     assert found(history).export == BASELINE
 
 
+def test_before_the_best_is_said_to_fail_another_setting_shows_that_the_program_works() -> None:
+    before = searched(2.0).records
+    failed = [(Purpose.CONFIRM, BEST, ran(CRASH))] * 2
+    history = searched(2.0).with_records(
+        (*before, *(record(n, s, p, o) for n, (p, s, o) in enumerate(failed, len(before) + 1)))
+    )
+    assert history.to_see_whether_it_works(is_end=True) == BASELINE
+    assert history.to_see_whether_it_works(is_end=False) is None
+    number = len(history.records) + 1
+    works = history.add(record(number, BASELINE, Purpose.CONFIRM, ran(2.0)))
+    assert works.to_see_whether_it_works(is_end=True) is None and not works.no_longer_works()
+    broken = history.add(record(number, BASELINE, Purpose.CONFIRM, ran(CRASH)))
+    assert len(broken.no_longer_works()) == 3
+
+
 @pytest.mark.parametrize("works", [0, 1])
 def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> None:
     times: Times = {

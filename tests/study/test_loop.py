@@ -193,19 +193,27 @@ def test_a_study_of_something_else_is_refused(folder: Path) -> None:
 # --- failures ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("spec", "last"),
+    [
+        (replace(SPEC, trials=12), 6),
+        (replace(SPEC, trials=4), 3),  # the search ends before five have failed
+        (replace(CONFIRMED, trials=3), 5),  # in the confirmation
+    ],
+)
 def test_a_program_that_breaks_on_the_way_ends_the_study_which_goes_on_once_it_is_mended(
-    folder: Path,
+    folder: Path, spec: StudySpec, last: int
 ) -> None:
-    spec, launched = replace(SPEC, trials=12), 0
+    launched = 0
 
     def time_s(setting: Setting) -> float | Failed:
         nonlocal launched
         launched += 1
-        return nearly_flat(setting) if launched <= 6 else crash(setting)
+        return nearly_flat(setting) if launched <= last else crash(setting)
 
-    with pytest.raises(NothingMeasuredError, match="the program no longer works: 5 launches"):
+    with pytest.raises(NothingMeasuredError, match=r"no longer works: \d launches in a row"):
         study_in(folder, FakeRunner(time_s), spec)
-    assert launched < 25
+    assert launched <= last + 8
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert store.load(SPEC.name).state is StudyState.FAILED
     found = study_in(folder, FakeRunner(nearly_flat), spec)

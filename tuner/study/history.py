@@ -255,24 +255,68 @@ class History:
         """While nothing has worked: the (canonical) settings that failed, by how they did."""
         found: dict[tuple[FailureKind, int | None], set[Setting]] = {}
         for record in self.fruitless():
-            ending, code = record.outcome.ending, record.outcome.exit_code
-            if isinstance(ending, Failed) and ending.kind in _OF_THE_PROGRAM:
-                same = found.setdefault((ending.kind, code), set())
-                same.add(self.pooling.canonical(record.setting))
+            way = _way_of_failing(record)
+            if way is not None and way[0] in _OF_THE_PROGRAM:
+                found.setdefault(way, set()).add(self.pooling.canonical(record.setting))
         return found.values()
 
+    @cached_property
+    def failing_alike(self) -> tuple[LaunchRecord, ...]:
+        """The last launches, as far back as all of them failed in one way."""
+        last = takewhile(
+            lambda r: (
+                _way_of_failing(r) is not None
+                and _way_of_failing(r) == _way_of_failing(self.valid[-1])
+            ),
+            reversed(self.valid),
+        )
+        return tuple(reversed(list(last)))
+
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
-        """The last launches if all failed, two settings among them that had worked; else empty."""
-        last, canonical = self.valid[-GIVE_UP_AFTER:], self.pooling.canonical
-        if not all(isinstance(record.outcome.ending, Failed) for record in last):
-            return ()
-        worked = {canonical(record.setting) for record in self.valid if record.outcome.samples}
-        return last if len({canonical(r.setting) for r in last} & worked) > 1 else ()
+        """The launches that fail alike, if that is not the settings' fault; else empty.
+
+        Two settings among them had worked; the same one twice if nothing else had.
+        """
+        worked = self._worked
+        again = [
+            c for r in self.failing_alike if (c := self.pooling.canonical(r.setting)) in worked
+        ]
+        is_sure = len(again) > 1 and len(set(again)) >= min(2, len(worked))
+        return self.failing_alike if is_sure else ()
+
+    def to_see_whether_it_works(self, *, is_end: bool) -> Setting | None:
+        """Return a setting that had worked, if only that shows whose fault the last failures are.
+
+        That is so after many failures in a row, and before the study ends (``is_end``).
+        """
+        failing, worked = self.failing_alike, self._worked
+        settings = {self.pooling.canonical(record.setting) for record in failing}
+        if len(failing) < (ALIKE if is_end else GIVE_UP_AFTER):
+            return None
+        if len(settings) < ALIKE and not settings & worked.keys():
+            return None
+        return min(worked, key=lambda s: (s in settings, worked[s]), default=None)
+
+    @cached_property
+    def _worked(self) -> dict[Setting, float]:
+        """The settings of the present space that have worked, with their times, s."""
+        measured = estimates.measurements(self.valid, self.pooling.canonical)
+        return {
+            m.setting: m.elapsed_s
+            for m in measured
+            if m.elapsed_s is not None and (m.setting == self.default or self.contains(m.setting))
+        }
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
         """The trials in the present space if none of them worked; empty if one has."""
         made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)
         return () if any(record.outcome.samples for record in made) else made
+
+
+def _way_of_failing(record: LaunchRecord) -> tuple[FailureKind, int | None] | None:
+    """Tell one way of failing from another; ``None``: the launch did not fail."""
+    ending = record.outcome.ending
+    return (ending.kind, record.outcome.exit_code) if isinstance(ending, Failed) else None
 
 
 def changes(old: StudySpec, new: StudySpec) -> list[str]:

@@ -96,7 +96,20 @@ class SearchThenConfirm:
         return None if known is None else known.best
 
     def next(self, history: History) -> Step | Stop:
-        """The next launch of the search, then of the confirmation; see `Policy`."""
+        """The next launch of the search, then of the confirmation; see `Policy`.
+
+        Before the program is given up for broken, and before a study ends with failures, a setting
+        that had worked shows whose fault they are.
+        """
+        step = self._next(history)
+        setting = history.to_see_whether_it_works(is_end=isinstance(step, Stop))
+        if setting is None:
+            return step
+        if history.confirming:
+            return Step(Purpose.CONFIRM, setting)
+        return Step(Purpose.BASELINE if setting == history.default else Purpose.REPEAT, setting)
+
+    def _next(self, history: History) -> Step | Stop:
         found = self._search_step(history)
         if isinstance(found, Stop):
             found = self._simpler(history) or found
