@@ -119,6 +119,7 @@ def loads(mpi: str, version: str, fault: str = "") -> ProgramPython:
         (loads("Intel MPI", "2021.9"), MPICH, State.OK, "Intel MPI 2021.9"),
         (loads("", "", "RuntimeError: cannot load"), OPENMPI, State.FAILURE, "cannot load"),
         (ProgramPython("/v/bin/python", "3.11"), OPENMPI, State.NOT_SEEN, "no mpi4py"),
+        (loads("", "", "no MPI"), replace(OPENMPI, kind="torchrun"), State.NOT_SEEN, "need none"),
     ],
 )
 def test_the_mpi_of_the_ranks_must_be_that_of_mpirun(
@@ -147,10 +148,20 @@ def test_the_programs_own_python_is_asked(
 def test_chainer_with_a_numpy_that_is_too_new(view: HostView) -> None:
     packages = {"numpy": "2.1.0", "chainer": "7.8.1"}
     python = ProgramPython("/v/bin/python", "3.11", packages)
-    found = finding(replace(view, python=python), "Python")
+    found = finding(replace(view, python=python, names_chainer=True), "Python")
     assert found.state is State.WARNING and "numpy<" in found.mend
-    shipped = replace(view, python=python, has_command=False)
-    assert finding(shipped, "Python").state is State.OK, "the shipped trainers know how"
+    assert finding(replace(view, python=python), "Python").state is State.OK
+
+
+def test_advice_on_chainer_is_for_programs_that_name_it(
+    view_of: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mn.py").write_text("import chainermn")
+    (tmp_path / "ddp.py").write_text("import torch")
+    assert view_of(command=(sys.executable, "mn.py")).names_chainer
+    assert not view_of(command=(sys.executable, "ddp.py")).names_chainer
+    assert not view_of().names_chainer, "the shipped trainers know how"
 
 
 @pytest.mark.parametrize(("value", "state"), [("true", State.OK), ("false", State.WARNING)])

@@ -24,7 +24,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
     cls=TuneCommand,
     help="Export the best setting of a study (the latest by default).",
     examples=(
-        ("tune export -o job.sh && ./job.sh results", "run the whole job with the best setting"),
+        ("tune export -o job.sh && ./job.sh", "run the whole job with the best setting"),
         ("tune export -o best.env && set -a && . ./best.env", "or docker run --env-file best.env"),
         ("tune export --format json | jq .best.setting", "for programs"),
         ("tune export --format mlflow", "log the study to the server of MLFLOW_TRACKING_URI"),

@@ -83,7 +83,7 @@ def _print_row(found: Answer) -> None:
         "reaches the program by": route(knob),
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
-        "tuned by default": "yes, if a study names no knobs" if knob.usual else "",
+        "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
         "applies here": _here(found),
         "then": found.hint,
     }

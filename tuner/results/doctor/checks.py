@@ -119,7 +119,7 @@ def python(view: HostView) -> Seen:
     packages = ", ".join(f"{name} {version}" for name, version in python.packages.items())
     saw = f"{python.version}, {python.path}" + f" ({packages})" * bool(packages)
     numpy = [int(n) for n in re.findall(r"\d{1,6}", python.packages.get("numpy", ""))[:2]]
-    if view.has_command and "chainer" in python.packages and numpy >= [1, 24]:
+    if view.names_chainer and "chainer" in python.packages and numpy >= [1, 24]:
         return State.WARNING, f"{saw}; Chainer 7 fails with this NumPy", f"{install} 'numpy<1.24'"
     return _ok(saw)
 
@@ -136,8 +136,13 @@ def launcher(view: HostView) -> Seen:
 def mpi_library(view: HostView) -> Seen:
     """If the ranks load another MPI than mpirun's, each of them is alone in a world of one rank."""
     python, info = view.python, view.launcher
-    if python is None or "mpi4py" not in python.packages:
-        return _not_seen("there is no mpi4py" if python else NO_PYTHON)
+    unneeded = {
+        NO_PYTHON: python is None,
+        "torchrun starts the ranks, and they need none": info and info.kind == "torchrun",
+        "there is no mpi4py": python and "mpi4py" not in python.packages,
+    }
+    if python is None or any(unneeded.values()):
+        return _not_seen(next(why for why, holds in unneeded.items() if holds))
     mend = f"{shlex.quote(python.path)} -m pip install --upgrade 'mpi4py>=4.1'"
     if not python.mpi:
         return State.FAILURE, f"mpi4py loads no MPI: {python.fault}", mend

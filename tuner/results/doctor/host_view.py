@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuner.config import program
 from tuner.hosts import stacks
 from tuner.hosts.survey import Survey, survey
+from tuner.hosts.untrusted_files import read_untrusted
 from tuner.launch import command as templates
 from tuner.launch import launchers
 from tuner.launch.launchers.kinds import interpreter_of
@@ -22,6 +23,9 @@ from tuner.model.errors import TunerError
 from tuner.store import display_url, resolve_url
 from tuner.store.urls import sqlite_path
 from tuner.study.outputs import study_folder
+
+#: So much of a script is read, bytes.
+MOST_SCRIPT = 1 << 20
 
 #: The program of a study that names none.
 SHIPPED = ("{python}", "{workloads}/chainer_mnist.py")
@@ -78,6 +82,7 @@ class HostView(Survey):
 
     programs: Mapping[str, tuple[str, ...]]  # what each host is asked
     has_command: bool  # whether the user named a program
+    names_chainer: bool  # whether the script of that program does
     program: str  # its path
     python: ProgramPython | None  # None: the program is no Python script, or not there
     launcher: LauncherInfo | None
@@ -134,6 +139,7 @@ def look(
         **vars(seen),
         programs=programs,
         has_command=command is not None,
+        names_chainer=command is not None and _names_chainer(command),
         program=path,
         python=_python_of(interpreter, seen) if interpreter else None,
         launcher=launcher,
@@ -183,6 +189,14 @@ def _programs(
         variables = [f"{name}={value}" for name, value in more.items()]
         found["python"] = ("env", *variables, interpreter, "-c", _ASK_PYTHON, *PACKAGES, *NCCL)
     return found
+
+
+def _names_chainer(command: Sequence[str]) -> bool:
+    """Whether the program's own script imports Chainer or ChainerMN, as far as it can be read."""
+    with suppress(OSError):
+        script = program.script_of(command)
+        return script is not None and b"chainer" in read_untrusted(Path(script), MOST_SCRIPT)
+    return False
 
 
 @contextmanager
