@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -161,6 +162,29 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
         assert one.wait() == -signal.SIGKILL
 
 
+def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
+    marker: str,
+    left: Callable[[], subprocess.Popen[bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with agent() as host:
+        host.call("hold", "study", "/a.db", marker, str(tmp_path))
+        one = left()
+        signal_agent(signal.SIGSTOP)
+        with monkeypatch.context() as patch:
+            patch.setattr("tuner.hosts.remote.hosts.SILENT_S", 0.1)
+            with pytest.raises(HostLostError, match="the host here is lost: its agent does not an"):
+                host.call("sweep")
+        assert not host.is_cut_off, "another agent may be had there"
+        with agent() as second:
+            with pytest.raises(BusyError, match=r"study study\) already, which is stopped"):
+                second.call("hold", "study", "/other.db", marker, str(tmp_path))
+            assert one.poll() is None
+            second.call("hold", "study", "/a.db", marker, str(tmp_path))
+            assert one.wait() == -signal.SIGKILL
+
+
 def test_an_agent_that_is_terminated_sweeps(
     marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
@@ -189,16 +213,37 @@ def signal_agent(number: int) -> None:
         os.kill(pid, number)
 
 
-def test_a_launcher_that_starts_nothing_is_quoted() -> None:
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "noise\nssh: connect to host h21 port 22: No route to host",
+            "no answer from h21: ssh: connect to host h21 port 22: No",
+        ),
+        (
+            "mpirun was unable to launch the specified application as it could not access\n"
+            "or execute an executable:\n\nExecutable: /py\nNode: h21\n\nwhile attempting to start",
+            "no answer from h21: Executable: /py; Node: h21$",
+        ),
+        (
+            "[proxy:1@h21] HYDU_create_process (launch.c:73): execvp error on file /py (No such)",
+            r"no answer from h21: \[proxy:1@h21\] HYDU_create_process .* on file /py",
+        ),
+        ("mpirun: no", "no answer from h1, h2, h21: mpirun: no"),
+    ],
+)
+def test_a_launcher_that_starts_nothing_is_quoted_and_the_host_named(
+    printed: str, said: str
+) -> None:
     def fails(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
-        said = "ssh: connect to host h2 port 22: No route to host"
-        return ("sh", "-c", f"echo noise >&2; echo {said!r} >&2; exit 255")
+        return ("sh", "-c", 'printf "%s\\n" "$1" >&2; exit 255', "sh", printed)
 
     with (
-        pytest.raises(TunerError, match="no answer from h2: ssh: connect to host h2 port 22: No"),
-        start.calls(["h1", "h2"], fails, ENVIRON),
+        pytest.raises(TunerError) as caught,
+        start.calls(["h1", "h2", "h21"], fails, ENVIRON),
     ):
         pass
+    assert re.match(said, caught.value.message), caught.value.message
 
 
 def test_a_caller_without_the_secret_is_not_listened_to() -> None:

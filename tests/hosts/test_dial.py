@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from tuner.hosts.remote.agent import signs_of_life
 from tuner.hosts.remote.dial import AGENT, HEAD, Channel, key_of
+from tuner.hosts.remote.hosts import RemoteHost
 
 KEY = key_of("secret", b"a" * 32, b"h" * 32)
 
@@ -80,3 +84,24 @@ def test_a_closed_connection_and_silence_are_errors(ends: Ends) -> None:
     ends[0].close()
     with pytest.raises(OSError, match="closed"):
         agent.receive(5.0)
+
+
+def test_an_agent_that_takes_long_to_answer_is_not_lost(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.hosts.remote.hosts.SILENT_S", 0.2)
+    monkeypatch.setattr("tuner.hosts.remote.agent.SIGN_OF_LIFE_S", 0.01)
+    host, agent = RemoteHost("h2", Channel(ends[0], KEY, HEAD)), Channel(ends[1], KEY, AGENT)
+
+    def answer() -> None:
+        agent.receive(5.0)
+        with signs_of_life(agent):
+            time.sleep(0.5)
+        agent.send(b'{"value": 3}')
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        assert host.call("sweep") == 3
+    finally:
+        thread.join()

@@ -180,7 +180,7 @@ class LocalHost:
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
         """See :class:`Host`."""
         environ = {lock.LOCK_DIR_VARIABLE: lock_folder} if lock_folder else {}
-        held = lock.measuring(study, environ=environ, database=database)
+        held = lock.measuring(study, environ=environ, database=database, is_agent=True)
         self.begin(marker, self._held.enter_context(held))
 
     def begin(self, marker: str, note: Path) -> None:

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import signal
 import socket
 import stat
 import time
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tuner.hosts import procfs
+from tuner.hosts.supervisor.cleanup import send
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model.errors import BusyError, UsageError
 from tuner.model.wording import one_line
@@ -40,6 +42,9 @@ SHARED_FOLDER = Path("/tmp")
 #: How often a waiting process looks again, s.
 POLL_S = 0.2
 
+#: A process has ended sooner after SIGKILL, s.
+KILLED_S = 2.0
+
 #: More than any owner's note takes.
 _NOTE_BYTES = 1 << 14
 
@@ -52,6 +57,7 @@ class Owner:
     study: str
     database: str = ""
     started: int = 0  # clock ticks since boot: tells the process from a later one with its id
+    is_agent: bool = False  # it holds the host for a tune on another one
 
     def __str__(self) -> str:
         if not self.pid:
@@ -102,6 +108,7 @@ def measuring(
     environ: Mapping[str, str],
     database: str = "",
     wait: bool = False,
+    is_agent: bool = False,
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Path]:
@@ -114,6 +121,7 @@ def measuring(
         environ: ``TUNE_LOCK_DIR`` names another folder.
         database: Where the study is kept; for :func:`may_measure`.
         wait: Wait for the present owner instead of giving up.
+        is_agent: This is an agent. One that was stopped in a study is ended by the next one.
         on_wait, cancelled: As for :func:`waited`.
 
     Raises:
@@ -125,10 +133,12 @@ def measuring(
     from tuner.hosts.process import left_over
 
     path, most_s = lock_path(environ), math.inf if wait else 0.0
+    if is_agent:
+        _end_stopped_agent(study, database, environ)
     held = waited(partial(acquire, path), most_s=most_s, on_wait=on_wait, cancelled=cancelled)
     try:
         me = procfs.stat(os.getpid())
-        owner = Owner(os.getpid(), study, database, me.started if me else 0)
+        owner = Owner(os.getpid(), study, database, me.started if me else 0, is_agent)
         with contextlib.suppress(OSError):  # the disk is full: an owner without a name
             os.ftruncate(held, 0)
             os.pwrite(held, json.dumps(asdict(owner)).encode(), 0)
@@ -151,10 +161,12 @@ def acquire(path: Path) -> int:
         except BlockingIOError as error:
             owner = parse_owner(os.pread(descriptor, _NOTE_BYTES, 0))
             os.close(descriptor)
-            raise BusyError(
-                f"{socket.gethostname()} is measuring for {owner} already",
-                "wait for it, or add --wait to queue up: two at once would spoil both",
-            ) from error
+            message = f"{socket.gethostname()} is measuring for {owner} already"
+            hint = "wait for it, or add --wait to queue up: two at once would spoil both"
+            if _stopped(owner) is not None:
+                message += ", which is stopped"
+                hint = f"kill -CONT {owner.pid} lets it go on, kill -9 {owner.pid} ends it"
+            raise BusyError(message, hint) from error
         with contextlib.suppress(OSError):
             if os.path.samestat(path.lstat(), os.fstat(descriptor)):
                 return descriptor
@@ -171,7 +183,36 @@ def parse_owner(note: bytes) -> Owner:
     well_formed = all(type(each) is int and each >= 0 for each in numbers) and all(
         isinstance(each, str) for each in texts
     )
+    well_formed = well_formed and isinstance(owner.is_agent, bool)
     return owner if well_formed and owner.pid < 2**31 else Owner(0, "")
+
+
+def _stopped(owner: Owner) -> procfs.Stat | None:
+    """The owner's process, if a signal has stopped it."""
+    process = procfs.stat(owner.pid)
+    is_it = process is not None and process.started == owner.started and process.state in "Tt"
+    return process if is_it else None
+
+
+def _end_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> None:
+    """End a stopped agent that holds the host for this study: its ``tune`` has given it up."""
+    with contextlib.suppress(OSError):
+        owner = holder(environ)
+        if (
+            owner is None
+            or not owner.is_agent
+            or (owner.study, owner.database) != (study, database)
+        ):
+            return
+        deadline_s = time.monotonic() + KILLED_S
+        if (process := _stopped(owner)) is not None and send(process, signal.SIGKILL):
+            while _is_alive(process) and time.monotonic() < deadline_s:
+                time.sleep(0.001)
+
+
+def _is_alive(process: procfs.Stat) -> bool:
+    current = procfs.stat(process.pid)
+    return current is not None and current.started == process.started and not current.dead
 
 
 def holder(environ: Mapping[str, str]) -> Owner | None:

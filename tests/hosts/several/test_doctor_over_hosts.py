@@ -57,3 +57,14 @@ def test_a_host_that_cannot_be_reached_is_a_failed_check(bench: Bench) -> None:
     assert (code, found["hosts"]["state"]) == (3, "failure")
     assert "no answer from nohost: ssh: Could not resolve" in found["hosts"]["saw"]
     assert found["launcher"]["state"] == "ok", "this host is checked all the same"
+
+
+def test_the_host_that_lacks_the_interpreter_is_named_alone(bench: Bench) -> None:
+    folder = str(Path(sys.executable).resolve().parent)
+    bench.run("h3", "mount", "-t", "tmpfs", "tmpfs", folder)
+    try:
+        code, found = doctor(bench, "h2,h3")
+    finally:
+        bench.run("h3", "umount", folder)
+    assert (code, found["hosts"]["state"]) == (3, "failure")
+    assert found["hosts"]["saw"].startswith("no answer from h3: Executable: ")

@@ -42,6 +42,8 @@ SHORT = ("--objective", "wall", "--no-confirm", "--trials", "1", "--knob", "omp_
 
 #: A word of an agent.
 AGENT = "import base64,zlib;exec("
+#: An agent is stopped, not killed.
+STOPPED = "SIGSTOP"
 
 
 class Tune:
@@ -142,6 +144,20 @@ def test_kill_9_of_tune_empties_all_hosts(study: Callable[..., Tune]) -> None:
     assert code == 0, printed
 
 
+def test_a_stopped_agent_does_not_keep_its_host_from_the_same_study(
+    study: Callable[..., Tune],
+) -> None:
+    tune = study(100)
+    eventually(tune.is_running)
+    tune.send(signal.SIGSTOP, "h3", AGENT)
+    tune.kill("h1", "--hosts")
+    (tune.folder / "seconds").write_text("0.3")
+    tune.process = tune.start()
+    code, printed = tune.end()
+    assert code == 0, printed
+    eventually(tune.are_empty)
+
+
 @pytest.mark.parametrize(
     ("host", "word", "kind"),
     [
@@ -151,8 +167,17 @@ def test_kill_9_of_tune_empties_all_hosts(study: Callable[..., Tune]) -> None:
         ("h2", "program.py", FailureKind.CRASHED),
         ("h3", "prted", FailureKind.LOST_HOST),
         ("h2", AGENT, FailureKind.LOST_HOST),
+        ("h2", STOPPED, FailureKind.LOST_HOST),
     ],
-    ids=["mpirun", "its ssh", "its session of sshd", "a rank", "the daemon of the MPI", "an agent"],
+    ids=[
+        "mpirun",
+        "its ssh",
+        "its session of sshd",
+        "a rank",
+        "the daemon of the MPI",
+        "an agent",
+        "a stopped agent",
+    ],
 )
 def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     study: Callable[..., Tune], host: str, word: str, kind: FailureKind
@@ -160,7 +185,10 @@ def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     tune = study(3)
     eventually(tune.is_running)
     of_launch = tune.of_launch()
-    tune.kill(host, word)
+    if word == STOPPED:
+        tune.send(signal.SIGSTOP, host, AGENT)
+    else:
+        tune.kill(host, word)
     eventually(lambda: not of_launch & tune.of_launch())
     code, printed = tune.end()
     assert code == 0, printed

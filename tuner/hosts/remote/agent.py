@@ -4,7 +4,8 @@ Whatever ends the connection (the end of ``tune``, ``kill -9`` of it, a dead lin
 ends what launches have left on its host, gives the host back, and ends itself.
 
 A request is ``{"method": …, "arguments": […]}`` in JSON; an answer is ``{"value": …}``, or
-``{"error": [class, message, hint]}`` for a :class:`TunerError`.
+``{"error": [class, message, hint]}`` for a :class:`TunerError`. Empty messages come before one that
+takes long: they tell a busy agent from a stopped one, whose kernel keeps the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tuner.hosts.host import Host, LocalHost, types_of
@@ -21,6 +23,9 @@ from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
+
+#: How often an agent that works on an answer sends an empty message, s.
+SIGN_OF_LIFE_S = 1.0
 
 #: What may be asked for.
 METHODS = frozenset(name for name in vars(Host) if not name.startswith("_")) - {"close"}
@@ -39,13 +44,34 @@ def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
         with contextlib.suppress(OSError):
             while True:
                 request = json.loads(channel.receive())
-                channel.send(json.dumps(_answer(host, request)).encode())
+                with signs_of_life(channel):
+                    answer = _answer(host, request)
+                channel.send(json.dumps(answer).encode())
                 if detach is not None:
                     detach()
                     detach = None
     finally:
         with contextlib.suppress(TunerError):  # nobody is left to tell
             host.close()
+
+
+@contextlib.contextmanager
+def signs_of_life(channel: Channel) -> Iterator[None]:
+    """Send them meanwhile."""
+    done = threading.Event()
+
+    def send() -> None:
+        with contextlib.suppress(OSError):  # the next message of the agent itself will fail too
+            while not done.wait(SIGN_OF_LIFE_S):
+                channel.send(b"")
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import math
 import os
 import select
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
@@ -26,6 +27,10 @@ from tuner.model.errors import BusyError, TunerError, UsageError
 
 #: An agent answers sooner, s: a sweep gives up before.
 ANSWER_S = GIVE_UP_S + 10.0
+
+#: An agent answers or gives a sign of life sooner, s, unless it was stopped. A dead link is noticed
+#: before, by the kernel.
+SILENT_S = 2.0 * SILENCE_S
 
 #: An agent that was cut off notices it, sweeps, and gives its host back sooner, s.
 BACK_S = 2.0 * SILENCE_S + 2.0
@@ -79,7 +84,11 @@ class RemoteHost:
     def answer(self, method: str) -> Any:
         """What the method gave that was asked for last."""
         with self._losing():
-            answer = json.loads(self._channel.receive(ANSWER_S))
+            deadline_s = time.monotonic() + ANSWER_S
+            while not (message := self._channel.receive(SILENT_S)):
+                if time.monotonic() > deadline_s:
+                    raise TimeoutError
+            answer = json.loads(message)
         if "error" in answer:
             kind, message, hint = answer["error"]
             said = message if kind == BusyError.__name__ else f"{self.name}: {message}"
@@ -94,8 +103,10 @@ class RemoteHost:
         try:
             yield
         except OSError as error:
-            is_cut_off = isinstance(error, TimeoutError) or error.errno in _CUT_OFF
-            self._lose(error.strerror or str(error), is_cut_off=is_cut_off)
+            why = error.strerror or str(error)
+            if isinstance(error, TimeoutError) and error.errno is None:  # of ours, not the kernel's
+                why = "its agent does not answer (was it stopped?)"
+            self._lose(why, is_cut_off=error.errno in _CUT_OFF)
             raise self.error() from error
         except BaseException:  # Ctrl-C
             self._lose("it was broken off")

@@ -46,6 +46,12 @@ RETURN_S = 1.0
 
 _LINE = re.compile(rf"{dial.GREETING} (\d{{1,9}}) ([0-9a-f]{{{2 * ID_BYTES}}}) ([0-9a-f]{{64}})")
 
+#: A line that tells what is wrong on which host: of ssh or Slurm, of Open MPI (two lines of its
+#: notice on a program that it cannot start), of MPICH.
+_OF_A_HOST = re.compile(
+    r"(\S*/)?(ssh|srun)\b|\S+@\S+: |Executable: |Node: |\[proxy:[\d:]+@\S+\] .*error"
+)
+
 #: The command that starts a program once on each host: (hosts, program) -> argv.
 OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
@@ -143,16 +149,24 @@ def calls(
 
 
 def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
-    """The error for hosts without an agent: which, and the words of ssh or of the launcher."""
+    """The error for hosts without an agent: which, and the words of ssh or of the launcher.
+
+    A launcher that fails on one host starts no agent on others either: only a named one counts.
+    """
     lines = [one_line(line.strip()) for line in printed.splitlines() if re.search(r"\w", line)]
-    of_ssh = [line for line in lines if re.match(r"(\S*/)?(ssh|srun)\b|\S+@\S+: ", line)]
-    said = (of_ssh or lines or ["nothing was printed"])[:3]
-    named = [name for name in missing if any(name in line for line in of_ssh)] or missing
+    telling = [line for line in lines if _OF_A_HOST.match(line)]
+    said = (telling or lines or ["nothing was printed"])[:3]
+    named = [name for name in missing if any(_names(line, name) for line in telling)] or missing
     return TunerError(
         f"no answer from {', '.join(named[:8])}: {'; '.join(said)}",
         "each must be reachable without a password, have the same interpreter"
         f" ({os.path.realpath(sys.executable)}), and reach this host in turn",
     )
+
+
+def _names(line: str, host: str) -> bool:
+    """Whether a line names this host, not one whose name only begins or ends like it."""
+    return re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", line) is not None
 
 
 def own_addresses(hosts: Sequence[str]) -> list[str]:
