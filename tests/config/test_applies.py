@@ -13,6 +13,7 @@ from tuner.knobs import knob, names
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.model import (
+    UNSET,
     Choice,
     Env,
     Flag,
@@ -23,6 +24,7 @@ from tuner.model import (
     Machine,
     Setting,
     StudySpec,
+    Value,
 )
 
 MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
@@ -114,7 +116,7 @@ def test_constants_are_set_along_with_a_value_and_not_without() -> None:
 def test_shared_memory_is_called_otherwise_before_open_mpi_5(version: str, shared: str) -> None:
     host = replace(HOST, launcher=replace(OPENMPI, version=version))
     assert env("ompi_btl", "sm", host)[1] == {"OMPI_MCA_btl": shared}
-    assert env("ompi_btl", "auto", host)[1] == {"OMPI_MCA_btl": "^ofi"}
+    assert env("ompi_btl", "no_ofi", host)[1] == {"OMPI_MCA_btl": "^ofi"}
 
 
 @pytest.mark.parametrize(
@@ -133,14 +135,33 @@ def test_huge_pages(found: HostFeatures, why: str) -> None:
     assert not got.possible
 
 
+@pytest.mark.parametrize(
+    ("kind", "layout", "values", "why"),
+    [
+        ("openmpi", Layout(2), (UNSET, "none"), ""),
+        ("openmpi", Layout(4), (UNSET, "none", "core"), ""),
+        ("openmpi", Layout(32, oversubscribed=True), (UNSET, "core"), "no rank has two cores"),
+        ("mpich", Layout(4), (UNSET, "core"), "confined to one core"),
+        ("torchrun", Layout(4), (UNSET,), "torchrun has no such option"),
+    ],
+)
+def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
+    kind: str, layout: Layout, values: tuple[Value, ...], why: str
+) -> None:
+    small = replace(HOST, machine=replace(MACHINE, numa_nodes=1), found=replace(FOUND, sockets=1))
+    host = replace(small, layout=layout, launcher=replace(OPENMPI, kind=kind))
+    got = answer(knob("bind_to"), host)
+    assert got.knob.domain == Choice(values)
+    assert why in got.why_not and bool(why) == bool(got.why_not)
+
+
 def test_places_that_are_one_are_no_choice() -> None:
     small = replace(HOST, machine=replace(MACHINE, numa_nodes=1), found=replace(FOUND, sockets=1))
-    got = answer(knob("bind_to"), small)
-    assert got.possible
-    assert "confined to one core" in got.why_not
-    assert got.knob.domain == Choice(("none", "core"))
     own = answer(replace(knob("bind_to"), domain=Choice(("none", "numa"))), small, own=True)
     assert own.knob.domain == Choice(("none", "numa")), "what the user named is never cut"
+    mpich = replace(small, launcher=replace(OPENMPI, kind="mpich"))
+    own = answer(replace(knob("bind_to"), domain=Choice(("none", "core"))), mpich, own=True)
+    assert own.knob.neutral == "none", "as MPICH does it"
     assert answer(knob("bind_to"), replace(HOST, layout=Layout(16))).possible
 
 
@@ -152,5 +173,5 @@ def test_an_allocator_of_the_users_own_way_is_left_alone() -> None:
 
 
 def test_nothing_but_the_default_is_no_knob() -> None:
-    only = Knob("x", Choice(("none",)), LauncherOption("bind_to"), neutral="none")
+    only = Knob("x", Choice((UNSET,)), LauncherOption("bind_to"), neutral=UNSET)
     assert answer(only, HOST).why_not == "nothing but the default can be set here"

@@ -93,7 +93,11 @@ def refused(*command: str, **options: Any) -> UsageError:
 
 def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     spec = build(*OWN)
-    assert domains(spec) == {"omp_threads": IntRange(1, 4), "opencv_threads": IntRange(1, 4)}
+    assert domains(spec) == {
+        "omp_threads": IntRange(1, 4),
+        "opencv_threads": IntRange(1, 4),
+        "bind_to": Choice((UNSET, "none")),
+    }
     assert (spec.name, spec.layout.ranks, spec.trials, spec.warm_ups) == ("python-n2", 2, 50, 1)
     assert (spec.seed, spec.trial_limit_s, spec.fixed) == (0, None, BASELINE)
     assert (spec.budget_s, spec.until, spec.precision) == (None, 0.01, 0.02)
@@ -104,7 +108,6 @@ def test_a_bare_command_has_the_environment_knobs_and_the_defaults() -> None:
     assert dict(spec.left_out) == {
         "iterator_workers": "the command has no {iterator_workers}",
         "communicator": "the command has no {communicator}",
-        "bind_to": "with one socket and one NUMA node a rank can only be confined to one core",
     }
 
 
@@ -124,7 +127,7 @@ def test_an_objective_that_no_running_job_can_measure_is_refused_only_if_it_must
 def test_a_knob_without_values_has_those_of_the_table_that_apply_here() -> None:
     spec = build(*OWN, knobs=("bind_to", "allocator", "omp_wait_policy"))
     got = domains(spec)
-    assert got["bind_to"] == Choice(("none", "core"))
+    assert got["bind_to"] == Choice((UNSET, "none"))
     assert got["allocator"] == Choice(("glibc", "jemalloc"))
     assert got["omp_wait_policy"] == Choice((UNSET, "active", "passive"))
 
@@ -133,7 +136,7 @@ def test_all_knobs_are_those_that_apply_and_keep_the_numerics() -> None:
     spec = build(*OWN, "-b", "{batch_size}", all_knobs=True)
     got = set(domains(spec))
     assert {"omp_threads", "omp_proc_bind", "omp_places", "allocator", "ompi_allreduce"} <= got
-    assert not got & {"bind_to", "map_by", "huge_pages", "nccl_algo", "mpich_allreduce", "prefetch"}
+    assert not got & {"map_by", "huge_pages", "nccl_algo", "mpich_allreduce", "prefetch"}
     assert "batch_size" not in got
     reasons = dict(spec.left_out)
     assert reasons["batch_size"] == "it changes the numerics: --knob batch_size asks for it"
@@ -263,12 +266,13 @@ def test_the_space_can_be_typed() -> None:
     assert domains(spec) == {
         "omp_threads": IntRange(1, 16),
         "opencv_threads": IntRange(1, 4),
+        "bind_to": Choice((UNSET, "none")),
         "iterator_workers": Choice((2,)),
         "communicator": Choice(("naive", "flat")),
         "batch": Choice((32, 64)),
     }
     assert spec.fixed == Setting.of({"iterator_workers": 2})
-    assert space.size(spec.knobs) == 16 * 4 * 2 * 2
+    assert space.size(spec.knobs) == 16 * 4 * 2 * 2 * 2
     own = Knob("batch", Choice((32, 64)), Flag(), default=48)
     assert own in spec.knobs
     fixed = build(*OWN, "-b", "{batch}", fixes=("batch=32",))
@@ -294,7 +298,7 @@ def test_the_space_can_be_typed() -> None:
         ({"knobs": ("mpich_allreduce",)}, "only MPICH reads it, and this is Open MPI", ""),
         ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
         ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
-        ({"knobs": ("map_by",)}, "map_by: it exists only if bind_to is", "--knob bind_to"),
+        ({"knobs": ("map_by",)}, "map_by: it exists only if bind_to is", "to bind_to's values"),
         (
             {"launcher": "torchrun", "mpirun_args": ("--nproc-per-node=8",)},
             "how many ranks torchrun starts",
@@ -302,7 +306,7 @@ def test_the_space_can_be_typed() -> None:
         ),
         (
             {"knobs": ("bind_to=none,core",), "launcher": "torchrun"},
-            "bind_to: bind_to=core: torchrun has no such option",
+            "bind_to: bind_to=none: torchrun has no such option",
             "under an mpirun",
         ),
         ({"knobs": ("omp_places",)}, "omp_proc_bind is close or spread", "--knob omp_proc_bind"),
@@ -622,7 +626,8 @@ def test_a_fix_of_the_file_yields_to_a_typed_range(tmp_path: Path) -> None:
          "job has no {iterator_workers}"),
         (FILE.replace('"long"', '"{foo}"'), "{foo}"),
         ('command = ["{python}", "-c", "pass", "{out}"]\n'
-         '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\n', "nothing to tune"),
+         '[left_out]\nomp_threads = "x"\nopencv_threads = "y"\nbind_to = "z"\n',
+         "nothing to tune"),
     ],
 )  # fmt: skip
 def test_a_file_whose_parts_do_not_go_together(tmp_path: Path, text: str, word: str) -> None:
@@ -723,3 +728,63 @@ def test_any_text_becomes_a_name_or_nothing(text: str) -> None:
     name = as_name(text)
     assert name == "" or check_name(name) == name
     assert as_name(name) == name
+
+
+# --- two knobs, one variable ------------------------------------------------------------------
+
+
+def test_a_usual_knob_gives_way_to_one_of_the_users_that_sets_its_variable() -> None:
+    spec = build(*OWN, env_knobs=("OMP_NUM_THREADS=1,2",))
+    assert "omp_threads" not in domains(spec)
+    assert dict(spec.left_out)["omp_threads"] == "the knob OMP_NUM_THREADS sets OMP_NUM_THREADS"
+
+
+@pytest.mark.parametrize(
+    ("options", "both"),
+    [
+        (
+            {"env_knobs": ("MKL_NUM_THREADS=1,2",), "knobs": ("omp_threads=1..4",)},
+            "omp_threads and MKL_NUM_THREADS both set MKL_NUM_THREADS",
+        ),
+        (
+            {"env_knobs": ("OMP_NUM_THREADS=1,2",), "fixes": ("omp_threads=1",)},
+            "omp_threads and OMP_NUM_THREADS both set OMP_NUM_THREADS",
+        ),
+    ],
+)
+def test_two_knobs_that_set_one_variable_are_refused(options: dict[str, Any], both: str) -> None:
+    error = refused(*OWN, **options)
+    assert both in error.message
+    assert "keep one of them: omp_threads sets OMP_NUM_THREADS, " in error.hint
+
+
+def test_knobs_of_one_variable_that_no_setting_has_together_are_two_knobs(tmp_path: Path) -> None:
+    text = """
+    [knobs.allocator]
+    [knobs.few]
+    env = "ARENAS"
+    values = [1, 2]
+    when = {allocator = "glibc"}
+    [knobs.many]
+    env = "ARENAS"
+    values = [8, 9]
+    when = {allocator = "jemalloc"}
+    """
+    spec = build(*OWN, file=toml(tmp_path, text))
+    assert {"few", "many"} <= domains(spec).keys()
+
+
+# --- Slurm ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tasks", "options", "ranks", "oversubscribed"),
+    [("4", {}, 4, False), ("8", {}, 8, True), ("4", {"mpi_procs": 2}, 2, False),
+     ("1", {"mpi_procs": 2}, 2, True), ("", {}, 2, False)],
+)  # fmt: skip
+def test_one_node_of_slurm_has_a_rank_a_task(
+    tasks: str, options: dict[str, Any], ranks: int, oversubscribed: bool
+) -> None:
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "host", "SLURM_TASKS_PER_NODE": tasks}
+    layout = build(*OWN, environ={"PATH": "/usr/bin:/bin", **slurm}, **options).layout
+    assert (layout.ranks, layout.oversubscribed) == (ranks, oversubscribed)

@@ -138,6 +138,22 @@ def test_a_knob_of_another_name_is_judged_by_its_variables() -> None:
     assert effect.verdict is HONOURED
 
 
+def test_a_number_that_another_variable_of_ours_or_the_users_explains_is_not_the_programs() -> None:
+    own = Knob("OMP_NUM_THREADS", IntRange(1, 4), Env(("OMP_NUM_THREADS",)))
+    other = Knob("MKL_NUM_THREADS", IntRange(1, 4), Env(("MKL_NUM_THREADS",)))
+
+    def reason(setting: dict[str, Value], *environment: tuple[str, str]) -> str:
+        observation = Observation((blas(0, 3),))
+        found = effects(Setting.of(setting), (own, other), observation, machine(), environment)
+        return next(effect.reason for effect in found if effect.knob == own.name)
+
+    assert reason({own.name: 1}) == "the program itself set it to 3 (seen in rank 0)"
+    assert reason({own.name: 1}, (own.name, "3")) == reason({own.name: 1}), "the knob sets it"
+    said = "OPENBLAS_NUM_THREADS=3, which this knob does not set, counts more"
+    assert reason({own.name: 1}, ("OPENBLAS_NUM_THREADS", "3")) == said
+    assert reason({own.name: 1, other.name: 3}).startswith("MKL_NUM_THREADS=3")
+
+
 COUNTS = st.integers(1, 64)
 
 

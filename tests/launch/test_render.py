@@ -85,7 +85,7 @@ def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert launch.argv == (
         "/opt/mpi/bin/mpirun",
-        *("--oversubscribe", "--bind-to", "none", "--mca", "btl", "^ofi", "-n", "8"),
+        *("-n", "8"),
         *wrapper_argv(),
         *ONE_THREAD,
         "--",
@@ -126,7 +126,7 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert launch.argv == (
         *("/opt/mpi/bin/mpirun", "--host", "h1:2,h2:1"),
         *("--prtemca", "plm_ssh_agent", " ".join(ssh_wrapper()[0])),
-        *("--bind-to", "none", "--mca", "btl", "^ofi", "-n", "3"),
+        *("-n", "3"),
         *("env", "MPI4PY_LIBMPI=/opt/mpi/lib/libmpi.so.40"),
         *(f"{name}={launch.env[name]}" for name in ("PYTHONPATH", "TUNE_PROBE_DIR")),
         "TUNE_LIVE_FILE=/dev/shm/tune-abc/live.json",
@@ -138,10 +138,11 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "TUNE_SSH" not in launched(SLURM_JOB_ID="7").env
 
 
-def test_binding_is_none_unless_it_is_tuned() -> None:
-    bind = Knob("bind", Choice(("none", "core")), LauncherOption("bind_to"))
+def test_binding_is_the_launchers_unless_it_is_tuned() -> None:
+    bind = Knob("bind", Choice((UNSET, "core")), LauncherOption("bind_to"))
     spec = spec_of(("prog", "{out}"), bind)
-    assert render.launcher_options(spec, BASELINE) == {"bind_to": "none"}
+    assert render.launcher_options(spec, BASELINE) == {}
+    assert render.launcher_options(spec, Setting.of({"bind": UNSET})) == {}
     assert render.launcher_options(spec, Setting.of({"bind": "core"})) == {"bind_to": "core"}
     assert ranks(spec, Setting.of({"bind": "core"})) == ("W", "--", "prog", "O")
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.marked import eventually, marked
+from tuner.config.hosts import on_slots
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
 from tuner.model import (
@@ -127,7 +128,8 @@ def launch_of(
     words = [f"{name}={value}" for name, value in (assigned or {}).items()]
     wrapper = [*launchers.wrapper_argv(), *words, "--"] if words else []
     python = [*wrapper, sys.executable, "-m", "mpi4py", *program]
-    argv = launcher.argv(info, Layout(ranks), {"bind_to": bind_to}, python)
+    layout = on_slots(Layout(ranks), machine.this_machine(), (), {})
+    argv = launcher.argv(info, layout, {"bind_to": bind_to}, python)
     variables = {**os.environ, **launcher.environment(info), **(env or {})}
     return Launch(argv, variables, folder, folder, folder)
 

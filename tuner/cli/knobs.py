@@ -41,6 +41,7 @@ def command(
     """List the table, or show one row."""
     from tuner.cli import console
     from tuner.config.applicability import TargetHost, answer
+    from tuner.config.hosts import on_slots
     from tuner.config.options import BY_KEY
     from tuner.hosts.machine import host_features, this_machine
     from tuner.knobs import KNOBS, knob
@@ -55,7 +56,9 @@ def command(
     except ValueError as error:
         raise UsageError(f"--mpi-procs {ranks}: {error}", "tune knobs --mpi-procs 8") from error
     info = launchers.find(mpirun, (), kind=launcher, environ=os.environ)
-    host = TargetHost(this_machine(), layout, info, host_features(os.environ))
+    machine = this_machine()
+    layout = on_slots(layout, machine, (), os.environ)
+    host = TargetHost(machine, layout, info, host_features(os.environ))
     answers = [answer(row, host) for row in rows]
     if as_json:
         document = {"schema": "tuner.knobs/1", "knobs": [_json(each) for each in answers]}

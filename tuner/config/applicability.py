@@ -9,7 +9,6 @@ from tuner import knobs as table
 from tuner.hosts.machine import HostFeatures, is_allocator
 from tuner.knobs import space
 from tuner.knobs.table import GLIBC, OTHER_ALLOCATOR
-from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.model import (
     OFF,
@@ -70,6 +69,8 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
         several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
         places = several if isinstance(knob.route, LauncherOption) else {}
         # Of a place that is there once, the value comes to another one.
+        if _is_binding(knob):
+            places[launcher_for(host.launcher.kind).default_place(host.layout)] = 1
         kept = tuple(v for v in listed if v not in refused and places.get(str(v), 2) > 1)
         knob = knob if kept == listed else replace(knob, domain=Choice(kept))
     names = frozenset({knob.name} if own else ())
@@ -122,8 +123,10 @@ def _huge_pages(host: TargetHost) -> _Problem | None:
 
 
 def _room(host: TargetHost) -> _Problem | None:
-    """Nothing to choose between if a rank has one core, or only one core to be bound to."""
+    """Nothing to choose if ranks are free and have one core, or one core to be bound to."""
     ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
+    if cores > 1 and launcher_for(host.launcher.kind).default_place(host.layout) != "none":
+        return None  # ranks are bound unless the knob frees them
     hint = "--knob bind_to tunes it all the same"
     if cores // ranks < 2:
         have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"
@@ -149,8 +152,8 @@ def _btl_is_free(host: TargetHost) -> _Problem | None:
     args = host.launcher.extra_args
     for option, name, value in zip(args, args[1:], args[2:], strict=False):
         if option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl":
-            why = f"the arguments for mpirun, or your OMPI_MCA_btl, choose it: {value}"
-            return why, "leave one of them out", False
+            why = f"the arguments for mpirun choose it: {value}"
+            return why, "leave one of the two out", False
     return None
 
 
@@ -204,8 +207,8 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
     if is_interface and value not in {UNSET, *host.found.interfaces}:
         hint = f"there are {', '.join(host.found.interfaces) or 'none'}"
         return f"{value} is no interface of a network that all hosts share", hint
-    if isinstance(knob.route, LauncherOption):
-        options = {**render.LAUNCHER_DEFAULTS, **_FREE.get(knob.name, {}), knob.route.option: value}
+    if isinstance(knob.route, LauncherOption) and value != UNSET:
+        options = {**_FREE.get(knob.name, {}), knob.route.option: value}
         try:
             launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
         except UsageError as error:
@@ -217,8 +220,16 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
 _FREE: Mapping[str, Mapping[str, Value]] = {"map_by": {"bind_to": "core"}}
 
 
+def _is_binding(knob: Knob) -> bool:
+    return isinstance(knob.route, LauncherOption) and knob.route.option == "bind_to"
+
+
 def _on_host(knob: Knob, host: TargetHost) -> Knob:
     """The row with what differs from host to host; one whose route the user changed stays."""
+    if _is_binding(knob) and UNSET not in space.values(knob.domain):
+        # Of values that the user names, that of the launcher changes nothing.
+        place = launcher_for(host.launcher.kind).default_place(host.layout)
+        return replace(knob, neutral=place or None)
     if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob
     found = host.found
@@ -230,9 +241,9 @@ def _on_host(knob: Knob, host: TargetHost) -> Knob:
         tunable = "glibc.malloc.hugetlb="
         kept = [t for t in found.tunables.split(":") if t and not t.startswith(tunable)]
         texts = {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))}
-    elif knob.name == "ompi_btl":  # ``auto`` is what every launch has
+    elif knob.name == "ompi_btl":
         old = host.launcher.version.startswith(("3.", "4."))
-        texts = {"auto": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
+        texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
     elif knob.name == "interface" and knob.domain == table.knob(knob.name).domain:
         return replace(knob, domain=Choice((UNSET, *found.interfaces)))
     else:

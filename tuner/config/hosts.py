@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tuner.launch.launchers import in_slurm
-from tuner.model import LOCALHOST, Layout
+from tuner.model import LOCALHOST, Layout, Machine
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count
 
@@ -132,6 +133,30 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
             _SLURM_HINT,
         )
     return tuple(map(Offer, names, slots))
+
+
+def slurm_tasks(environ: Mapping[str, str]) -> int:
+    """The tasks of the Slurm allocation that this runs in; 0 if there is none; errors as there."""
+    return sum(offer.slots or 0 for offer in from_slurm(environ))
+
+
+def on_slots(
+    layout: Layout, machine: Machine, args: Sequence[str], environ: Mapping[str, str]
+) -> Layout:
+    """The layout with whether an mpirun has fewer slots than ranks on a host.
+
+    Args:
+        layout: Where the ranks run.
+        machine: The host with the fewest cores.
+        args: The user's own arguments for the mpirun.
+        environ: Where Slurm says how many tasks it has given.
+    """
+    slots = machine.affinity_cores
+    if not {"--use-hwthread-cpus", "-use-hwthread-cpus"}.isdisjoint(args):
+        slots = machine.affinity_cpus
+    if layout.is_local:
+        slots = min(slots, slurm_tasks(environ) or slots)
+    return replace(layout, oversubscribed=layout.ranks_per_host > slots)
 
 
 _SLURM_HINT = "name the hosts yourself: --hosts h1:4,h2:4"

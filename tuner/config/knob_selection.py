@@ -6,7 +6,7 @@ what was selected to the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,19 @@ from tuner.config.schema import Study
 from tuner.knobs import conditions, space
 from tuner.knobs.domains import check_against, parse_domain, parse_value
 from tuner.launch import command as templates
-from tuner.model import BASELINE, OFF, ON, Choice, Domain, Env, Flag, Knob, Setting, Value
+from tuner.model import (
+    BASELINE,
+    OFF,
+    ON,
+    Choice,
+    Domain,
+    Env,
+    Flag,
+    Knob,
+    LauncherOption,
+    Setting,
+    Value,
+)
 from tuner.model.errors import UsageError, suggestion
 
 #: More products of a space with conditions than are walked before the first launch.
@@ -97,6 +109,7 @@ def select(
         for name, row in rows.items()
         if name in wanted and not (row.changes_numerics and name not in {*named, *fixed})
     ]
+    used, doubled = _one_a_variable(used, {*named, *domains}, placed)
     lost = {row.name for row in used if needs_placeholder(row) and row.name not in placed}
     for name in lost:
         if not is_typed or name in {*domains, *fixes}:
@@ -118,15 +131,65 @@ def select(
         frozenset(named & names),
         frozenset(own & names),
         Setting.of({name: value for name, value in fixed.items() if name in names}),
-        _left_out(file, names, lost, placed),
+        _left_out(file, names, lost, placed, doubled),
     )
 
 
+def _one_a_variable(
+    rows: Sequence[Knob], asked: Set[str], placed: Sequence[str]
+) -> tuple[list[Knob], dict[str, str]]:
+    """The knobs of which no two set one variable in the same launch, and why others are left out.
+
+    Raises:
+        UsageError: The user asked for two that do.
+    """
+    kept: list[Knob] = []
+    doubled: dict[str, str] = {}
+    for row in sorted(rows, key=lambda row: row.name not in asked):
+        for other in kept:
+            variable = _shared_variable(row, other)
+            if variable and not {row.name, other.name} & {*placed}:
+                if row.name in asked:
+                    raise UsageError(
+                        f"the knobs {other.name} and {row.name} both set {variable}",
+                        f"keep one of them: {_sets(other)}; {_sets(row)}",
+                    )
+                doubled[row.name] = f"the knob {other.name} sets {variable}"
+                break
+        else:
+            kept.append(row)
+    return [row for row in rows if row.name not in doubled], doubled
+
+
+def _shared_variable(one: Knob, other: Knob) -> str:
+    """A variable that both knobs set in some setting; empty if there is none."""
+    conditions = dict(other.when)
+    if any(set(conditions.get(name, values)).isdisjoint(values) for name, values in one.when):
+        return ""
+    return next((name for name in _variables(one) if name in _variables(other)), "")
+
+
+def _variables(knob: Knob) -> tuple[str, ...]:
+    if isinstance(knob.route, LauncherOption):
+        return (f"the launcher's {knob.route.option}",)
+    if isinstance(knob.route, Env):
+        return (*knob.route.names, *dict(knob.route.also))
+    return ()
+
+
+def _sets(knob: Knob) -> str:
+    return f"{knob.name} sets {', '.join(_variables(knob))}"
+
+
 def _left_out(
-    file: Study, used: set[str], lost: set[str], placed: Sequence[str]
+    file: Study,
+    used: set[str],
+    lost: set[str],
+    placed: Sequence[str],
+    doubled: Mapping[str, str],
 ) -> tuple[tuple[str, str], ...]:
     """Why known knobs are not tuned; those that nobody expects to be are not mentioned."""
-    reasons = dict(file.left_out)
+    reasons = {**doubled, **file.left_out}
     for row in table.KNOBS:
         if row.changes_numerics and row.name in placed:
             reasons.setdefault(row.name, f"it changes the numerics: --knob {row.name} asks for it")

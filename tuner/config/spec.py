@@ -25,7 +25,6 @@ from tuner.hosts.networks import common_interfaces
 from tuner.knobs import ROLES
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
-from tuner.launch import render
 from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, launch_line
 from tuner.launch.launch_syntax import LAUNCHERS, OF_TORCH, SUBCOMMANDS
 from tuner.launch.launchers import launcher_for, with_carrier
@@ -136,7 +135,7 @@ def build_spec(
     if launcher.kind == "torchrun" and not layout.is_local:
         launcher = with_carrier(launcher, environ)
     # The launcher refuses the user's own arguments now, not at the first launch.
-    launcher_for(launcher.kind).argv(launcher, layout, render.LAUNCHER_DEFAULTS, ())
+    launcher_for(launcher.kind).argv(launcher, layout, {}, ())
     why_not_live = eligibility.why_cold(objective, layout, environ)
     if figures["live"] == "on" and why_not_live:
         raise UsageError(
@@ -154,6 +153,7 @@ def build_spec(
     if figures["hosts_from"]:
         machine = replace(machine, hostname=ANY_HOST)
     _check_gpus(template, machine.gpus, source)
+    layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
     stem = study.option("name") or program.stem(template)
@@ -198,7 +198,8 @@ def _layout(
                 f"--mpi-procs {ranks} with --ppn {ppn} needs other hosts, and none are named",
                 "name them with --hosts h1,h2 or --hostfile FILE",
             )
-        return Layout(ranks or ppn or len(machine.gpus) or DEFAULT_RANKS), ()
+        tasks = hosts.slurm_tasks(environ)
+        return Layout(ranks or ppn or tasks or len(machine.gpus) or DEFAULT_RANKS), ()
     many = bool(study.option("more_ranks_than_slots"))
     if many and study.option("hosts_from"):
         raise UsageError(

@@ -1,7 +1,8 @@
 """Which values of a knob change nothing of the user's defaults. Pure.
 
 A setting may leave a knob out; the launch then treats it as the baseline does. Some values come to
-the same: the placeholder's own default, no binding, no variable if none is set.
+the same: the placeholder's own default, what the launcher does by itself, no variable if none is
+set.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections import Counter
 
 from tuner.knobs import ROLES
 from tuner.knobs.table import OTHER_ALLOCATOR
-from tuner.model import UNSET, Choice, Domain, Env, IntRange, Knob, Value
+from tuner.model import UNSET, Choice, Domain, Env, IntRange, Knob, LauncherOption, Value
 from tuner.model.errors import UsageError, shown, suggestion
 
 #: More values than any study could try: a slip of the pen (``1..1000000``).
@@ -83,13 +83,14 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
     """The user's domain for a knob, once its values make sense for that knob.
 
     A counting knob takes whole numbers from its own lowest upwards (a user's upper end is
-    never cut), an environment knob also ``unset``; a choice takes its own names only.
+    never cut), a knob of the environment or the launcher also ``unset``; a choice takes its own
+    names only.
 
     Raises:
         UsageError: A value makes no sense for the knob.
     """
     for value in (domain.low,) if isinstance(domain, IntRange) else domain.values:
-        if value == UNSET and isinstance(known.route, Env):
+        if value == UNSET and isinstance(known.route, Env | LauncherOption):
             continue
         if isinstance(known.domain, Choice):
             # Which interfaces there are is seen on the hosts.

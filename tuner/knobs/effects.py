@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tuner.model import (
     UNSET,
@@ -41,14 +41,39 @@ _UNSEEN = {
 
 
 def effects(
-    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
+    setting: Setting,
+    knobs: Sequence[Knob],
+    observation: Observation,
+    machine: Machine,
+    environment: Iterable[tuple[str, str]] = (),
 ) -> tuple[Effect, ...]:
-    """The verdict on each knob of `setting`, in its order; knobs that are not set have none."""
+    """The verdict on each knob of `setting`, in its order; knobs that are not set have none.
+
+    ``environment`` holds the user's own variables, of which one may count more than the knob's.
+    """
     by_name = {knob.name: knob for knob in knobs}
-    return tuple(
-        Effect(name, asked, *_judged(name, asked, by_name.get(name), observation.ranks, machine))
-        for name, asked in setting.items
-    )
+    variables = dict(environment)
+    for row in knobs:
+        if isinstance(row.route, Env) and row.name in setting.as_dict():
+            variables |= row.route.assigned(setting.as_dict()[row.name])
+    found = []
+    for name, asked in setting.items:
+        knob = by_name.get(name)
+        observed, verdict, reason = _judged(name, asked, knob, observation.ranks, machine)
+        if verdict is Verdict.OVERRIDDEN and knob is not None:
+            reason = _by_another_variable(knob, observed, variables) or reason
+        found.append(Effect(name, asked, observed, verdict, reason))
+    return tuple(found)
+
+
+def _by_another_variable(knob: Knob, observed: Value | None, variables: Mapping[str, str]) -> str:
+    """Which variable that the knob does not set explains the number; empty if none does."""
+    own = knob.route.names if isinstance(knob.route, Env) else ()
+    for family in (OMP_VARIABLES, OPENCV_VARIABLES):
+        for name in sorted(family - {*own}):
+            if family & {*own} and variables.get(name) == str(observed):
+                return f"{name}={observed}, which this knob does not set, counts more"
+    return ""
 
 
 _Seen = tuple[Value | None, Verdict, str]
@@ -92,6 +117,8 @@ def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
 
 def _binding(asked: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     """Bound or not, by the CPUs that each rank may run on."""
+    if asked == UNSET:
+        return _unseen("left to the launcher")
     cpus = [len(rank.affinity) for rank in ranks if rank.affinity]
     if not cpus:
         return _unseen("no rank was seen while it ran")

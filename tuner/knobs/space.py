@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.knobs import ROLES, conditions
+from tuner.knobs import GUESSES, ROLES, SHARE, conditions
 from tuner.knobs.conditions import active, worlds
 from tuner.model import (
     Choice,
@@ -111,23 +111,27 @@ def _holds(domain: Domain, value: Value) -> bool:
 def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     """What the machine suggests before anything is measured, the more likely first.
 
-    Counts of threads and workers are ``cores // ranks`` (at least 1), then 1, each put at
-    the nearest value below that the domain has, threads of a worker are 1; other knobs take
-    their default, else what changes nothing, else the first of their domain.
+    :data:`tuner.knobs.GUESSES`, with each count at the nearest value below that the domain has;
+    other knobs take their default, else what changes nothing, else the first of their domain.
     """
-    per_rank = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
+    share = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
     settings = [
-        there(spec.knobs, {knob.name: _guess(knob, count) for knob in spec.knobs})
-        for count in (per_rank, 1)
+        there(spec.knobs, {knob.name: _guess(knob, guess, share) for knob in spec.knobs})
+        for guess in GUESSES
     ]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
 
 
-def _guess(knob: Knob, count: int) -> Value:
-    role = ROLES.get(knob.name)
+def _guess(knob: Knob, guess: Mapping[str, Value], share: int) -> Value:
     counts = [value for value in values(knob.domain) if isinstance(value, int)]
-    if role and counts:
-        wanted = 1 if role == "worker_threads" else count
-        return max((value for value in counts if 1 <= value <= wanted), default=min(counts))
-    usual = (value for value in (knob.default, knob.neutral) if value in values(knob.domain))
+    if knob.name in ROLES and counts:
+        count = guess[ROLES[knob.name]]
+        most = share if count == SHARE else count
+        assert isinstance(most, int)
+        return max((value for value in counts if 1 <= value <= most), default=min(counts))
+    usual = (
+        value
+        for value in (guess.get(knob.name), knob.default, knob.neutral)
+        if value in values(knob.domain)
+    )
     return next((value for value in usual if value is not None), values(knob.domain)[0])

@@ -10,12 +10,18 @@ from pathlib import Path
 
 from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.launch import command
-from tuner.model import ON, Env, Flag, Knob, Launch, LauncherOption, Setting, StudySpec, Value
-
-#: A launch is not bound to cores unless binding is tuned: Open MPI's default would pin a
-#: rank to one core, and the thread counts under test would have no effect.
-LAUNCHER_DEFAULTS: Mapping[str, Value] = {"bind_to": "none"}
-
+from tuner.model import (
+    ON,
+    UNSET,
+    Env,
+    Flag,
+    Knob,
+    Launch,
+    LauncherOption,
+    Setting,
+    StudySpec,
+    Value,
+)
 
 #: The variable of what ``ssh_wrapper.sh`` runs.
 SSH_COMMAND = "TUNE_SSH"
@@ -70,14 +76,13 @@ def launch(
 
 
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
-    """The abstract options of the launcher: what is tuned, else the same for every launch."""
+    """The abstract options of the launcher; what the setting leaves unset has none."""
     chosen = setting.as_dict()
-    tuned = {
+    return {
         knob.route.option: chosen[knob.name]
         for knob in spec.knobs
-        if isinstance(knob.route, LauncherOption) and knob.name in chosen
+        if isinstance(knob.route, LauncherOption) and chosen.get(knob.name, UNSET) != UNSET
     }
-    return {**LAUNCHER_DEFAULTS, **tuned}
 
 
 def rank_argv(

@@ -188,7 +188,7 @@ class RunningLaunch:
 
     def _conclude(self, ended: Ended, alive: Collection[int] = ()) -> Outcome:
         """The outcome; ``alive`` are the processes of the launch that go on."""
-        monitor, (exit_, stopped) = self.monitor, ended
+        monitor, (exit_, stopped), spec = self.monitor, ended, self.monitor.spec
         view = monitor.observer.view(alive)
         monitor.report_progress()
         observation = view.observation
@@ -198,7 +198,7 @@ class RunningLaunch:
             exit_code=exit_.code,
             progress=monitor.progress,
             observation=observation,
-            effects=effects(self.setting, monitor.spec.knobs, observation, monitor.spec.machine),
+            effects=effects(self.setting, spec.knobs, observation, spec.machine, spec.environment),
             load=view.load,
             telemetry=view.telemetry,
         )

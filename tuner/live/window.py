@@ -321,7 +321,7 @@ def effects_of(
     setting: Setting, spec: StudySpec, observation: Observation, ranks: Sequence[RankState]
 ) -> tuple[Effect, ...]:
     """The verdict on each knob; if ``/proc`` does not show it, by what was read back."""
-    seen = effects(setting, spec.knobs, observation, spec.machine)
+    seen = effects(setting, spec.knobs, observation, spec.machine, spec.environment)
     return tuple(_by_read_back(effect, ranks) for effect in seen)
 
 

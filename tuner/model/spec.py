@@ -32,10 +32,15 @@ class Machine:
         return max(1, min(self.affinity_cpus, quota))
 
     @property
+    def affinity_cores(self) -> int:
+        """Physical cores within affinity, at least 1: Open MPI counts so many slots."""
+        share = min(1.0, self.affinity_cpus / max(1, self.logical_cpus))
+        return max(1, min(self.affinity_cpus, math.ceil(self.physical_cores * share)))
+
+    @property
     def usable_cores(self) -> int:
         """Physical cores within affinity and quota, at least 1: hardware threads share a core."""
-        share = min(1.0, self.affinity_cpus / max(1, self.logical_cpus))
-        return max(1, min(self.cores, math.ceil(self.physical_cores * share)))
+        return min(self.cores, self.affinity_cores)
 
     @property
     def shared_bytes(self) -> int:
@@ -57,6 +62,7 @@ class Layout:
     ranks: int
     hosts: tuple[str, ...] = (LOCALHOST,)
     by_host: tuple[int, ...] = ()
+    oversubscribed: bool = False  # a host has more ranks than an mpirun starts there by itself
 
     @property
     def slots(self) -> tuple[tuple[str, int], ...]:

@@ -25,8 +25,8 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.knobs import Role
-from tuner.model import Lesson, Purpose, Setting, Shown
+from tuner.knobs import GUESSES, SHARE, Role
+from tuner.model import Lesson, Purpose, Setting, Shown, Value
 from tuner.search.engine import Done, Search
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
@@ -217,14 +217,12 @@ class RuntimeSampler(BaseSampler):
         return Lesson("", tuple(shown))
 
     def _guesses(self, axes: Sequence[_Axis]) -> tuple[Key, ...]:
-        """The cores shared among the processes, then one of each."""
+        """What to launch first, if the parameters say how many cores they use."""
         if self._cores is None or not any(axis.knob.role for axis in axes):
             return ()
         share = max(1, self._cores // self._ranks)
-        return tuple(
-            tuple(axis.nearest(each) if axis.knob.role else axis.knob.values[0] for axis in axes)
-            for each in dict.fromkeys((share, 1))
-        )
+        guesses = (tuple(axis.guess(guess, share) for axis in axes) for guess in GUESSES)
+        return tuple(dict.fromkeys(guesses))
 
 
 def _require_one_objective(study: Study) -> None:
@@ -262,6 +260,13 @@ class _Axis:
     def value(self, internal: Any) -> Any:
         """The parameter's value for one of the knob's."""
         return self.external[self.knob.values.index(internal)]
+
+    def guess(self, guess: Mapping[str, Value], share: int) -> Any:
+        """The knob's value in one of the usual guesses; the first one if that names none."""
+        value = guess.get(self.knob.role or self.knob.name)
+        if self.knob.role is None and value not in self.external:
+            return self.knob.values[0]
+        return self.nearest(share if value == SHARE else value)
 
     def nearest(self, external: Any) -> Any:
         """The knob's value for one of the parameter's, which may lie between two of the scale."""

@@ -199,8 +199,7 @@ def _identify(
         version = launcher.version(answers.get(question, ""))
         if version is not None:
             library = _library(path, launcher.mpi_files)
-            args = (*extra_args, *launcher.inherited(environ))
-            return LauncherInfo(launcher.kind, str(path), version, library, args)
+            return LauncherInfo(launcher.kind, str(path), version, library, tuple(extra_args))
     kind = LAUNCHER_NAMES.get(wanted.kind, wanted.kind) if wanted else "MPI that tune knows"
     said = _last_line("\n".join(answers.values()))
     raise UsageError(

