@@ -127,9 +127,9 @@ def test_stopped_settings_differ_from_measured_and_failed_ones(
 ) -> None:
     rows = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
     first = [line.split()[0] for line in rows]
-    assert first == ["time", "3.60", "3.90", ">9.00", "~9.80", "failed", "~"]
-    assert rows[3].endswith("baseline")
-    assert rows[-1] == "  ~ projected, > at least: stopped early, as it could not win"
+    assert first == ["time", "3.60", "3.90", "~9.80", "~30.0", "failed", "~"]
+    assert rows[4].endswith("baseline")
+    assert rows[-1] == "  ~ projected from the log, > at least: stopped early, as it could not win"
 
 
 def test_a_core_budget_says_what_it_leaves_out(tune_on: Tune) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, SPEC, launched, searched, setting, stopped, study
-from tuner.model import BASELINE, Conclusion, Finding, Purpose
+from tuner.model import BASELINE, Conclusion, Finding, Purpose, Stopped
 from tuner.results import claims
 from tuner.results.claims import BreakEven
 from tuner.results.study_view import StudyView
@@ -78,13 +78,23 @@ def test_a_proven_gain_has_an_interval() -> None:
 
 
 def test_a_bound_is_never_rounded_up() -> None:
-    assert concluded(samples.at_least(), AT_LEAST) == (
-        "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
+    assert concluded(samples.at_least(), AT_LEAST).startswith(
+        "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs"
     )
     lower = dataclasses.replace(AT_LEAST, low=2.0)
-    assert concluded(samples.at_least(), lower).endswith("3 runs; projected: 2.5 times)")
+    assert concluded(samples.at_least(), lower).endswith("3 runs; projected: 8.3 times)")
     assert samples.at_least().result.conclusion is Conclusion.FASTER
     assert concluded(samples.faster(), AT_LEAST).endswith("3 runs; 2.3 times by the medians)")
+
+
+def test_a_bound_times_a_constant_is_not_called_a_projection() -> None:
+    by_clock = Stopped(10.8, 12.96, 10.8, None, 0.5, "elapsed")
+    found = launched([*searched(by_clock), *samples.cut_in_turn(9.0, 3.6)])
+    said = claims.comparison(dataclasses.replace(found.result, finding=AT_LEAST))
+    assert said == "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
+    assert claims.comparison(launched(searched(by_clock)).result) == (
+        "3.60 s; your defaults were stopped after 10.8 s; not confirmed"
+    )
 
 
 @pytest.mark.parametrize(

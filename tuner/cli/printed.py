@@ -94,7 +94,7 @@ def print_settings(data: StudyView) -> None:
     right = set(range(len(table.head) - 1))
     console.print_table(list(table.head), [list(row) for row in table.rows], right=right)
     if any(found.stopped for found in data.measurements):
-        console.out("  ~ projected, > at least: stopped early, as it could not win")
+        console.out("  ~ projected from the log, > at least: stopped early, as it could not win")
 
 
 def print_contributions(data: StudyView) -> None:

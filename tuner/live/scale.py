@@ -212,4 +212,4 @@ def with_projection(stopped: Stopped, projection_s: float) -> Stopped:
     """The stopped launch with this projection; its interval is widened to hold it."""
     high_s = None if stopped.high_s is None else max(stopped.high_s, projection_s)
     low_s = min(stopped.low_s, projection_s)
-    return replace(stopped, projection_s=projection_s, low_s=low_s, high_s=high_s)
+    return replace(stopped, projection_s=projection_s, low_s=low_s, high_s=high_s, rule="pace")

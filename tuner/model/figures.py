@@ -82,12 +82,12 @@ def stopped(objective: ObjectiveSpec, found: Stopped, *, in_window: bool = False
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
     said = f"stopped {word} {shown(objective, found.bound_s)}"
-    return said + going if found.projection_s > found.bound_s else said  # else cut at a limit
+    return said + going if found.is_forecast else said
 
 
 def projected(objective: ObjectiveSpec, found: Stopped) -> str:
     """The same in a table: ``~9.80 s``; ``>4.10 s`` if nothing more is known."""
-    if found.projection_s > found.bound_s:
+    if found.is_forecast:
         return f"~{shown(objective, found.projection_s)}"
     return f">{shown(objective, found.bound_s)}"
 

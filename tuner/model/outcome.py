@@ -194,6 +194,10 @@ class Finished:
     loss: float | None = None
 
 
+#: Rules of :mod:`tuner.search.stopper` that know how long a launch took, not where it was going.
+_WITHOUT_FORECAST = frozenset({"elapsed", "whole launch", "cut"})
+
+
 @dataclass(frozen=True)
 class Stopped:
     """The launch was ended as it could not win any more: a bound and a projection, no value.
@@ -208,6 +212,14 @@ class Stopped:
     high_s: float | None
     log_sd: float  # standard deviation of the projection's logarithm
     rule: str
+
+    @property
+    def is_forecast(self) -> bool:
+        """Whether the projection follows from the program's log, and says more than the bound.
+
+        Without a log the search works with the bound and a constant; no user is shown that.
+        """
+        return self.rule not in _WITHOUT_FORECAST and self.projection_s > self.bound_s
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,10 @@ def _beside_bound(result: Result, low: float) -> str:
     if result.ratio:
         return f"; {result.ratio:.1f} times by the medians"
     best, reference = result.candidate, result.reference
-    if best is None or not best.elapsed_s or reference is None or reference.stopped is None:
+    stop = None if reference is None else reference.stopped
+    if best is None or not best.elapsed_s or stop is None or not stop.is_forecast:
         return ""
-    projected = reference.stopped.projection_s / best.elapsed_s
+    projected = stop.projection_s / best.elapsed_s
     return f"; projected: {projected:.1f} times" if projected > low else ""
 
 

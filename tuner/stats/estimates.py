@@ -166,9 +166,17 @@ def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement
         elapsed_s=estimate_s(samples),
         launches=len(group),
         failure=None if samples or stopped else failure,
-        stopped=None if samples else min(stopped, key=lambda s: s.projection_s, default=None),
+        stopped=None if samples else _most_telling(stopped),
         windows=sum(record.outcome.window is not None for record in group),
     )
+
+
+def _most_telling(stopped: Sequence[Stopped]) -> Stopped | None:
+    """Return the lowest forecast; without a forecast, the launch that ran longest."""
+    forecasts = [ending for ending in stopped if ending.is_forecast]
+    if forecasts:
+        return min(forecasts, key=lambda ending: ending.projection_s)
+    return max(stopped, key=lambda ending: ending.bound_s, default=None)
 
 
 def best(candidates: Iterable[Measurement]) -> Measurement | None:

@@ -66,12 +66,14 @@ class DrawnRun:
     @property
     def is_bound(self) -> bool:
         """True if all that is known is that it takes at least this long."""
-        return self.stopped is not None and self.stopped.projection_s <= self.stopped.bound_s
+        return self.stopped is not None and not self.stopped.is_forecast
 
     @property
     def going(self) -> float | None:
-        """The cost, or where it was going."""
-        return self.cost if self.stopped is None else self.stopped.projection_s
+        """The cost, or where it was going; of what is only known to be slower, its bound."""
+        if self.stopped is None:
+            return self.cost
+        return self.stopped.bound_s or None if self.is_bound else self.stopped.projection_s
 
 
 @dataclass(frozen=True)
