@@ -104,17 +104,20 @@ def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
 
 
 def test_the_time_left_is_that_of_the_budget_and_of_the_confirmation() -> None:
-    """Nobody knows beforehand when a search converges."""
+    """Nobody knows beforehand when a search converges; what both sides take is known then."""
     now, lines = [0.0], list[str]()
     view = PlainView(lambda: now[0], lines.append)
     view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0, confirm="auto"), False, 0))
     view(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
     now[0] += 30
     view(ended(record(1, FAST, 5.0), 5.0))
-    assert lines[-1].endswith("[at most 2 min left]")
+    assert lines[-1].endswith("[about 2 min left]")
+    known = dataclasses.replace(ended(record(1, FAST, 5.0), 5.0), confirm_left_s=155.0)
+    view(known)
+    assert lines[-1].endswith("[about 3 min 45 s left]")
     now[0] += 10  # the search converged
     view(LaunchStarted(2, Purpose.CONFIRM, FAST, None, 8))
-    assert view.tally.left_s == 20.0
+    assert view.tally.left_s == 145.0
 
 
 def test_every_purpose_has_its_line() -> None:

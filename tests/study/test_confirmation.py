@@ -5,17 +5,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.study_surface import BEST, CONFIRMED, CRASH, ran, record
+from tests.study_surface import (
+    BEST,
+    CONFIRMED,
+    CRASH,
+    FakeRunner,
+    events_of,
+    ran,
+    record,
+    study_in,
+    surface,
+)
 from tuner.model import (
     BASELINE,
     Conclusion,
     Ending,
     Failed,
+    ObjectiveSpec,
     Purpose,
     Result,
     Setting,
@@ -24,6 +37,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.search.stopper import TimeLimitStopper
+from tuner.study.events import Event, Note
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
@@ -95,7 +109,8 @@ def found(history: History) -> Result:
 
 
 def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
-    history = proved(searched(8.0), {BEST: always(1.0), BASELINE: always(8.0)})
+    stopped = Stopped(1.6, 8.0, 7.0, 9.0, 0.1, "drift")
+    history = proved(searched(stopped), {BEST: always(1.0), BASELINE: always(8.0)})
     state = confirmation(history, BEST)
     assert sides(history) == "bd"
     defaults = [m.outcome.ending for m in history.confirming if m.setting.is_baseline]
@@ -113,10 +128,50 @@ def test_a_baseline_that_came_last_in_the_search_is_the_first_launch_in_turn() -
     far = proved(far, {BEST: always(1.0)})
     assert sides(far) == "b"
     finding = confirmation(far, BEST).finding
-    assert finding is not None and finding.at_least and finding.low == pytest.approx(1.6)
+    assert finding is not None and finding.at_least and finding.low == pytest.approx(1.5)
     near = proved(near, {BEST: always(1.0), BASELINE: always(1.5)})
     assert sides(near) == "bbd"
     assert confirmation(near, BEST).conclusion is Conclusion.FASTER
+
+
+def test_defaults_that_are_known_to_be_far_slower_are_not_launched_again() -> None:
+    """Whatever is measured: here 40 times, of which an outlier may be 3.2."""
+    by_figure = replace(
+        CONFIRMED, objective=ObjectiveSpec(kind="pattern", key="FOM", maximize=True)
+    )
+    for spec in (CONFIRMED, by_figure):
+        history = proved(searched(40.0, spec=spec), {BEST: always(1.0)})
+        assert sides(history) == "b"
+        finding = confirmation(history, BEST).finding
+        assert finding is not None and finding.at_least
+        assert finding.low == pytest.approx(40 / 3.2)
+        assert (finding.best_runs, finding.reference_runs) == (1, 1)
+    more = replace(CONFIRMED, confirm="more")
+    history = proved(searched(40.0, spec=more), {BEST: always(1.0), BASELINE: always(40.0)})
+    assert sides(history).count("d") > 1
+
+
+def test_what_is_left_is_told_by_what_both_sides_are_known_to_take() -> None:
+    """A launch takes a second beside its figure: two more of the defaults, two of the best."""
+    history = searched(2.0)
+    left_s = confirmation(history, BEST).left_s
+    assert left_s == pytest.approx(2 * (2.0 + 1.0) + 2 * (1.0 + 1.0), rel=0.01)
+    assert found(history).confirm_left_s == left_s
+    history = proved(history, {BEST: always(1.0), BASELINE: always(2.0)})
+    assert confirmation(history, BEST).left_s == 0.0
+
+
+def test_the_longest_launch_of_the_search_says_where_the_defaults_are_cut() -> None:
+    """A wall time tells nothing before its end; an early stop may have had a slow launch."""
+    stopped = Stopped(3.3, 3.96, 3.3, None, 0.5, "elapsed")
+    by_wall = replace(CONFIRMED, objective=ObjectiveSpec(kind="wall"))
+    early = searched(stopped, spec=by_wall)
+    last = history_of((Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, stopped))
+    for before in (early, replace(last, spec=by_wall)):
+        history = proved(before, {BEST: always(1.0), BASELINE: always(6.0)})
+        assert sides(history) == "bd"
+        finding = confirmation(history, BEST).finding
+        assert finding is not None and finding.low == pytest.approx(2.2)
 
 
 def test_the_baseline_of_another_host_is_no_launch_in_turn() -> None:
@@ -176,6 +231,28 @@ def test_a_best_that_cannot_be_told_from_the_defaults_is_inconclusive_until_more
     more = replace(history, spec=replace(CONFIRMED, confirm="more"))
     history = proved(more, {BEST: always(1.0), BASELINE: always(1.04)})
     assert confirmation(history, BEST).conclusion is Conclusion.FASTER
+
+
+@pytest.mark.parametrize("how", ["more", "exact"])
+@pytest.mark.parametrize("launches", [0, 1, 3])
+def test_what_was_proven_stands_until_more_is_proven(
+    how: Literal["more", "exact"], launches: int
+) -> None:
+    """`--confirm more` was interrupted after so many launches."""
+    steady: Times = {BEST: always(1.0), BASELINE: always(1.5)}
+    proven = found(proved(searched(1.5), steady))
+    assert proven.conclusion is Conclusion.FASTER
+    history = proved(searched(1.5), steady)
+    for number in range(launches):
+        setting = (BASELINE, BEST, BEST)[number]
+        outcome = ran((0.9 if setting == BEST else 1.9) + number)  # the noise has come
+        made = record(len(history.records) + 1, setting, Purpose.CONFIRM, outcome)
+        history = history.add(made)
+    more = replace(history, spec=replace(CONFIRMED, confirm=how))
+    assert confirmation(more, BEST).next is not None
+    result = build(more, "tune.db", StudyState.INTERRUPTED, "", BEST)
+    assert (result.conclusion, result.export) == (Conclusion.FASTER, BEST)
+    assert result.finding == proven.finding
 
 
 def test_exact_confirms_by_ranks_alone() -> None:
@@ -287,3 +364,24 @@ def test_it_always_ends_and_hands_over_something_that_is_there(
     assert (export == BASELINE) == state.conclusion.keeps_baseline
     if state.conclusion is Conclusion.FASTER:
         assert state.finding is not None and state.finding.low > 1.0 and export == BEST
+
+
+# --- what is told of its length ------------------------------------------------------------
+
+
+def test_a_comparison_far_beyond_the_budget_is_said_with_the_option_that_ends_it(
+    tmp_path: Path,
+) -> None:
+    """The defaults take 40 s, so one pair of launches exceeds the budget by more than half."""
+    for budget_s, is_said in ((20.0, True), (1000.0, False)):
+        events: list[Event] = []
+        study_in(
+            tmp_path / str(budget_s),
+            FakeRunner(lambda setting: 20 * surface(setting)),
+            replace(CONFIRMED, budget_s=budget_s),
+            on_event=events.append,
+        )
+        said = [note.text for note in events_of(Note, events) if "--confirm none" in note.text]
+        assert len(said) == is_said, said
+        if is_said:
+            assert said[0].startswith("the comparison with your defaults takes about ")

@@ -27,9 +27,9 @@ def launched(purpose: Purpose, number: int, cost: float, iterations: int) -> Lau
 
 
 def searched(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100) -> History:
-    """The defaults are ten times worse than the best."""
+    """The defaults are four times worse than the best."""
     made = [
-        launched(Purpose.BASELINE, 1, 10.0 * scale, iterations),
+        launched(Purpose.BASELINE, 1, 4.0 * scale, iterations),
         launched(Purpose.GUESS, 2, 1.0 * scale, iterations),
     ]
     return History.judged(replace(CONFIRMED, objective=objective), tuple(made))
@@ -46,7 +46,7 @@ def cut(history: History) -> float | None:
 
 @pytest.mark.parametrize(
     ("objective", "scale", "limit_s"),
-    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.015), (STEADY, 5.0, 7.5)],
+    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.04 / 1.5), (STEADY, 5.0, 20 / 1.5)],
 )
 def test_the_defaults_are_cut_only_at_a_figure_that_is_known_before_the_end(
     objective: ObjectiveSpec, scale: float, limit_s: float | None

@@ -76,7 +76,7 @@ class LiveView:
 
     def _bar(self) -> RenderableType:
         tally = self.tally
-        left = "" if tally.left_s is None else f"at most {wording.duration(tally.left_s)} left"
+        left = f"about {wording.duration(tally.left_s)} left" if tally.left_s else ""
         failed = f", {tally.failures} failed" if tally.failures else ""
         bar = Table.grid(padding=(0, 2))
         bar.add_column(width=max(LEAST_BAR, min(MOST_BAR, self.screen.width - BESIDE_BAR)))

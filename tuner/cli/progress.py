@@ -70,6 +70,8 @@ class Tally:
     started_s: float = 0.0
     spent_s: float = 0.0  # by earlier runs
     searched_s: float | None = None  # what the search took; None: it goes on
+    confirm_left_s: float | None = None  # at ``known_at_s``; None: nobody knows yet
+    known_at_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.started_s = self.clock()
@@ -95,6 +97,7 @@ class Tally:
     def _resume(self, found: Result) -> None:
         self.done = found.trials
         self.spent_s = found.search_s + found.confirm_s
+        self.confirm_left_s, self.known_at_s = found.confirm_left_s, self.clock()
         if found.best is not None:
             self.best, self.best_s = found.best.setting, found.best.elapsed_s
         if found.baseline is not None:
@@ -105,6 +108,7 @@ class Tally:
     def _ended(self, event: LaunchEnded) -> None:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
+        self.confirm_left_s, self.known_at_s = event.confirm_left_s, self.clock()
         if not estimates.is_excluded(record):  # else it is launched again
             if record.purpose in estimates.TRIALS:
                 self.done = min(self.asked, self.done + 1)
@@ -170,15 +174,21 @@ class Tally:
 
     @property
     def left_s(self) -> float | None:
-        """The most seconds that search and confirmation may take; ``None`` without a ``--budget``.
+        """About how many seconds search and confirmation still take; ``None`` without a budget.
 
-        The search may converge before its budget is used up.
+        The search may converge before its budget is used up. The confirmation takes what both
+        sides are known to take.
         """
         if self.spec is None or self.spec.budget_s is None:
             return None
-        search_s = self.spec.budget_s if self.searched_s is None else self.searched_s
-        share = COST_SHARE if self.spec.confirm != "none" else 0.0
-        return max(0.0, (1 + share) * search_s - self.spent_s - self.elapsed_s)
+        budget_s, confirm_s = self.spec.budget_s, 0.0
+        if self.spec.confirm != "none":
+            confirm_s = (
+                COST_SHARE * budget_s if self.confirm_left_s is None else self.confirm_left_s
+            )
+        if self.searched_s is None:
+            return max(0.0, budget_s - self.spent_s - self.elapsed_s) + confirm_s
+        return max(0.0, confirm_s - (self.clock() - self.known_at_s))
 
     @property
     def ratio(self) -> float | None:
@@ -218,7 +228,7 @@ class PlainView:
             counts = is_trial and not estimates.is_excluded(event.record)
             place = f"{tally.done}/{tally.asked}" if counts else "-"
             left_s = tally.left_s
-            left = "" if left_s is None else f"  [at most {wording.duration(left_s)} left]"
+            left = f"  [about {wording.duration(left_s)} left]" if left_s else ""
             text = f"{place} {tally.ended_line(event)}{left}"
         elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
             text = "warm-up: this launch does not count"

@@ -128,6 +128,8 @@ class Result:
     export: Setting | None = None
     search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
     confirm_s: float = 0.0
+    #: What the confirmation still takes, s; ``None``: that is not known.
+    confirm_left_s: float | None = field(default=None, compare=False)
     best_keeping: Measurement | None = None
     objective: ObjectiveSpec = LOGGED_TIME
     windows: int = 0

@@ -22,6 +22,10 @@ only a lower end is claimed: with `AUTO` the shortest launch of the reference ov
 the best. One run of the best is enough, since an outlier makes the claim smaller. From
 `ONE_IS_ENOUGH` times on so is one launch of the reference, as outliers are 2 to 3 times slower (as
 a whole and up to where it is cut); below that a second one shows whether the first is an outlier.
+What the reference was known to take in the search (its time, or how long it ran until it was
+stopped) bounds the claim too. A share of it (`_BELOW_KNOWN`) is where the reference is cut, if that
+is longer. And over `ONE_IS_ENOUGH` it is a lower end by itself, as no outlier is as slow: if that
+keeps enough of the gain, the reference is not launched again, whatever the objective.
 If that proves nothing, more of both are launched; if a reference ends before the cut, both run to
 their end from then on. With `EXACT` the order is BABABAB, and the bound that of the exact rank-sum
 distribution (the same book, sections 4.1-4.3): 4 launches of the best that all lie below 3 of the
@@ -129,6 +133,13 @@ _BELOW_SEEN = 1.7
 #: If the search saw this ratio, one launch of the reference is enough for a bound.
 ONE_IS_ENOUGH = 3.2
 
+#: The cut may lie as high as what the reference is known to take over this. A stopped launch bounds
+#: its own time only: it may itself be slower than is usual.
+_BELOW_KNOWN = 1.5
+
+#: At most this many launches of the best are held against what is known of the reference.
+_BESTS_AGAINST_KNOWN = 3
+
 #: What ending a launch early takes, s.
 _STOP_S = 0.5
 
@@ -158,6 +169,7 @@ class SearchTimes:
     reference_s: float
     startup_s: float = 0.0
     budget_s: float = math.inf  # what the confirmation should cost at most
+    known_s: float = 0.0  # what the reference took for certain, in its longest launch
 
 
 def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
@@ -173,6 +185,9 @@ def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
     left_s = seen.budget_s - (bests + references) * seen.startup_s - bests * seen.best_s
     affordable = (left_s / references - _STOP_S) / seen.best_s
     multiple = min(max(rule.least_cut, min(affordable, rule.most_cut)), ratio / _BELOW_SEEN)
+    known = seen.known_s / seen.best_s / _BELOW_KNOWN
+    if rule is AUTO and known > rule.most_cut:
+        multiple = known
     return multiple * seen.best_s
 
 
@@ -192,6 +207,8 @@ class Evidence:
             a look that does not are worth another one). Stopping for any reason keeps the
             coverage.
         to_the_end: A gain that is proven is pursued until the interval is narrow.
+        known_s: That of `SearchTimes`.
+        known_ratio: The same over the best's time in the search.
     """
 
     rule: Rule = AUTO
@@ -201,6 +218,8 @@ class Evidence:
     repeats: Sequence[Sequence[float]] = ()
     may_go_on: bool = True
     to_the_end: bool = False
+    known_s: float = 0.0
+    known_ratio: float = 0.0
 
     def judge(self, runs: Sequence[Run]) -> Finding | Next:
         """What the launches so far prove, or which comes next; in the order of the launches.
@@ -208,6 +227,11 @@ class Evidence:
         The first of them may be the reference's last launch in the search proper.
         """
         full = [run for run in runs if not run.is_cut]  # a bound is no time
+        is_pursued = self.rule is EXACT or self.to_the_end
+        if not is_pursued and _keeps_enough(self.known_ratio / ONE_IS_ENOUGH, self.known_ratio):
+            step = self._against_known([run.elapsed_s for run in full if run.side == "best"])
+            if step is not None:
+                return step
         if self.limit_s is None or self.rule is not EXACT:
             found = self._looked_at(full, self.rule.two_sided)
             if found is not None:
@@ -220,6 +244,20 @@ class Evidence:
             if side is not None:
                 return Next(side, self.limit_s if side == "reference" else None)
         return Next(_missing(full, _ABBA), None)
+
+    def _against_known(self, best: Sequence[float]) -> Finding | Next | None:
+        """What runs of the best prove against the reference's launch in the search.
+
+        ``None``: they are much slower than the search saw the best, so both sides are launched.
+        """
+        if not best:
+            return Next("best", None)
+        kept = _without_outliers(best)
+        ratio, low = self.known_s / statistics.median(kept), self.known_s / max(kept)
+        low /= ONE_IS_ENOUGH
+        if low > 1 + WORTH and _keeps_enough(low, ratio):
+            return Finding(ratio, low, None, len(best), 1, "faster")
+        return Next("best", None) if len(best) < _BESTS_AGAINST_KNOWN else None
 
     @property
     def _bound_looks(self) -> Sequence[Look]:
@@ -285,6 +323,8 @@ class Evidence:
             ratio, low, high = map(math.exp, by_logs)
         elif look.error is None:
             kept = _without_outliers(best)
+            limit_s = math.inf if self.limit_s is None else self.limit_s
+            reference = [min(time_s, limit_s) for time_s in reference]
             ratio, low = min(reference) / statistics.median(kept), min(reference) / max(kept)
         else:
             logs = sorted(math.log(a / b) for a in reference for b in best)
@@ -323,8 +363,13 @@ class Evidence:
         is_narrow = (found.high - found.low) / 2 / found.ratio < _NARROW
         if is_narrow or found.best_runs >= _PLENTY:
             return True
-        has_room = math.log(found.low) >= _KEPT * math.log(found.ratio)
+        has_room = _keeps_enough(found.low, found.ratio)
         return has_room and self.rule is not EXACT and not self.to_the_end
+
+
+def _keeps_enough(low: float, ratio: float) -> bool:
+    """Whether a lower end keeps so much of the gain that more launches are not worth it."""
+    return ratio > 1 and math.log(low) >= _KEPT * math.log(ratio)
 
 
 def _pairs_missing(found: Finding, precision: float) -> int | None:

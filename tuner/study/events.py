@@ -42,11 +42,15 @@ class LaunchProgress:
 
 @dataclass(frozen=True)
 class LaunchEnded:
-    """A launch is over and saved; no measurement for warm-ups and interrupted ones."""
+    """A launch is over and saved; no measurement for warm-ups and interrupted ones.
+
+    ``confirm_left_s`` is how long the confirmation takes from here, as far as that is known.
+    """
 
     record: LaunchRecord
     measurement: Measurement | None
     is_best: bool
+    confirm_left_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.launch import render
@@ -68,6 +69,9 @@ def build(
     if best is None and history.spec.fixed.is_baseline:
         best = history.default  # no setting works, but this may
     confirmed = None if best is None or best not in by_setting else confirmation(history, best)
+    left_s = confirmed.left_s if confirmed is not None else None
+    if confirmed is not None and confirmed.standing is not None:  # until there is a better one
+        confirmed = replace(confirmed, finding=confirmed.standing, next=None)
     finding = confirmed.finding if confirmed is not None else None
     done = (
         confirmed is not None
@@ -110,6 +114,7 @@ def build(
         export=handed_over,
         search_s=search_s(history),
         confirm_s=confirm_s(history),
+        confirm_left_s=left_s,
         best_keeping=None if export == history.default else _best_keeping(history, measured, shown),
         objective=history.spec.objective,
         windows=len(jobs),

@@ -32,7 +32,7 @@ from tuner.search.space import Grid
 from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper, TimeLimitStopper
 from tuner.search.throughput import startup_s
 from tuner.stats import confirm, estimates
-from tuner.stats.confirm import AUTO, EXACT, Evidence, Next, Run, SearchTimes, Side
+from tuner.stats.confirm import AUTO, EXACT, LEAST_CUT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
 from tuner.study.interference import comparable, met
@@ -43,6 +43,9 @@ COST_SHARE = 0.5
 
 #: What the confirmation has cost at the next look, in multiples of what it has at this one.
 _NEXT_LOOK = 1.6
+
+#: How long the confirmation takes is told for this many more launches at most.
+_FORECAST = 12
 
 #: This many launches of one side may fail before it is said to fail.
 FAILURES = 2
@@ -246,7 +249,10 @@ class Confirmation:
 
     ``best`` is the fastest other setting if the search calls the reference best. ``failure`` says
     why the baseline fails, ``best_failed`` that the best did when it was launched again; ``next``
-    is ``None`` once nothing is left to launch.
+    is ``None`` once nothing is left to launch. ``left_s`` is how long what is left to launch will
+    take, if every launch takes what its side is known to take; ``None``: that is not known.
+    ``standing`` is what fewer launches had proven by the usual rule, if ``--confirm more`` or
+    ``exact`` asks for others.
     """
 
     best: Setting
@@ -255,6 +261,8 @@ class Confirmation:
     finding: Finding | None = None
     best_failed: Failed | None = None
     next: Next | None = None
+    left_s: float | None = 0.0
+    standing: Finding | None = None
 
     @property
     def next_setting(self) -> Setting:
@@ -323,14 +331,13 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         return Confirmation(best, None, failure)
     # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
     budget_s = COST_SHARE * _search_s(searched)
-    how, limit_s, ratio = history.spec.confirm, None, 1.0
-    rule = EXACT if how == "exact" else AUTO
+    ratio, seen = 1.0, None
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
-        seen, ratio = SearchTimes(best_s, reference_s, budget_s=budget_s), reference_s / best_s
-        limit_s = None if how == "more" else _cut_s(history, seen, reference, rule)
+        known_s = _known_s(history, reference)
+        seen = SearchTimes(best_s, reference_s, budget_s=budget_s, known_s=known_s)
+        ratio = reference_s / best_s
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    in_turn = list(history.confirming)
     # If the search proper ended with the baseline, that launch is the first in turn; unless it is a
     # surface's setting that the search calls best: then it was chosen for its time.
     last = history.explored[-1]
@@ -339,21 +346,79 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         and last.job is None
         and last.machine.hostname == history.spec.machine.hostname
         and met(last, history.records) == "usual"
+        and not is_search_best
     )
-    if rule is AUTO and is_first and not is_search_best:
-        in_turn.insert(0, last)
-    step = Evidence(
-        rule,
-        limit_s,
-        ratio,
-        history.spec.precision,
-        _repeats(history),
-        may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
-        to_the_end=how == "more",
-    ).judge(_runs(comparable(in_turn, history.records), sides, canonical))
+
+    def evidence_by(how: str) -> tuple[Evidence, list[Run]]:
+        """The evidence by the rule of ``--confirm how``."""
+        rule, limit_s = EXACT if how == "exact" else AUTO, None
+        if seen is not None and how != "more":
+            limit_s = _cut_s(history, seen, reference, rule)
+        # What says where the reference is cut cannot be cut there itself.
+        is_raised = seen is not None and limit_s is not None and limit_s > LEAST_CUT * seen.best_s
+        in_turn = list(history.confirming)
+        if rule is AUTO and is_first and not is_raised:
+            in_turn.insert(0, last)
+        evidence = Evidence(
+            rule,
+            limit_s,
+            ratio,
+            history.spec.precision,
+            _repeats(history),
+            may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
+            to_the_end=how == "more",
+            known_s=seen.known_s if seen else 0.0,
+            known_ratio=seen.known_s / seen.best_s if seen else 0.0,
+        )
+        return evidence, _runs(comparable(in_turn, history.records), sides, canonical)
+
+    evidence, runs = evidence_by(history.spec.confirm)
+    step = evidence.judge(runs)
     if isinstance(step, Finding):
         return Confirmation(best, reference, failure, finding=step)
-    return Confirmation(best, reference, failure, next=step)
+    standing, left_s = None, None
+    if history.spec.confirm in {"more", "exact"}:
+        standing = _last_finding(*evidence_by("auto"))
+    if seen is not None:
+        left_s = _left_s(history, evidence, runs, {"best": best, "reference": reference}, seen)
+    return Confirmation(best, reference, failure, next=step, left_s=left_s, standing=standing)
+
+
+def _last_finding(evidence: Evidence, runs: Sequence[Run]) -> Finding | None:
+    """What was proven last before more was asked for; ``None``: nothing was."""
+    ended = replace(evidence, may_go_on=False)
+    steps = (ended.judge(runs[:number]) for number in range(len(runs), 0, -1))
+    return next((step for step in steps if isinstance(step, Finding)), None)
+
+
+def _left_s(
+    history: History,
+    evidence: Evidence,
+    runs: Sequence[Run],
+    settings: Mapping[Side, Setting],
+    seen: SearchTimes,
+) -> float | None:
+    """How long the confirmation goes on if each launch comes to what the search saw of its side."""
+    figures: dict[Side, float] = {"best": seen.best_s, "reference": seen.reference_s}
+    walls_s: dict[Side, float] = {}
+    for side, setting in settings.items():
+        own = [record for record in history.of(history.valid, setting) if record.job is None]
+        whole = [record.outcome.wall_s for record in own if record.outcome.samples]
+        cut = [
+            record.outcome.wall_s * figures[side] / record.outcome.ending.bound_s
+            for record in own
+            if isinstance(record.outcome.ending, Stopped) and record.outcome.ending.bound_s > 0
+        ]
+        if not whole and not cut:
+            return None
+        walls_s[side] = statistics.median(whole or cut)
+    made, left_s = list(runs), 0.0
+    while isinstance(step := evidence.judge(made), Next) and len(made) < len(runs) + _FORECAST:
+        is_cut = step.limit_s is not None and figures[step.side] > step.limit_s
+        figure = step.limit_s if is_cut and step.limit_s is not None else figures[step.side]
+        made.append(Run(step.side, figure, is_cut))
+        left_s += walls_s[step.side] * figure / figures[step.side]
+    return left_s
 
 
 def _runs(
@@ -440,11 +505,29 @@ def _cut_s(
             seen,
             best_s=seen.best_s * run,
             reference_s=seen.reference_s * run,
+            known_s=seen.known_s * run,
             startup_s=statistics.median(known) if known else 0.0,
         ),
         rule,
     )
     return None if found is None else found / run
+
+
+def _known_s(history: History, setting: Setting) -> float:
+    """What a setting took for certain in launches of its own, on a quiet host, in the search.
+
+    The shortest run to the end, else how long the longest launch ran until it was stopped.
+    """
+    endings = [
+        record.outcome.ending
+        for record in history.of(history.searched, setting)
+        if record.job is None
+        and record.machine.hostname == history.spec.machine.hostname
+        and met(record, history.records) == "usual"
+    ]
+    times = [ending.elapsed_s for ending in endings if isinstance(ending, Finished)]
+    bounds = [ending.bound_s for ending in endings if isinstance(ending, Stopped)]
+    return min(times) if times else max(bounds, default=0.0)
 
 
 def _typical_s(records: Sequence[LaunchRecord]) -> float | None:

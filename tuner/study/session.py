@@ -44,7 +44,7 @@ from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
-from tuner.study.policy import Policy, Step, Stop
+from tuner.study.policy import COST_SHARE, Policy, Step, Stop, confirmation
 from tuner.study.recorder import Recorder
 from tuner.study.trials import SEARCHED, is_possible
 from tuner.study.workers import TakenError
@@ -227,8 +227,21 @@ class StudyRun:
         switched_off = why_switched_off(history.records)
         for text in (*dropped_notes(history), switched_off):
             self._say(text)
+        if step.purpose is Purpose.CONFIRM and not history.confirming:
+            self._say(self._beyond_the_budget())
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")
+
+    def _beyond_the_budget(self) -> str:
+        """A warning if the confirmation will take much more than the budget; else empty."""
+        budget_s, best = self.spec.budget_s, self.context.policy.best(self.history)
+        left_s = None if best is None else confirmation(self.history, best).left_s
+        if budget_s is None or left_s is None or left_s <= COST_SHARE * budget_s:
+            return ""
+        return (
+            f"the comparison with your defaults takes about {wording.duration(left_s)}, beyond the"
+            f" budget of {wording.duration(budget_s)}: --confirm none ends the study without it"
+        )
 
     def _say(self, text: str) -> None:
         """Tell the user something, once."""
@@ -401,7 +414,8 @@ class StudyRun:
             measurement = next(m for m in pooled if m.setting == canonical(told.setting))
         best = None if found.best is None else found.best.setting
         is_best = measurement is not None and measurement.setting == best
-        self.context.emit(LaunchEnded(told, measurement, is_best and bool(told.outcome.samples)))
+        is_best = is_best and bool(told.outcome.samples)
+        self.context.emit(LaunchEnded(told, measurement, is_best, found.confirm_left_s))
 
 
 def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be measured") -> NoReturn:
