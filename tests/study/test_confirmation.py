@@ -309,12 +309,12 @@ def test_before_the_best_is_said_to_fail_another_setting_shows_that_the_program_
     history = searched(2.0).with_records(
         (*before, *(record(n, s, p, o) for n, (p, s, o) in enumerate(failed, len(before) + 1)))
     )
-    assert history.to_see_whether_it_works(is_end=True) == BASELINE
+    assert history.to_see_whether_it_works(is_end=True) == GUESS
     assert history.to_see_whether_it_works(is_end=False) is None
     number = len(history.records) + 1
-    works = history.add(record(number, BASELINE, Purpose.CONFIRM, ran(2.0)))
+    works = history.add(record(number, GUESS, Purpose.CONFIRM, ran(1.5)))
     assert works.to_see_whether_it_works(is_end=True) is None and not works.no_longer_works()
-    broken = history.add(record(number, BASELINE, Purpose.CONFIRM, ran(CRASH)))
+    broken = history.add(record(number, GUESS, Purpose.CONFIRM, ran(CRASH)))
     assert len(broken.no_longer_works()) == 3
 
 
