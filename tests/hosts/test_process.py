@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,19 @@ def test_what_cannot_be_started_is_named(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="Invalid argument") as caught:
             process.start(launch(tmp_path, "true", word, env={**os.environ, **env}))
         assert caught.value.errno == errno.EINVAL
+
+
+DAEMON = "( sleep 0.2; {last} ) </dev/null >/dev/null 2>&1 & exit 0"
+
+
+def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(tmp_path: Path) -> None:
+    worker = launch(tmp_path, "sh", "-c", DAEMON.format(last="while :; do :; done"))
+    exit_ = finish(process.start(worker))
+    assert exit_.left_running == (("sh", True),) and exit_.killed
+    done = launch(tmp_path, "sh", "-c", DAEMON.format(last=f"sleep 0.4; echo > {tmp_path}/done"))
+    exit_ = finish(process.start(replace(done, waits_for_children=True)))
+    assert (exit_.left_running, exit_.killed) == ((), 0)
+    assert exit_.wall_s >= 0.6 and (tmp_path / "done").exists()
 
 
 def test_a_supervisor_that_does_not_go_is_killed(

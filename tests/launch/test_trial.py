@@ -233,6 +233,23 @@ def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:
 SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
 
+@pytest.mark.parametrize(
+    ("limits", "said", "hint"),
+    [
+        ({"prepare_limit_s": 0.2}, "was not done within 0.2 s", "--prepare-limit"),
+        ({"trial_limit_s": 0.2}, "was not done within 0.2 s", "--trial-limit"),
+        ({"stall_limit_s": 1.0}, r"did nothing for 1 s \(--stall-limit\)", "output.log"),
+    ],
+)
+def test_a_command_before_the_launch_that_never_ends_is_ended(
+    bench: Bench, limits: dict[str, float], said: str, hint: str
+) -> None:
+    spec = replace(SPEC, prepare=("sleep", "99"), **limits)  # type: ignore[arg-type]
+    with pytest.raises(TunerError, match=said) as caught:
+        bench.run(spec=spec)
+    assert hint in caught.value.hint and "then run the same command again" in caught.value.hint
+
+
 @dataclass
 class FakeStopper:
     """Says what it is told to once the log has so many entries; keeps what it was shown."""

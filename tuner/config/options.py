@@ -208,6 +208,9 @@ OPTIONS = (
     Option("prepare", "--prepare", WORDS, WHAT,
            "Command to run before each launch, untimed; a running job's windows come without",
            "['rm', '-rf', 'cache']", field="prepare", metavar="COMMAND"),
+    Option("wait_for_children", "--wait-for-children", SWITCH, WHAT,
+           "A launch lasts until all that it started has ended: for a command that starts its work"
+           " in the background", "true", field="wait_for_children"),
     Option("samples_per_run", "--samples-per-run", AMOUNT, WHAT,
            "Samples that one run (or iteration) processes: shows samples per second", "60000",
            field="items", metavar="N", old=("--items", "items")),
@@ -252,6 +255,9 @@ OPTIONS = (
     Option("stall_limit_s", "--stall-limit", SECONDS_OR_NONE, LIMITS,
            "Stop a launch in which nothing happens for this long; none: never", '"2m"', "2m",
            field="stall_limit_s"),
+    Option("prepare_limit_s", "--prepare-limit", SECONDS, LIMITS,
+           "End the study if --prepare takes longer before a launch", '"1h"', "10m",
+           field="prepare_limit_s"),
     Option("warm_ups", "--warm-ups", _whole(0), LIMITS, "Launches at the start that do not count",
            "1", "1", field="warm_ups"),
 )  # fmt: skip

@@ -127,6 +127,12 @@ def build_spec(
             "A program that writes where it runs: --run-in-out --log result/log, say\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
+    if figures["wait_for_children"] and not layout.is_local:
+        raise UsageError(
+            f"--wait-for-children ({source}): it waits on this host only, the ranks are on"
+            f" {len(layout.hosts)}",
+            "let the command wait for what it starts, in a shell with: wait",
+        )
     path = program.check(template, environ=environ, cwd=cwd)
     wanted = WantedLauncher(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()

@@ -72,7 +72,8 @@ def launch(
     )
     env = {**environ, **ours, **ssh}
     argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
-    return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s)
+    waits = spec.wait_for_children
+    return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s, waits_for_children=waits)
 
 
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:

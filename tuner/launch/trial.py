@@ -8,7 +8,9 @@ import re
 import signal
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +36,15 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.model.errors import TunerError
+from tuner.model.wording import one_line
 from tuner.search.stopper import EarlyStopper
 
 #: This much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
 #: Where the kernel counts what it ended.
 VMSTAT = "/proc/vmstat"
+#: So many files of a launch's output folder are looked at.
+MOST_FILES = 200
 #: A disk with less is full, bytes.
 ROOM = 16 << 20
 #: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
@@ -91,7 +96,7 @@ def begin(
                 f"the trial's folder {folder} cannot be made: {error.strerror}",
                 "check the permissions and the free space there",
             ) from error
-    if spec.prepare and not _prepared(launch, spec.prepare, cancelled):
+    if spec.prepare and not _prepared(launch, spec, cancelled):
         failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
         return Outcome(failed, wall_s=0.0, exit_code=None)
     objective = objective_for(spec.objective)
@@ -114,28 +119,43 @@ def begin(
     return RunningLaunch(setting, monitor, classifier)
 
 
-def _prepared(launch: Launch, argv: tuple[str, ...], cancelled: Callable[[], bool]) -> bool:
+def _prepared(launch: Launch, spec: StudySpec, cancelled: Callable[[], bool]) -> bool:
     """Run the user's ``--prepare`` and end what it leaves; False if the user has ended it.
 
     Raises:
-        TunerError: It cannot be started, or failed.
+        TunerError: It cannot be started, failed, hangs, or is not done within its limit.
     """
+    limit_s = min(spec.prepare_limit_s, spec.trial_limit_s or spec.prepare_limit_s)
     folder = launch.folder / "prepare"
-    hint = f"read {folder / process.OUTPUT}, then run the same command again: nothing is lost"
+    prepare = Launch(spec.prepare, os.environ, launch.cwd, launch.out_dir, folder, limit_s)
+    goes_on = "then run the same command again: nothing is lost"
     try:
         make_folder(folder)
-        running = process.start(replace(launch, argv=argv, env=os.environ, folder=folder))
+        running = process.start(prepare)
     except OSError as error:
         raise TunerError(f"--prepare cannot be run: {error.filename}: {error.strerror}") from error
     try:
-        while (exit_ := running.wait(0.1)) is None:
-            if cancelled():
-                return False
+        observer, objective = LaunchObserver.of(prepare, spec), Objective(spec.objective)
+        monitor = LaunchMonitor(
+            prepare, spec, running, observer, objective, time.monotonic, ignore, cancelled, None
+        )
+        ended = monitor.follow()
     finally:
         running.stop()
-    if exit_.code != 0:
-        raise TunerError(f"--prepare failed: {failure.ended(exit_.code)}", hint)
-    return True
+    assert ended is not None  # nothing leaves it running
+    exit_, reason = ended
+    if reason is None:
+        if exit_.code == 0:
+            return True
+        fault = f"failed: {failure.ended(exit_.code)}"
+    elif isinstance(reason, Failed) and reason.kind is FailureKind.INTERRUPTED:
+        return False
+    elif isinstance(reason, Failed) and reason.kind is FailureKind.LIMIT:
+        fault = f"was not done within {limit_s:g} s and was ended"
+        goes_on = "or give it more time with --prepare-limit and --trial-limit, " + goes_on
+    else:
+        fault = f"did nothing for {spec.stall_limit_s:g} s (--stall-limit) and was ended"
+    raise TunerError(f"--prepare {fault}", f"read {folder / process.OUTPUT}, {goes_on}")
 
 
 def run(launch: Launch, **options: Any) -> Outcome:
@@ -191,7 +211,12 @@ class RunningLaunch:
         monitor, (exit_, stopped), spec = self.monitor, ended, self.monitor.spec
         view = monitor.observer.view(alive)
         monitor.report_progress()
-        observation = view.observation
+        observation = replace(
+            view.observation,
+            left_running=exit_.left_running,
+            output_bytes=monitor.output_bytes(),
+            files=_files_in(monitor.launch.out_dir),
+        )
         return Outcome(
             self.classifier.classify(exit_, stopped, observation.ranks),
             wall_s=exit_.wall_s,
@@ -209,6 +234,17 @@ class RunningLaunch:
 
 
 # --- how it ended ---------------------------------------------------------------------------------
+
+
+def _files_in(folder: Path) -> tuple[str, ...]:
+    """The names of the files directly in it that hold something; of very many only some."""
+    names = set()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, MOST_FILES):
+            with suppress(OSError):
+                if entry.is_file(follow_symlinks=False) and entry.stat().st_size:
+                    names.add(one_line(re.sub(r"\d+", "#", entry.name)))
+    return tuple(sorted(names))
 
 
 def oom_kills() -> int:

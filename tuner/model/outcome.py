@@ -150,9 +150,17 @@ class RankView:
 
 @dataclass(frozen=True)
 class Observation:
-    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them."""
+    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them.
+
+    ``left_running`` names what went on when the command had ended, and was killed, and says whether
+    it was computing. ``output_bytes`` is how much the launch printed; ``files`` are the names of
+    those in its output folder that hold something, with ``#`` for each run of digits.
+    """
 
     ranks: tuple[RankView, ...] = ()
+    left_running: tuple[tuple[str, bool], ...] = ()
+    output_bytes: int | None = None
+    files: tuple[str, ...] = ()
 
 
 class FailureKind(StrEnum):

@@ -251,6 +251,8 @@ class StudySpec:
     lesson: Lesson | None = None  # what was learnt when the study began
     hosts_from: tuple[str, ...] = ()  # the command that says which hosts there are
     spares: tuple[str, ...] = ()  # hosts that may take the place of one that is lost
+    wait_for_children: bool = False  # a launch lasts until all that it started has ended
+    prepare_limit_s: float = 600.0  # of the command before each launch
 
 
 @dataclass(frozen=True)
@@ -267,3 +269,4 @@ class Launch:
     out_dir: Path  # {out}: where the program writes its log
     folder: Path  # the trial's own folder: output.log, probe/, out/
     limit_s: float | None = None
+    waits_for_children: bool = False  # it lasts until all that it started has ended

@@ -40,6 +40,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "baseline": _baseline(spec),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
+        "wait_for_children": spec.wait_for_children,
         "folder": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,

@@ -26,6 +26,7 @@ from tuner.model import (
 from tuner.stats import estimates
 from tuner.store.urls import display_url
 from tuner.study import interference
+from tuner.study.doubts import doubts
 from tuner.study.history import History
 from tuner.study.policy import confirm_s, confirmation, search_s
 
@@ -193,6 +194,7 @@ def _notes(history: History) -> Sequence[str]:
             f"{history.outside} of the settings tried before are outside of what is asked for now:"
             " they are not compared"
         )
+    notes += doubts(history)
     notes += dropped_notes(history)
     notes += interference.notes(history)
     switched_off = why_switched_off(history.records)

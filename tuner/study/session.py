@@ -38,6 +38,7 @@ from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
+from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
 from tuner.study.history import History
@@ -225,7 +226,7 @@ class StudyRun:
     def _tell_what_is_new(self, step: Step) -> None:
         history = self.history
         switched_off = why_switched_off(history.records)
-        for text in (*dropped_notes(history), switched_off):
+        for text in (*early_doubts(history), *dropped_notes(history), switched_off):
             self._say(text)
         if step.purpose is Purpose.CONFIRM and not history.confirming:
             self._say(self._beyond_the_budget())

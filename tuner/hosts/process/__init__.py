@@ -68,7 +68,9 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
     """
     output = create(launch.folder / OUTPUT, os.O_APPEND)
     try:
-        request = request_of(launch.argv, launch.env, launch.cwd, apart=True)
+        request = request_of(
+            launch.argv, launch.env, launch.cwd, apart=True, waits=launch.waits_for_children
+        )
         if note is not None:
             left_over.write(note, request)
         try:
@@ -175,10 +177,12 @@ def request_of(
     *,
     foreground: bool = False,
     apart: bool = False,
+    waits: bool = False,
 ) -> dict[str, Any]:
     """What the supervisor is told: bytes as latin-1 text, which any path or value survives.
 
-    ``apart``: give it a control group and a folder for temporary files of its own.
+    ``apart``: give it a control group and a folder for temporary files of its own. ``waits``: it
+    lasts until all that it started has ended.
     """
     marker = env.get(MARKER, "")
     if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
@@ -194,6 +198,7 @@ def request_of(
         "marker": marker,
         "parent": os.getpid(),
         "foreground": foreground,
+        "waits": waits,
         "cgroup": place_for(name) if apart else "",
         "folder": str(Path(asked if fits else _SHORT) / name) if apart else "",
     }

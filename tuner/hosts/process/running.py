@@ -46,6 +46,9 @@ class Exit:
     oom_kills_own: bool = False  # of these only the command's are counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
     lost_host: str = ""  # why it was ended, if it lost a host
+    #: What went on when the command had ended by itself, and was killed: its name, and whether it
+    #: was computing.
+    left_running: tuple[tuple[str, bool], ...] = ()
 
 
 class RunningCommand(Protocol):
@@ -238,7 +241,9 @@ class RunningTrial:
         if left := answer.pop("left"):
             self._problem = left_over.unkillable(left)
         else:  # lost: it was ended, and nobody here wanted that
-            self._exit = Exit(**answer, lost=answer["stopped"] and self._control >= 0)
+            left_running = tuple((str(n), bool(c)) for n, c in answer.pop("left_running", ()))
+            is_lost = answer["stopped"] and self._control >= 0
+            self._exit = Exit(**answer, lost=is_lost, left_running=left_running)
         _live.discard(self)
         self._close()
         if self._problem is not None:

@@ -4,7 +4,8 @@ A program of the standard library alone, started by :mod:`tuner.hosts.process` a
 ``python -I -S FOLDER STATUS_FD CONTROL_FD``, so that it outlives a ``kill -9`` of tune.
 
 The control pipe carries one JSON line (argv, env, cwd, marker, parent, foreground, and where a
-control group and a folder for temporary files may be made; text is bytes read as latin-1), then
+control group and a folder for temporary files may be made, and whether the command lasts until all
+that it started has ended (waits); text is bytes read as latin-1), then
 single bytes: each is a signal number to hand on to the command. Its end of file means: end it
 all. A signal that comes while it ends means: without waiting. The status pipe gets one JSON line
 when the command has started or could not be, and one when nothing is left of it.
@@ -30,12 +31,14 @@ from typing import Any, NoReturn
 
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
-from tuner.hosts.supervisor.cleanup import Remains, remove_folder
+from tuner.hosts.supervisor.cleanup import Remains, descendants, remove_folder
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
 TERM_WAIT_S = 2.0
 #: Time for helpers (fork servers, resource trackers) to end after the command did, s.
 SETTLE_S = 0.3
+#: What is left then is watched for this long, s: whether it computes.
+WATCH_S = 0.1
 
 _ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 #: In the foreground the terminal sends SIGINT to the command itself, so it is not ours to act on.
@@ -88,8 +91,11 @@ class Supervisor:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
             self._pause_until(TERM_WAIT_S, lambda: self.status is not None)
+        left_running: list[list[object]] = []
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
+            if not stopped and self._reap():
+                left_running = self._left_running()
         killed, left = self.sweep()
         before, now = self.oom_kills, oom_kills(self.oom_counter)
         return {
@@ -98,9 +104,25 @@ class Supervisor:
             "stopped": stopped,
             "killed": killed,
             "left": left,
+            "left_running": left_running,
             "oom_kills": None if before is None or now is None else max(0, now - before),
             "oom_kills_own": self.oom_counter == f"{self.group.path}/memory.events",
         }
+
+    def _left_running(self) -> list[list[object]]:
+        """Name what goes on after the command's end, and say of each whether it computes."""
+        before = {(each.pid, each.started): each.cpu_s for each in self._below()}
+        self._pause_until(WATCH_S, lambda: False)
+        return [
+            [process.name, process.state == "R" or process.cpu_s > before[key]]
+            for process in self._below()
+            if (key := (process.pid, process.started)) in before
+            # Python's helpers end once they see that nobody needs them.
+            and b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
+        ]
+
+    def _below(self) -> list[procfs.Stat]:
+        return descendants(procfs.processes(), [os.getpid()])
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left; see :meth:`tuner.hosts.supervisor.cleanup.Remains.sweep`."""
@@ -120,13 +142,16 @@ class Supervisor:
             poller.register(parent, select.POLLIN)
         if os.getppid() != self.request["parent"]:
             return True
-        while self.status is None:
+        waits = self.request["waits"]
+        while self.status is None or (waits and self._reap()):
             ready = {fd for fd, _ in poller.poll()}
             if parent in ready or (self.control in ready and self._obey()):
                 return True
             if self._woken() & (_ENDING_SIGNALS if not self.request["foreground"] else _REMOTE):
                 return True
             self._reap()
+        if waits:
+            self.wall_s = time.monotonic() - self.started_s
         return False
 
     def _obey(self) -> bool:

@@ -1,0 +1,88 @@
+"""What speaks against a study's figures although its launches ended with exit code 0."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.study_surface import BEST, SPEC, ran, record
+from tuner.model import (
+    BASELINE,
+    Finished,
+    LaunchRecord,
+    Observation,
+    Outcome,
+    Purpose,
+    Setting,
+    Stopped,
+)
+from tuner.study.doubts import doubts
+from tuner.study.history import History
+
+THIRD = Setting.of({"omp_threads": 1, "iterator_workers": 1})
+STOPPED = Stopped(0.1, 0.2, 0.1, 0.3, 0.1, "drift")
+
+
+def launches(*walls_s: float) -> History:
+    made = [
+        record(n, BASELINE, Purpose.BASELINE, Outcome(Finished(1.0, 1), wall_s, 0))
+        for n, wall_s in enumerate(walls_s, start=1)
+    ]
+    return History.judged(SPEC, made)
+
+
+@pytest.mark.parametrize(
+    ("walls_s", "is_doubted"),
+    [
+        ((3.6, 0.3, 0.5), True),
+        ((3.6, 0.3), False),  # one later launch is no pattern
+        ((3.6, 0.3, 0.5, 3.1), False),
+        ((0.9, 0.2, 0.2), False),  # the caches were cold
+        ((0.3, 3.6, 0.3, 0.3), False),
+    ],
+)
+def test_a_first_launch_that_left_the_others_little_to_do(
+    walls_s: tuple[float, ...], is_doubted: bool
+) -> None:
+    texts = doubts(launches(*walls_s))
+    assert any("the first launch took 3.60 s, the next 2 at most 0.500 s" in t for t in texts) == (
+        is_doubted
+    )
+    assert any("--prepare" in text for text in texts) == is_doubted
+
+
+def test_what_we_stopped_tells_nothing_of_the_first_launch() -> None:
+    history = launches(3.6, 0.3)
+    stopped = record(3, THIRD, Purpose.SEARCH, replace(ran(STOPPED), wall_s=0.1))
+    assert doubts(history.add(stopped)) == []
+
+
+def test_processes_that_were_killed_with_the_launch_are_said() -> None:
+    left = Observation(left_running=(("python3", True), ("python3", False), ("worker", False)))
+    outcome = replace(ran(1.0), observation=left)
+    (text,) = doubts(History.judged(SPEC, [record(1, BEST, Purpose.WARM_UP, outcome)]))
+    assert text.startswith("3 processes were still computing when the command of launch 1 ended")
+    assert "(python3, worker)" in text and "--wait-for-children" in text
+
+
+def wrote(number: int, setting: Setting, output_bytes: int, *files: str) -> LaunchRecord:
+    purpose = Purpose.BASELINE if setting == BASELINE else Purpose.SEARCH
+    what = Observation(output_bytes=output_bytes, files=files)
+    time_s = 1.0 if setting == BEST else 2.0
+    return record(number, setting, purpose, replace(ran(time_s), observation=what))
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        ((1000, "log", "model.h#"), []),
+        ((30, "log", "model.h#"), ["launch 3 printed 30 bytes, others 1000: has it done its work"]),
+        ((900, "log"), ["launch 3 wrote no model.h#, which all others wrote"]),
+        ((400, "log", "model.h#", "more"), []),
+    ],
+)
+def test_a_best_that_wrote_less_than_the_others(best: tuple[int, str], said: list[str]) -> None:
+    others = [wrote(1, BASELINE, 1000, "log", "model.h#"), wrote(2, THIRD, 990, "log", "model.h#")]
+    texts = doubts(History.judged(SPEC, [*others, wrote(3, BEST, *best)]))
+    assert [text[: len(start)] for text, start in zip(texts, said, strict=True)] == said

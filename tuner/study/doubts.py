@@ -1,0 +1,118 @@
+"""What speaks against the figures of a study although its launches ended with exit code 0. Pure.
+
+Exit code 0 does not show that a program did its work: a worker in the background was killed, a
+checkpoint left nothing to do, a program died behind a pipe without a word.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from tuner.model import LaunchRecord, Setting, wording
+from tuner.stats import estimates
+from tuner.study.history import History
+
+#: A first launch that takes this many times as long as each later one, and this much longer (s),
+#: has done what these found done.
+FIRST_TIMES, FIRST_S = 3.0, 1.0
+#: So many later launches must have ended.
+LATER = 2
+#: An output this many times shorter than usual, by this many bytes, is far shorter.
+OUTPUT_TIMES, OUTPUT_BYTES = 4, 64
+#: So many settings must have written a file that another one has not.
+WRITERS = 2
+
+
+def doubts(history: History) -> list[str]:
+    """Return a sentence for each reason to doubt the study's figures; empty if there is none."""
+    return [*early_doubts(history), *_wrote_less(history)]
+
+
+def early_doubts(history: History) -> list[str]:
+    """Return those that stay the same while the study goes on."""
+    launches = _finished(history)
+    texts = _left_running(launches), _resumed(history, launches)
+    return [text for text in texts if text]
+
+
+def _finished(history: History) -> list[LaunchRecord]:
+    """Return the launches, without windows, that ended by themselves."""
+    return [r for r in history.records if r.job is None and r.outcome.samples]
+
+
+def _left_running(launches: Sequence[LaunchRecord]) -> str:
+    """Name what the first launch with background processes left running."""
+    for record in launches:
+        left = record.outcome.observation.left_running
+        if not left:
+            continue
+        what = wording.count(len(left), "process was", "processes were")
+        doing = "computing" if any(computes for _, computes in left) else "there"
+        names = ", ".join(sorted({name for name, _ in left}))
+        return (
+            f"{what} still {doing} when the command of launch {record.number} ended, and tune ended"
+            f" what was left ({names}): if that does a part of the work, --wait-for-children waits"
+            " for it"
+        )
+    return ""
+
+
+def _resumed(history: History, launches: Sequence[LaunchRecord]) -> str:
+    """Compare the first launch with the later ones: it may have left them little to do."""
+    if len(launches) <= LATER or launches[0] is not history.records[0]:
+        return ""
+    first_s, *later_s = [record.outcome.wall_s for record in launches]
+    longest_s = max(later_s)
+    if first_s < FIRST_TIMES * longest_s or first_s < longest_s + FIRST_S:
+        return ""
+    return (
+        f"the first launch took {wording.seconds(first_s)}, the next {LATER} at most"
+        f" {wording.seconds(max(later_s[:LATER]))}: does the program go on from what an earlier"
+        " launch left? --prepare COMMAND can remove that before each launch"
+    )
+
+
+def _wrote_less(history: History) -> list[str]:
+    """Compare what the best setting and the baseline wrote with what the others did."""
+    canonical = history.pooling.canonical
+    groups: dict[Setting, list[LaunchRecord]] = {}
+    for record in estimates.counted(_finished(history)):
+        groups.setdefault(canonical(record.setting), []).append(record)
+    measured = estimates.measurements(history.records, canonical)
+    best = estimates.best(m for m in measured if m.setting != history.default)
+    sides = [s for s in (best.setting if best else None, history.default) if s in groups]
+    return [
+        text
+        for side in sides
+        if side is not None
+        for text in _less_than_others(
+            groups[side], [group for setting, group in groups.items() if setting != side]
+        )
+    ]
+
+
+def _less_than_others(
+    group: Sequence[LaunchRecord], others: Sequence[Sequence[LaunchRecord]]
+) -> list[str]:
+    if not others:
+        return []
+    number, texts = group[0].number, []
+    advice = f"has it done its work? Read {group[0].folder}/output.log"
+    printed, usual = _printed(group), statistics.median_high(map(_printed, others))
+    if OUTPUT_TIMES * printed < usual and printed + OUTPUT_BYTES < usual:
+        texts.append(f"launch {number} printed {printed} bytes, others {usual}: {advice}")
+    written = {name for record in group for name in record.outcome.observation.files}
+    always = [
+        set.intersection(*(set(record.outcome.observation.files) for record in other))
+        for other in others
+    ]
+    missing = sorted(set.intersection(*always) - written) if len(always) >= WRITERS else []
+    if missing:
+        texts.append(f"launch {number} wrote no {missing[0]}, which all others wrote: {advice}")
+    return texts
+
+
+def _printed(group: Sequence[LaunchRecord]) -> int:
+    """What the launches of a setting printed, bytes, at least one of them."""
+    return max(record.outcome.observation.output_bytes or 0 for record in group)
