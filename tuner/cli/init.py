@@ -182,7 +182,9 @@ def _check_study(text: str, file: str) -> None:
         document = {key: value for key, value in document.items() if key != "hostfile"}
     build_spec(file=document, source=file, machine=this_machine(environ=os.environ), find=find)
     for error in missing:
-        console.err(f"{error.message}: tune will need it ({error.hint})")
+        console.warn(f"what the study needs is not here yet: {error.message}")
+        for line in error.hint.splitlines():
+            console.err(f"  {line}")
 
 
 def _options(command: Sequence[str]) -> dict[str, list[str]]:

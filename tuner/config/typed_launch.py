@@ -64,10 +64,7 @@ def typed_launch(
             arguments += (f"--{option.words[0].lstrip('-')}", *option.words[1:])
         else:
             arguments += option.words
-    if several := options_by_role.get(Role.SEVERAL):
-        raise several_programs(" ".join(several[0].words))
-    if syntax is not TORCHRUN and ":" in program:
-        raise several_programs("`:`")
+    _refuse_unheld(syntax, options_by_role, program)
     keys |= _hosts(syntax, options_by_role)
     keys |= _ranks(line, syntax, options_by_role, keys, environ)
     if {"hosts", "hostfile"} & keys.keys() and syntax in MPIS:
@@ -80,6 +77,22 @@ def typed_launch(
     if syntax is TORCHRUN and program:
         program = _of_python(line, {option.name for option in options}, program)
     return TypedLaunch(keys, list(program), left_out)
+
+
+def _refuse_unheld(
+    syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]], program: Sequence[str]
+) -> None:
+    """Raise ``UsageError`` for what no key of a study can say."""
+    if several := options_by_role.get(Role.SEVERAL):
+        raise several_programs(" ".join(several[0].words))
+    if syntax is not TORCHRUN and ":" in program:
+        raise several_programs("`:`")
+    if folders := options_by_role.get(Role.FOLDER):
+        raise UsageError(
+            f"{' '.join(folders[-1].words)} runs the program elsewhere, and each launch of a study"
+            " runs in the folder that tune is started in",
+            f"cd {shlex.join(folders[-1].value)}, and type the line there without it",
+        )
 
 
 def several_programs(what: str) -> UsageError:
@@ -221,7 +234,8 @@ def _count(option: Option) -> int:
     if _COUNT.fullmatch(text):
         return int(text)
     raise UsageError(
-        f"{' '.join(option.words)} is no fixed number, which a study needs", "a whole number"
+        f"{' '.join(option.words)}: {text!r} is no fixed number above 0, which a study needs",
+        "a whole number, such as 4",
     )
 
 

@@ -235,7 +235,7 @@ def _unknown(syntax: Syntax, word: str, typed: str) -> UsageError:
     return UsageError(
         f"{shown(word)} is no option of {syntax.name} that tune knows, so it cannot tell where the"
         " program begins",
-        (f"did you mean --{near}? " if near else "")
-        + "Or give the program alone, tune init -- PROGRAM …, and put what is for the launcher into"
+        (f"did you mean --{near}?\n" if near else "")
+        + "or give the program alone, tune init -- PROGRAM …, and put what is for the launcher into"
         " mpirun_args of the study file",
     )

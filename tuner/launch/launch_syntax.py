@@ -29,6 +29,7 @@ class Role(Enum):
     HOSTFILE = "a file of the hosts"
     OURS = "what tune says itself"
     SEVERAL = "several programs"
+    FOLDER = "where the program runs"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ _OPEN_MPI_ROLES = _roles(
     hostfile="hostfile machinefile default-hostfile add-hostfile",
     ours="allow-run-as-root",
     several="app",
+    folder="wd wdir",
 )
 OPEN_MPI_4 = Syntax(
     "Open MPI 4",
@@ -152,6 +154,7 @@ HYDRA = Syntax(
         hosts="machine machines machinelist host hosts hostlist",
         hostfile="f hostfile machinefile",
         several="configfile",
+        folder="wdir",
     ),
     is_gnu=False,
     has_prefixes=False,
@@ -186,6 +189,7 @@ SRUN = Syntax(
         hostfile="F nodefile",
         ours="overlap K kill-on-bad-exit",
         several="multi-prog het-group pack-group",
+        folder="D chdir workdir",
     ),
     optional=_names(
         "I immediate K kill-on-bad-exit k no-kill bcast compress exclusive nice propagate"
