@@ -213,6 +213,8 @@ def test_hosts_that_cannot_be_had_are_refused(tmp_path: Path) -> None:
         spec_of(tmp_path, hostfile="x", hosts_from="true")
     with pytest.raises(UsageError, match="--oversubscribe-hosts does not go with --hosts-from"):
         spec_of(tmp_path, hosts_from="echo h1 1", mpi_procs=2, more_ranks_than_slots=True)
+    with pytest.raises(UsageError, match="--wait-for-children waits on this host alone, and --ho"):
+        spec_of(tmp_path, hosts="h1:1,h2:1", wait_for_children=True)
     with pytest.raises(UsageError, match="--hostfile none cannot be read: No such file"):
         spec_of(tmp_path, hostfile="none")
 

@@ -127,12 +127,6 @@ def build_spec(
             "A program that writes where it runs: --run-in-out --log result/log, say\n"
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
-    if figures["wait_for_children"] and not layout.is_local:
-        raise UsageError(
-            f"--wait-for-children ({source}): it waits on this host only, the ranks are on"
-            f" {len(layout.hosts)}",
-            "let the command wait for what it starts, in a shell with: wait",
-        )
     path = program.check(template, environ=environ, cwd=cwd)
     wanted = WantedLauncher(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
@@ -213,6 +207,11 @@ def _layout(
             "let the command print as many slots as ranks may run on a host",
         )
     layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+    if study.option("wait_for_children") and not layout.is_local:
+        raise UsageError(
+            f"--wait-for-children waits on this host alone, and {source} names others",
+            "let the command itself wait for what it starts (in a shell script: wait)",
+        )
     fit = hosts.with_room(offers, layout.ranks_per_host)
     return layout, tuple(name for name in fit if name not in layout.hosts)
 

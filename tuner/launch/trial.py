@@ -20,6 +20,7 @@ from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
 from tuner.launch import deaths, failure
+from tuner.launch.linked_mpi import other_mpi
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
 from tuner.launch.secrets import Redactor
@@ -314,7 +315,9 @@ class OutcomeClassifier:
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             elif died and kind is FailureKind.CRASHED:
                 reason = f"{failure.ended(exit_.code)}: {died}"
-            said = "; ".join(filter(None, (reason, wrong, self._what_was_done(result))))
+            crashed = kind in {FailureKind.CRASHED, FailureKind.LAUNCHER}
+            mpi = other_mpi(self.spec, self.launch) if crashed and not wrong else ""
+            said = "; ".join(filter(None, (reason, wrong, mpi, self._what_was_done(result))))
             return Failed(kind, said)
         if not self.spec.layout.is_local and (lost := failure.lost_host(output_of(self.launch))):
             return Failed(FailureKind.LOST_HOST, lost)
