@@ -24,22 +24,26 @@ from tests.hosts.several.bench import Bench
 from tests.hosts.several.test_studies import AGENT, Tune
 from tuner.model import Finished
 
-#: What is killed: on which host, and a word of its command; the link of a host goes down.
+#: What gets a signal: on which host, and a word of its command; the link of a host goes down.
 LOSSES = {
-    "tune": ("h1", "--hosts"),
-    "mpirun": ("h1", "prterun"),
-    "a rank": ("h2", "program.py"),
-    "the other rank": ("h3", "program.py"),
-    "the daemon of the MPI": ("h3", "prted"),
-    "an agent": ("h2", AGENT),
-    "a link": ("h3", ""),
+    "tune": ("h1", "--hosts", signal.SIGKILL),
+    "mpirun": ("h1", "prterun", signal.SIGKILL),
+    "an ssh of mpirun": ("h1", "ssh h3", signal.SIGKILL),
+    "a session of sshd": ("h3", "sshd: root@", signal.SIGKILL),
+    "a rank": ("h2", "program.py", signal.SIGKILL),
+    "the other rank": ("h3", "program.py", signal.SIGKILL),
+    "the daemon of the MPI": ("h3", "prted", signal.SIGKILL),
+    "an agent": ("h2", AGENT, signal.SIGKILL),
+    "an agent that is stopped": ("h3", AGENT, signal.SIGSTOP),
+    "a link": ("h3", "", 0),
 }
 
 #: A launch takes this long, s.
 LAUNCH_S = 1.0
 #: A link is down for this long, s: longer than a silence that the agents bear.
 DOWN_S = 5.0
-#: All that was left of a launch is to be gone sooner, s; of a lost link the silence comes on top.
+#: All that was left of a launch is to be gone sooner, s; of a lost link or a stopped agent the
+#: silence comes on top.
 GONE_S = 2.0
 PATIENCE_S = 60.0
 #: If something goes on for longer, the campaign says what, s.
@@ -55,11 +59,11 @@ ENDLESS = (
 
 def strike(study: Tune, what: str) -> float:
     """Lose it; the seconds until nothing of the launch was left."""
-    host, word = LOSSES[what]
+    host, word, number = LOSSES[what]
     of_launch = study.of_launch()
     began_s = time.monotonic()
     if word:
-        study.kill(host, word)
+        study.send(number, host, word)
     else:
         study.bench.link(host, "down")
     told = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, explain, tail
+from tuner.launch.failure import LINE_CHARACTERS, TAIL_LINES, clean, explain, lost_host, tail
 from tuner.model import FailureKind
 
 MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
@@ -28,6 +28,21 @@ NO_PROGRAM = notice(
     "prterun was unable to launch the specified application as it could not\n"
     "access an executable:\n\n   Executable: /nonexistent\n   Node: host"
 )
+NO_DAEMON = f"""{RULE[14:]}
+A daemon failed to report back after being spawned. This could
+be because the daemon failed to start, or because of a failure to establish a
+TCP connection
+back to prterun:
+
+  Local host:    h1
+  Remote host:   h3
+  Daemon exit status: 255
+
+This may also be caused by a firewall on the remote host. Please
+check that any firewall (e.g., iptables) has been disabled and
+try again.
+{RULE[14:]}
+"""
 OPENMPI_4 = notice(
     "Primary job  terminated normally, but 1 process returned\na non-zero exit code."
 )
@@ -133,7 +148,7 @@ def test_failures_have_kinds() -> None:
         ("cat: write error: No space left on device\n", DISK),
         ("ssh: connect to host h2 port 22: No route to host\n", HOST),
         (notice("PRTE has lost communication with a remote daemon."), HOST),
-        (f"{RULE[14:]}\nA daemon failed to report back after being spawned. This\n", HOST),
+        (NO_DAEMON, HOST),
         (notice("An ORTE daemon has unexpectedly failed after launch"), HOST),
         ("[mpiexec@h1] control_cb (mpiexec/cb.c:280): assert (!closed) failed\n", HOST),
         # A word alone decides nothing.
@@ -147,6 +162,23 @@ def test_failures_have_kinds() -> None:
     ):
         assert explain(1, text).kind is kind
         assert explain(1, "epoch 1\n" + text + ABNORMAL).kind is kind
+
+
+def test_a_lost_host_is_named_in_whole_sentences() -> None:
+    gone = "exit code 1: a host is gone or cannot be reached: "
+    said = "A daemon failed to report back after being spawned: h3"
+    assert explain(1, NO_DAEMON).reason == gone + said
+    lost = notice(
+        "PRTE has lost communication with a remote daemon.\n\n"
+        "  HNP daemon   : [prterun-h1-166@0,0] on node h1\n"
+        "  Remote daemon: [prterun-h1-166@0,2] on node h3\n\n"
+        "This is usually due to either a failure of the TCP network"
+    )
+    said = "PRTE has lost communication with a remote daemon: h3"
+    assert explain(1, lost).reason == gone + said
+    assert lost_host(lost) == said
+    # A rule of a program's is none of Open MPI's.
+    assert explain(1, f"{RULE[14:]}\nstep 1\n{RULE[14:]}\nError: x\n").reason.endswith("Error: x")
 
 
 def test_what_is_said_of_shared_memory_is_no_full_disk() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Sequence
+from textwrap import shorten
 from typing import NamedTuple
 
 from tuner.model import FailureKind
@@ -77,14 +78,13 @@ _IN_LINES: _Phrases = (
     (_SHARED, r"^ERROR: Unexpected bus error encountered in worker\..* insufficient shared memory"),
     (_DISK, r"^[\w./-]+: .*(No space left on device|Disk quota exceeded)$"),
     (_HOST, r"^ssh: (connect to host|Could not resolve hostname) "),
-    (_HOST, r"^A daemon failed to report back after being spawned"),  # between rules of 60
     (_HOST, r"^\[mpiexec@.*(assert \(!closed\) failed|connection to proxy|lost)"),
 )
 
 #: In a notice of mpirun's.
 _IN_NOTICES: _Phrases = (
     (_HOST, r"(?i)\blost (communication|connection)\b|daemon has unexpectedly failed"),
-    (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died)"),
+    (_HOST, r"(?i)daemon .*(died unexpectedly|unexpectedly died|failed to report back)"),
     (_SHARED, r"(?i)shared memory .*(not enough|insufficient)|not enough space .*/dev/shm"),
     (_MEMORY, r"(?i)\bout of memory\b|oom[-_ ]kill|cannot allocate memory"),
     (_THREADS, r"(?i)(fork|clone|thread)\w*\b.*resource temporarily unavailable"),
@@ -130,8 +130,12 @@ HANDLED = ("During handling of the above", "The above exception was the direct c
 LAST_LINES = 3
 #: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
 TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
-#: Open MPI's notices are between rules.
-NOTICE = re.compile(r"^-{74}\n(.*?)(?:^-{74}$\n?|\Z)", re.MULTILINE | re.DOTALL)
+#: Open MPI's notices are between rules, one of them between shorter ones.
+NOTICE = re.compile(
+    r"^(?:-{74}|-{60}(?=\nA daemon ))\n(.*?)(?:^(?:-{74}|-{60})$\n?|\Z)", re.MULTILINE | re.DOTALL
+)
+#: How such a notice names a host, once it is one line.
+_REMOTE = re.compile(r"\bRemote (?:host|daemon) ?: (?:\[\S+\] on node )?(\S+)")
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
 HYDRA = (
     *("=", "YOUR APPLICATION TERMINATED", "This typically ", "Please see ", "[mpiexec@", "[proxy"),
@@ -230,7 +234,7 @@ def explain(
             # Of a signal that says all, of an exit code nothing.
             launcher.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
     for notice in NOTICE.findall(text):
-        launcher += [" ".join(notice.split())[:NOTICE_CHARACTERS]] if notice.strip() else []
+        launcher += [_shortened(" ".join(notice.split()))] if notice.strip() else []
     lines = [line for line in NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
     launcher += [line for line in lines if line.startswith(HYDRA)]
     own = _of_ranks([line for line in lines if not line.startswith(HYDRA)], rank)
@@ -264,7 +268,14 @@ def lost_host(text: str) -> str:
     """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
     notices = (" ".join(notice.split()) for notice in NOTICE.findall(text))
     lost = (each for each in notices if _match(each, _IN_NOTICES) == _HOST)
-    return next(lost, "")[:NOTICE_CHARACTERS]
+    return _shortened(next(lost, ""))
+
+
+def _shortened(notice: str) -> str:
+    """The first sentence of a notice that names a host, and the host; of others the beginning."""
+    if host := _REMOTE.search(notice):
+        return f"{notice.partition('. ')[0]}: {host[1]}"
+    return shorten(notice, NOTICE_CHARACTERS, placeholder=" …")
 
 
 def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
