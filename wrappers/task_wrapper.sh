@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sets the environment of one rank, then becomes the rank's command:
-#   task_wrapper.sh [-u NAME ...] NAME=VALUE ... -- command [argument ...]
-# -u removes a variable. Any value is taken byte for byte. Exit status: 2 for a mistake in
+#   task_wrapper.sh [-i FILE] [-u NAME ...] NAME=VALUE ... -- command [argument ...]
+# Rank 0 reads FILE as its standard input, other ranks nothing. -u removes a variable. Any value is taken byte for byte. Exit status: 2 for a mistake in
 # these arguments, 127 and 126 for a command that is not there or not executable, else the command's.
 #
 # No variable of its own: it would change one of the same name that the command inherits.
@@ -21,10 +21,20 @@ check_name() {
   esac
 }
 
+# Open MPI 5.0.11 gives rank 0 an input that never ends; torchrun gives all ranks the same one.
+exec </dev/null
+
 while [ "$#" -gt 0 ]; do
   case $1 in
     --)
       break
+      ;;
+    -i)
+      [ "$#" -gt 1 ] || fail "-i needs a file"
+      case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-${SLURM_PROCID:-${RANK:-0}}}}} in
+        0) exec <"$2" ;;
+      esac
+      shift
       ;;
     -u)
       [ "$#" -gt 1 ] || fail "-u needs the name of a variable"
@@ -38,7 +48,7 @@ while [ "$#" -gt 0 ]; do
       export "$1" || fail "${1%%=*} cannot be set"
       ;;
     *)
-      fail "'$1' is neither -u NAME nor NAME=VALUE; '--' must stand before the command"
+      fail "'$1' is neither -i FILE, -u NAME nor NAME=VALUE; '--' must stand before the command"
       ;;
   esac
   shift

@@ -73,14 +73,22 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         samplers.check(spec)
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
-    from tuner.cli import progress
+    from tuner.cli import progress, standard_input
     from tuner.model.errors import LimitReachedError, NothingMeasuredError
     from tuner.study import tune
 
+    piped = b""
+    if not given["join"]:
+        content = standard_input.read()
+        if isinstance(content, str):
+            spec = replace(spec, input=content)
+        else:
+            piped = content
     try:
         with progress.view(given["quiet"]) as view:
             result = tune(
                 spec,
+                piped=piped,
                 storage=given["storage"],
                 outputs=Path(given["run_dir"]) if given["run_dir"] else None,
                 fresh=given["fresh"],

@@ -66,14 +66,27 @@ def launch(
         spec,
         setting,
         out=str(out_dir),
-        wrapper=("env",) if several else wrapper_argv(),
+        wrapper=("env",) if several else (*wrapper_argv(), *_input(spec)),
         template=spec.command,
         variables=ours if several else {},
     )
     env = {**environ, **ours, **ssh}
     argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
-    waits = spec.wait_for_children
-    return Launch(argv, env, cwd, out_dir, folder, spec.trial_limit_s, waits_for_children=waits)
+    return Launch(
+        argv,
+        env,
+        cwd,
+        out_dir,
+        folder,
+        spec.trial_limit_s,
+        waits_for_children=spec.wait_for_children,
+        input=spec.input if several else "",  # the wrapper opens it here
+    )
+
+
+def _input(spec: StudySpec) -> tuple[str, ...]:
+    """The wrapper's words for what rank 0 reads; without them no rank has an input."""
+    return ("-i", spec.input) if spec.input else ()
 
 
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:

@@ -253,6 +253,7 @@ class StudySpec:
     spares: tuple[str, ...] = ()  # hosts that may take the place of one that is lost
     wait_for_children: bool = False  # a launch lasts until all that it started has ended
     prepare_limit_s: float = 600.0  # of the command before each launch
+    input: str = ""  # the file that rank 0 reads as its standard input; empty: it has none
 
 
 @dataclass(frozen=True)
@@ -270,3 +271,4 @@ class Launch:
     folder: Path  # the trial's own folder: output.log, probe/, out/
     limit_s: float | None = None
     waits_for_children: bool = False  # it lasts until all that it started has ended
+    input: str = ""  # the file that is the launcher's standard input; empty: it has none

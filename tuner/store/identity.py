@@ -41,6 +41,7 @@ def identity(spec: StudySpec) -> JsonDict:
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
+        **({"standard input": spec.input} if spec.input else {}),
         "folder": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,

@@ -53,6 +53,7 @@ def tune(
     remeasure: bool = False,
     wait: bool = False,
     joined: bool = False,
+    piped: bytes = b"",
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: LiveJobs | None = None,
@@ -72,6 +73,8 @@ def tune(
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
         joined: Another host began the study: measure a part of its search (:func:`to_join`).
+        piped: What rank 0 of each launch reads, kept in the study's folder; for a file there is
+            ``spec.input``.
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
         jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
@@ -93,6 +96,8 @@ def tune(
     folder = folders.study_folder(outputs, url, spec.name)
     if joined:  # the hosts may share a disk
         folder /= spec.machine.hostname
+    if piped:
+        spec = replace(spec, input=str(folder / folders.INPUT))
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
@@ -105,6 +110,8 @@ def tune(
         if not (fresh or remeasure) and (found := _finished(context)) is not None:
             return found
         folders.prepare(folder)
+        if spec.input:
+            emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
 
         # While these are held, nobody else measures on this host, nor on others of the study; the
         # note is for the launch in flight.
@@ -145,7 +152,7 @@ def tune(
                     run, own_jobs = _runners(hosts, note)
                     jobs = jobs or own_jobs
                 live = LiveMeasurement(spec, run, jobs)
-                return _measure(context, live, fresh=fresh, is_real=is_real)
+                return _measure(context, live, fresh=fresh, is_real=is_real, piped=piped)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
@@ -200,7 +207,9 @@ def _finished(context: StudyContext) -> Result | None:
     return found
 
 
-def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool) -> Result:
+def _measure(
+    context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool, piped: bytes
+) -> Result:
     """Create or resume the study and work on it; whatever ends that, it is not left as running.
 
     The host is ours; it is looked at for interference if it ``is_real``.
@@ -216,6 +225,8 @@ def _measure(context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_re
         before = store.find(name)
         if before is not None:
             _require_same(context, before)
+        if piped:
+            folders.write_input(context.folder, piped)
         try:
             history = _resumed(context, before) if before else _created(context, optuna_study)
             # Our tables, Optuna's study and the history agree from here on.

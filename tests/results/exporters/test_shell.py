@@ -83,6 +83,11 @@ def test_the_script_runs_the_job_with_the_setting(machine: Path, tmp_path: Path)
     assert (tmp_path / "mnist-out").is_dir()
 
 
+def test_the_script_reads_the_standard_input_of_the_study() -> None:
+    spec = dataclasses.replace(SPEC, input="/data/job in")
+    assert "\nexec <'/data/job in'\n" in script(study({BASELINE: 3.0}, spec)).text
+
+
 def test_the_output_folder_is_the_first_argument_or_a_variable(
     machine: Path, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
         request = request_of(
             launch.argv, launch.env, launch.cwd, apart=True, waits=launch.waits_for_children
         )
+        request["input"] = _text(launch.input or os.devnull)
         if note is not None:
             left_over.write(note, request)
         try:

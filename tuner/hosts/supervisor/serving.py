@@ -216,8 +216,7 @@ def _start(request: dict[str, Any], group: Cgroup) -> tuple[int, OSError | None]
 
 def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end: int) -> NoReturn:
     """In the child: exec, or write ``ERRNO NAME`` to the pipe."""
-    argv, env = request["argv"], request["env"]
-    name = request["cwd"]
+    argv, env, name = request["argv"], request["env"], ""
     try:
         for number in _ignored(request["foreground"]):
             signal.signal(number, signal.SIG_DFL)
@@ -227,7 +226,9 @@ def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end
         group.join()
         if not request["foreground"]:
             os.setpgid(0, 0)  # `kill 0` in a script must not reach the supervisor
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            name = request.get("input", os.devnull)
+            os.dup2(os.open(name.encode("latin-1"), os.O_RDONLY), 0)
+        name = request["cwd"]
         os.chdir(name.encode("latin-1"))
         name = argv[0]
         os.execvpe(

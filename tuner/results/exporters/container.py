@@ -34,7 +34,7 @@ def script(data: StudyView) -> Export:
     cores, gpus = machine.cores, len(machine.gpus)
     has_out = command.OUT in command.placeholders(spec.job or spec.command)
     mount, bind = ('-v "$OUT:$OUT"', '--bind "$OUT"') if has_out else ("", "")
-    size = f"--cpus {cores} --shm-size {machine.shared_bytes >> 20}m"
+    size = "-i " * bool(spec.input) + f"--cpus {cores} --shm-size {machine.shared_bytes >> 20}m"
     here = '-v "$PWD:$PWD" -w "$PWD"'  # as Apptainer does by itself
     options = (size, f"--gpus {gpus}" * bool(gpus), mount, here)
     ours, theirs = (" ".join(filter(None, each)) for each in (options, ("--nv" * bool(gpus), bind)))

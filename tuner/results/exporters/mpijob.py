@@ -83,6 +83,8 @@ def manifest(data: StudyView) -> Export:
     ]
     if len({ranks for _, ranks in layout.slots}) > 1:
         warnings.append(f"{wording.by_host(layout)}: each worker has as many slots")
+    if spec.input:
+        warnings.append(f"the standard input: {spec.input}")
     if interface := data.best_setting.as_dict().get("interface"):
         warnings.append(f"interface={interface}: a pod's networks have names of their own")
     warnings += own_cpus(data, "the kubelet's static CPU manager policy")

@@ -156,6 +156,7 @@ def job_script(
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted({**environment, **(exports or {})}.items())
     )
+    read = f"exec <{shlex.quote(spec.input)}\n" if spec.input else ""
     enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder and run is None else ""
     if any(_OUT in word for word in job):
         use = f"{run_by} FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
@@ -170,7 +171,7 @@ def job_script(
 {head}{title(data)}{comment(data)}# use:      {use}
 set -eu
 {secrets.asked()}
-{prepare}{enter}{variables}{last}
+{prepare}{enter}{variables}{read}{last}
 """
     return Export(text=text, executable=True)
 

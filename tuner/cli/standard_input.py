@@ -1,0 +1,58 @@
+"""What the user gave `tune` to read: rank 0 of each launch reads it in its place."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from pathlib import Path
+
+from tuner.model.errors import UsageError
+
+#: A pipe into which nobody has written by then is empty, as those of ssh and cron are, s.
+FIRST_S = 1.0
+#: The writer of a pipe may pause for so long, s.
+PAUSE_S = 60.0
+#: More is not kept, bytes.
+MOST = 64 << 20
+
+_HINT = "put it into a file and type `tune … < FILE`, or give none with `< /dev/null`"
+
+
+def read(descriptor: int = 0, *, first_s: float = FIRST_S, pause_s: float = PAUSE_S) -> str | bytes:
+    """The path of a file that stands at the input, or what a pipe holds; empty: nothing.
+
+    A terminal and devices have nothing. A file without a name (a here-document) is read.
+
+    Raises:
+        UsageError: A pipe goes on without an end, or holds more than 64 MiB.
+    """
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.exists() and path.samefile(f"/proc/self/fd/{descriptor}"):
+            return str(path) if status.st_size else ""
+    elif not (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
+        return ""
+    parts: list[bytes] = []
+    while _is_ready(descriptor, pause_s if parts else first_s):
+        parts.append(os.read(descriptor, 1 << 20))
+        if not parts[-1]:
+            return b"".join(parts)
+        if sum(map(len, parts)) > MOST:
+            raise UsageError(f"standard input holds more than {MOST >> 20} MiB", _HINT)
+    if not parts:
+        return ""
+    size = sum(map(len, parts))
+    raise UsageError(
+        f"standard input is a pipe that gave {size} bytes and then nothing for {pause_s:g} s,"
+        " and has no end",
+        _HINT,
+    )
+
+
+def _is_ready(descriptor: int, limit_s: float) -> bool:
+    """Wait until there is something to read, or its end."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(limit_s * 1e3))
