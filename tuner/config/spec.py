@@ -342,7 +342,7 @@ def _nested(line: LaunchLine, place: str) -> UsageError:
     if line.name in LAUNCHERS:
         hint += (
             "\nArguments for the launcher itself: --mpirun-arg"
-            "\nOr let tune read the line: tune init -- " + shlex.join((*line.launcher, "…"))
+            f"\nOr let tune read the line: tune init -- {shlex.join(line.launcher)} …"
         )
     return UsageError(
         f"the command {place} begins with {name}{behind}, but tune starts the ranks itself"
