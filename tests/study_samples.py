@@ -266,7 +266,7 @@ def faster() -> StudyView:
 
 def at_least() -> StudyView:
     """Proven: at least 2.5 times faster; the defaults never came to their end."""
-    return launched([*searched(stopped(10.8, 30.0)), *cut_in_turn(9.0, 3.6)])
+    return launched([*searched(stopped(13.5, 30.0)), *cut_in_turn(9.0, 3.6)])
 
 
 def no_gain() -> StudyView:

@@ -88,7 +88,7 @@ def test_the_latest_study_is_shown(
     ):
         assert line in done.out, line
     head, first, *rest = done.out[done.out.index("  time") :].splitlines()
-    titles = "time faster runs omp_threads iterator_workers communicator"
+    titles = "time faster measured omp_threads iterator_workers communicator"
     assert " ".join(head.split()) == titles
     assert first.split() == ["3.60", "s", "2.31x", "1", "1", "1", "naive"]
     assert rest[3].startswith("failed")
@@ -127,8 +127,11 @@ def test_stopped_settings_differ_from_measured_and_failed_ones(
 ) -> None:
     rows = shown(samples.at_least(), capsys).partition("\nSettings\n")[2].splitlines()
     first = [line.split()[0] for line in rows]
-    assert first == ["time", "3.60", "3.90", "~9.80", "~30.0", "failed", "~"]
+    assert first == ["time", "3.60", "3.90", "~9.80", "~30.0", "failed", "measured:", "~"]
     assert rows[4].endswith("baseline")
+    assert rows[-2] == (
+        "  measured: runs in the whole study; the verdict rests on launches 8, 9, 10, 11, 12, 13"
+    )
     assert rows[-1] == "  ~ projected from the log, > at least: stopped early, as it could not win"
 
 
@@ -381,11 +384,11 @@ def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixtu
     text = " ".join(out.split())
     assert "4 settings tried (1 stopped early) in 6 windows of 3 jobs" in text
     assert "2.33 times faster than your defaults" in text
-    head, *_ = (line for line in out.splitlines() if "faster" in line and "runs" in line)
-    assert head.split()[:4] == ["time", "faster", "runs", "windows"]
+    head, *_ = (line for line in out.splitlines() if "faster" in line and "measured" in line)
+    assert head.split()[:4] == ["time", "faster", "measured", "windows"]
     rows = list(csv.DictReader(io.StringIO(table.csv(data).text)))
     assert [(row["runs"], row["windows"]) for row in rows][:2] == [("8", "2"), ("1", "1")]
-    assert "| runs | windows |" in table.markdown(data).text
+    assert "| measured | windows |" in table.markdown(data).text
     document = json.loads(as_json.export(data).text)
     assert (document["result"]["windows"], document["result"]["jobs"]) == (6, 3)
     first, second = document["launches"][0]["window"], document["launches"][1]["window"]

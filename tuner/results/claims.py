@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuner.model import Conclusion, Finding, Measurement, Result
+from tuner.model import Conclusion, Finding, Finished, Measurement, Purpose, Result, Stopped
 from tuner.model.figures import Words, shown, stopped, words
 from tuner.model.wording import count, duration, failure, seconds, times
 
 if TYPE_CHECKING:
+    from tuner.results.study_view import StudyView
     from tuner.study.fewest import Contribution
 
 
@@ -144,6 +145,26 @@ def _launched(finding: Finding) -> str:
             return f"{count(finding.best_runs, 'run')} each"
         return count(finding.best_runs, "pair")
     return f"{finding.best_runs} and {finding.reference_runs} runs"
+
+
+def rests_on(data: StudyView) -> str:
+    """The launches that prove the verdict: ``launches 8, 9, 10``; empty if nothing is proven."""
+    finding, reference = data.result.finding, data.result.reference
+    if finding is None or reference is None:
+        return ""
+    canonical = data.pooling.canonical
+    usable = [r for r in data.records if isinstance(r.outcome.ending, Finished | Stopped)]
+    usable = [r for r in usable if r.outcome.exclusion is None]
+    searched = [r.number for r in usable if r.purpose not in {Purpose.CONFIRM, Purpose.WARM_UP}]
+    begins = max(searched, default=0)
+    in_turn = [r for r in usable if r.purpose is Purpose.CONFIRM and r.number > begins]
+    is_reference = {r.number: canonical(r.setting) == reference.setting for r in usable}
+    best = [r.number for r in in_turn if not is_reference[r.number]][: finding.best_runs]
+    own = [r.number for r in in_turn if is_reference[r.number]]
+    if len(own) < finding.reference_runs:  # then the search's last launch of it is the first one
+        own = [number for number in searched if is_reference[number]][-1:] + own
+    numbers = sorted((*best, *own[: finding.reference_runs]))
+    return f"launches {', '.join(map(str, numbers))}"
 
 
 def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:

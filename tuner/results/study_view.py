@@ -38,15 +38,56 @@ class StudyView:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
-        from tuner.stats.estimates import measurements
+        """Every setting that was launched: the fastest first, then stopped ones, then failures.
 
-        return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
+        A setting that was launched on a quiet host too is measured by these launches alone.
+        """
+        from tuner.stats.estimates import counted, measurements
+
+        canonical = self.pooling.canonical
+        quiet = {
+            canonical(record.setting)
+            for record in counted(self.records)
+            if record.outcome.samples and record.number not in self._disturbed
+        }
+        records = [
+            record
+            for record in self.records
+            if record.number not in self._disturbed or canonical(record.setting) not in quiet
+        ]
+        return tuple(sorted(measurements(records, canonical), key=_rank))
+
+    @cached_property
+    def _disturbed(self) -> frozenset[int]:
+        """The launches that count though other processes disturbed them, by number."""
+        from tuner.study.interference import met
+
+        return frozenset(r.number for r in self.records if met(r, self.records) == "disturbed")
+
+    def is_disturbed(self, setting: Setting) -> bool:
+        """Whether other processes disturbed every launch by which the setting is measured."""
+        canonical = self.pooling.canonical
+        numbers = {
+            record.number
+            for record in self.records
+            if record.outcome.samples
+            and record.outcome.exclusion is None
+            and canonical(record.setting) == setting
+        }
+        return bool(numbers) and numbers <= self._disturbed
 
     def speed_up(self, measurement: Measurement) -> float | None:
-        """How many times faster a setting is than the reference; ``None`` if one has no time."""
-        reference = self.result.reference
+        """How many times faster a setting is than the reference.
+
+        ``None`` if one has no time, or was launched on a disturbed host only and the other was not.
+        """
+        chosen = self.result.reference
+        reference = next(
+            (m for m in self.measurements if chosen and m.setting == chosen.setting), chosen
+        )
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
+            return None
+        if self.is_disturbed(measurement.setting) != self.is_disturbed(reference.setting):
             return None
         return reference.elapsed_s / measurement.elapsed_s
 
@@ -135,13 +176,15 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
     """
     spec, knobs = view.spec, [knob.name for knob in view.spec.knobs]
     live = bool(view.result.windows)
-    head = [figures.title(spec.objective), "faster", "runs", *(["windows"] if live else [])]
+    head = [figures.title(spec.objective), "faster", "measured", *(["windows"] if live else [])]
     rows = []
     for found in view.measurements:
         values = found.setting.as_dict()
         note = ["baseline"] if found.setting.is_baseline else []
         if found.samples and found.windows == len(found.samples):
             note.append("only measured in a running job")
+        if view.is_disturbed(found.setting):
+            note.append("disturbed")
         if reasons and found.failure is not None:
             note.append(wording.failure(found.failure))
         rows.append(

@@ -153,7 +153,8 @@ class FewestChanges:
         out = {n: self.found.as_dict()[n] for n in self.changes(self.found) if n not in changes}
         with_all = self.history.pooling.canonical(Setting.of(chosen | out))
         made = list[Contribution]()
-        for name in (knob.name for knob in self.history.knobs):
+        tuned = {knob.name for knob in self.history.spec.knobs if not _has_one_value(knob)}
+        for name in (knob.name for knob in self.history.knobs if knob.name in tuned):
             if changes == [name] and finding is not None:
                 told = finding.ratio, finding.low, finding.high
                 made.append(Contribution(name, chosen[name], *told, was_launched=True))

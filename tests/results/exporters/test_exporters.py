@@ -80,5 +80,5 @@ def test_stopped_settings_come_by_their_projection_before_the_failures() -> None
     found = samples.at_least().measurements
     assert [each.elapsed_s is not None for each in found] == [True, True, False, False, False]
     projections = [each.stopped.projection_s for each in found if each.stopped]
-    assert projections == sorted(projections) == [9.0, 9.8]
+    assert projections == sorted(projections) == [9.8, 30.0]
     assert found[-1].failure is not None
