@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.knobs.effects import effects
+from tuner.knobs.effects import effects, shared_cpus
 from tuner.model import (
     UNSET,
     Effect,
@@ -152,6 +154,27 @@ def test_a_number_that_another_variable_of_ours_or_the_users_explains_is_not_the
     said = "OPENBLAS_NUM_THREADS=3, which this knob does not set, counts more"
     assert reason({own.name: 1}, ("OPENBLAS_NUM_THREADS", "3")) == said
     assert reason({own.name: 1, other.name: 3}).startswith("MKL_NUM_THREADS=3")
+
+
+@pytest.mark.parametrize(
+    ("masks", "said"),
+    [
+        (((0,), (0,)), "ranks 0, 1 may run on CPU 0 only, and 3 of 4 CPUs have no rank"),
+        (((0, 1), (0, 1), (0, 1)), "ranks 0, 1, 2 may run on CPUs 0, 1 only, and 2 of 4"),
+        (((0,), (1,)), ""),
+        (((0, 1, 2, 3), (0, 1, 2, 3)), ""),
+        (((0,), (0,), (1,), (2,), (3,)), ""),
+        (((), ()), ""),
+    ],
+)
+def test_ranks_that_share_a_cpu_though_others_are_free_are_named(
+    masks: Sequence[tuple[int, ...]], said: str
+) -> None:
+    views = [rank(number, affinity=mask) for number, mask in enumerate(masks)]
+    text = shared_cpus(views, 4)
+    assert text.startswith(said) and bool(text) == bool(said)
+    pinned = shared_cpus(views, 4, [("OMP_PROC_BIND", "true"), ("HOME", "/h")])
+    assert pinned == (f"{text} (OMP_PROC_BIND=true is set)" if said else "")
 
 
 COUNTS = st.integers(1, 64)

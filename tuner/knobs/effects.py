@@ -134,6 +134,33 @@ def _binding(asked: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen
     return asked, Verdict.HONOURED, "" if asked in {"none", "core"} else may
 
 
+#: Variables by which an OpenMP library pins threads, whatever the launcher did.
+_PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+
+
+def shared_cpus(
+    ranks: Sequence[RankView], cpus: int, environment: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Which ranks of one host share a CPU though others are free, in words; empty: none do.
+
+    ``cpus`` is how many of the host may be used, ``environment`` the user's own variables.
+    """
+    masks: dict[tuple[int, ...], list[str]] = {}
+    for rank in ranks:
+        if rank.affinity:
+            masks.setdefault(rank.affinity, []).append(str(rank.rank))
+    free = cpus - len({cpu for mask in masks for cpu in mask})
+    crowded = [(mask, names) for mask, names in masks.items() if len(names) > len(mask)]
+    if not crowded or free < 1:
+        return ""
+    mask, names = crowded[0]
+    one = len(mask) == 1
+    text = f"ranks {', '.join(names)} may run on CPU{'' if one else 's'} "
+    text += f"{', '.join(map(str, mask))} only, and {free} of {cpus} CPUs have no rank"
+    pinned = [f"{name}={value}" for name, value in environment if name in _PINNING]
+    return f"{text} ({' '.join(pinned)} is set)" if pinned else text
+
+
 def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     seen = [rank for rank in ranks if rank.pools]
     if not seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuner.knobs.effects import shared_cpus
 from tuner.model import wording
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Suspect, per_cent
@@ -61,7 +62,9 @@ def _shortage(case: Case) -> Suspect:
         return _others(case)
     if case.idle_cores >= IDLE * case.cores:
         idle = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
-        return Suspect(Cause.BINDING, share, (_waits(case), idle), inside=inside)
+        shared = shared_cpus(case.views, case.cores) if len(case.others_by_host) <= 1 else ""
+        evidence = (_waits(case), idle, *((shared,) if shared else ()))
+        return Suspect(Cause.BINDING, share, evidence, inside=inside)
     alone = sum(min(1.0, rank.own_wanted) for rank in case.ranks)
     wants = {
         Cause.OTHERS: case.others_wanted,
