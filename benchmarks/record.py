@@ -108,6 +108,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 def _require_surface(spec: StudySpec, runs: int) -> None:
     """Raise ``UsageError`` for a study whose settings make no surface, or too large a one."""
     from tuner.knobs import space
+    from tuner.knobs.requirements import requirements_of
     from tuner.model.errors import UsageError
 
     if spec.objective.clock not in {"elapsed", "wall"}:
@@ -122,7 +123,7 @@ def _require_surface(spec: StudySpec, runs: int) -> None:
                 f"a surface holds every combination, and {knob.name} exists in some settings only",
                 f"Leave {knob.name} out, or what it depends on.",
             )
-    size = space.size(spec.knobs)
+    size = space.size(spec.knobs, requirements_of(spec))
     if size > MOST_SETTINGS:
         raise UsageError(
             f"the space has {size} settings: recording measures each one {runs} times",

@@ -66,4 +66,4 @@ def launches(history: History) -> list[LaunchRecord]:
 
 def settings(history: History) -> Iterator[Setting]:
     """Every setting that differs on this machine, as far as it was seen."""
-    return space.points(history.distinct_knobs)
+    return space.points(history.distinct_knobs, history.requirements)

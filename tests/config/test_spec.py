@@ -384,6 +384,41 @@ def test_without_a_range_of_ones_own_the_budget_is_four_times_the_cores(
     assert spec.oversubscription == budget
 
 
+# --- what settings must meet -----------------------------------------------------------------
+
+GRID = (*OWN, "{px}", "{py}")
+GRID_KNOBS: dict[str, Any] = {
+    "knobs": ("px=1,2,4", "py=1..4"),
+    "baselines": ("px=4", "py=1"),
+    "mpi_procs": 4,
+}
+
+
+def test_what_is_required_is_in_the_file_or_typed_in_its_place(tmp_path: Path) -> None:
+    file = toml(tmp_path, 'require = ["px * py == ranks", "px >= 2"]')
+    assert build(*GRID, file=file, **GRID_KNOBS).require == ("px * py == ranks", "px >= 2")
+    spec = build(*GRID, file=file, **GRID_KNOBS, require=("px + py <= 5",))
+    assert spec.require == ("px + py <= 5",)
+    one = toml(tmp_path, 'require = "px * py == ranks"')
+    assert build(*GRID, file=one, **GRID_KNOBS).require == ("px * py == ranks",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("px * pz == ranks", "there is no knob 'pz' in this study: px * >>>pz<<< == ranks"),
+        ("px * py == 3", "the baseline (px=4 py=1) does not meet"),
+        ("px * py == 99", "no setting meets --require 'px * py == 99': px is 1, 2, 4; py is 1, 2"),
+        ("communicator == 'flat'", "communicator is not tuned here: the command has no"),
+    ],
+)
+def test_what_cannot_be_required_is_refused_before_any_launch(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        build(*GRID, **GRID_KNOBS, require=(text,))
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
 # --- the command ---------------------------------------------------------------------------
 
 

@@ -85,6 +85,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ('min_gain = "100%"', "min_gain:", "between 0 % and 100 %"),
         ('precision = "nan%"', "precision:", "between 0 % and 100 %"),
         ("oversubscription = 0.5", "oversubscription:", "at least 1"),
+        ("require = [4]", "require:", "a string or a list of strings"),
         ('confirm = "no"', "confirm:", "'exact', 'more' or 'none'"),
         ("oversubscribe = 4", "oversubscribe:", "'oversubscription'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),

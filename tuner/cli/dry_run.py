@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tuner.cli import console
 from tuner.knobs import core_budget, setting_text, space
+from tuner.knobs.requirements import requirements_of
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN, Redactor, redact_spec
@@ -60,9 +61,13 @@ def script(
         yield shlex.join((*(variables if environment else ()), *launch.argv))
     if any(HIDDEN in word for _, launch in launches for word in launch.argv):
         yield f"# {HIDDEN} stands for a secret of your command, which is not printed"
-    size = space.size([knob for knob in spec.knobs if knob.name not in spec.fixed.as_dict()])
+    size = space.size(spec.knobs, requirements_of(spec))
     most = wording.count(min(spec.trials, size), "setting")
     yield f"# including the search: at most {most} of {size}"
+    if spec.require:
+        yield wording.one_line(
+            f"# only settings with {' and '.join(spec.require)} (--require)", None
+        )
     left_out = core_budget.left_out(spec)
     if left_out:
         yield f"# {left_out}"

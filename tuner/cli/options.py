@@ -166,8 +166,9 @@ def _split(_ctx: click.Context, _param: click.Parameter, texts: Sequence[str]) -
 def _of_table(row: Option) -> Callable[[Function], Function]:
     """An option of :mod:`tuner.config.options`, which says all but how it is completed."""
     attributes: dict[str, Any] = {"type": row.kind.typed} if row.kind.metavar else {"is_flag": True}
-    if row.key == "mpirun_args":
-        attributes |= {"multiple": True, "callback": _split}
+    if row.repeatable:
+        attributes["multiple"] = True
+        attributes |= {"callback": _split} if row.kind is WORDS else {}
     usual = f" [{row.usual}]" if row.usual else ""
     return option(
         *(["-n"] if row.key == "mpi_procs" else []),

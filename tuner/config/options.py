@@ -121,6 +121,13 @@ def _words(value: object) -> tuple[str, ...]:
     raise ValueError("must be a string or a list of strings")
 
 
+def _texts(value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
+        return tuple(texts)
+    raise ValueError("must be a string or a list of strings")
+
+
 def _switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError("must be true or false")
@@ -144,6 +151,7 @@ SECONDS_OR_NONE = Kind(_seconds_or_none, "TIME")
 SHARE = Kind(_share, "PERCENT")
 TEXT = Kind(_text, "TEXT")
 WORDS = Kind(_words, "ARG")
+TEXTS = Kind(_texts, "TEXT")
 MULTIPLE = Kind(_multiple, "X", float)
 AMOUNT = Kind(_amount, "X", float)
 SWITCH = Kind(_switch, "")
@@ -156,7 +164,7 @@ class Option:
     ``key`` is its name in the study file, ``flag`` on the command line; ``field`` that of
     :class:`tuner.model.StudySpec`, empty if it has none of its own. ``example`` is how the
     template of a study file sets it; ``usual`` names the default in the help. ``old`` are its
-    former names (flag, key), which still work.
+    former names (flag, key), which still work. One that is ``repeatable`` takes a list.
     """
 
     key: str
@@ -169,6 +177,7 @@ class Option:
     field: str = ""
     metavar: str = ""
     old: tuple[str, str] | None = None
+    repeatable: bool = False
 
     @property
     def default(self) -> Any:
@@ -201,7 +210,7 @@ OPTIONS = (
            "what is found first", metavar="KIND"),
     Option("mpirun_args", "--mpirun-arg", WORDS, WHAT,
            "More arguments for mpirun, split as a shell would; repeatable",
-           '["--mca", "pml", "ob1"]'),
+           '["--mca", "pml", "ob1"]', repeatable=True),
     Option("run_in_out", "--run-in-out", SWITCH, WHAT,
            "Run each launch in its own folder {out}: for a program that writes where it runs",
            "true"),
@@ -232,6 +241,10 @@ OPTIONS = (
     Option("oversubscription", "--oversubscribe", MULTIPLE, SPACE,
            "Skip settings that ask for more than X times the cores", "4",
            "4; with ranges of your own: no limit", field="oversubscription"),
+    Option("require", "--require", TEXTS, SPACE,
+           "Launch only settings for which this holds: a comparison of knobs and ranks, such as"
+           " 'px * py * pz == ranks'; repeatable", '["px * py * pz == ranks"]', field="require",
+           metavar="EXPRESSION", repeatable=True),
     Option("trials", "--trials", _whole(), LIMITS, "Try at most this many settings", "50", "50",
            field="trials"),
     Option("budget_s", "--budget", SECONDS, LIMITS,

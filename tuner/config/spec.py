@@ -22,7 +22,7 @@ from tuner.config.study_file import Document, study_of
 from tuner.config.typed_launch import several_programs
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.hosts.networks import common_interfaces
-from tuner.knobs import ROLES
+from tuner.knobs import ROLES, requirements, space
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, launch_line
@@ -156,6 +156,13 @@ def build_spec(
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
     knobs, left_out = knob_selection.applying(chosen, host)
+    baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
+    requirements.check(
+        requirements.Requirements(figures["require"], layout.ranks),
+        {knob.name: space.values(knob.domain) for knob in knobs},
+        {**baseline, **chosen.fixed.as_dict()},
+        dict(left_out),
+    )
     stem = study.option("name") or program.stem(template)
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
     name = typed.get("name") or f"{stem}-n{layout.ranks}{on_hosts}"

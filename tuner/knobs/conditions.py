@@ -1,8 +1,8 @@
 """Which knobs a setting has if some exist only for certain values of others. Pure.
 
 A condition on a knob that is not tuned holds; one on a knob that a setting does not have does
-not. So a space with conditions is a union of products, its :func:`worlds`, that have no setting
-in common; one without is a single product.
+not. So a space with conditions, or with requirements (:mod:`tuner.knobs.requirements`), is a union
+of products, its :func:`worlds`, that have no setting in common; one without is a single product.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Protocol, TypeVar
 
+from tuner.knobs.requirements import NONE, Requirements, World
 from tuner.model import Value, When
 
 
@@ -60,7 +61,7 @@ def active(conditions: Conditions, chosen: Mapping[str, Value]) -> frozenset[str
     return frozenset(names)
 
 
-def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
+def worlds(axes: Sequence[Axis], requirements: Requirements = NONE) -> Iterator[World]:
     """The products that make up the space: per knob that is there the values it can have.
 
     Together they hold each setting once. Without a condition it is one, in the axes' order.
@@ -72,7 +73,9 @@ def worlds(axes: Sequence[Axis]) -> Iterator[dict[str, tuple[Value, ...]]]:
     while stack:
         place, world = stack.pop()
         if place == len(ordered):
-            yield {axis.name: world[axis.name] for axis in axes if axis.name in world}
+            yield from requirements.parts(
+                {axis.name: world[axis.name] for axis in axes if axis.name in world}
+            )
             continue
         name = ordered[place].name
         if all(
@@ -94,9 +97,9 @@ def parents_first(axes: Iterable[Conditional]) -> list[Conditional]:
     return ordered
 
 
-def size(axes: Sequence[Axis]) -> int:
+def size(axes: Sequence[Axis], requirements: Requirements = NONE) -> int:
     """How many settings there are."""
-    return sum(math.prod(map(len, world.values())) for world in worlds(axes))
+    return sum(math.prod(map(len, world.values())) for world in worlds(axes, requirements))
 
 
 def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from tuner.knobs import ROLES, Role
 from tuner.knobs.conditions import worlds
+from tuner.knobs.requirements import requirements_of
 from tuner.knobs.space import axes
-from tuner.model import Knob, Layout, StudySpec, Value, wording
+from tuner.model import StudySpec, Value, wording
 
 _World = Mapping[str, Sequence[Value]]
 
@@ -37,17 +38,17 @@ def most_demand(spec: StudySpec) -> float | None:
     """
     if spec.oversubscription is None or not any(knob.name in ROLES for knob in spec.knobs):
         return None
-    least = _asked(spec.knobs, spec.layout, min) / spec.machine.usable_cores
+    least = _asked(spec, min) / spec.machine.usable_cores
     return spec.oversubscription * max(1.0, least)
 
 
-def _asked(knobs: Sequence[Knob], layout: Layout, pick: Callable[[Iterable[int]], int]) -> int:
+def _asked(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
     """The cores that a host is asked for with the number picked of each role."""
     per_rank: int = pick(
         asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
-        for world in worlds(axes(knobs))
+        for world in worlds(axes(spec.knobs), requirements_of(spec))
     )
-    return layout.ranks_per_host * per_rank
+    return spec.layout.ranks_per_host * per_rank
 
 
 def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
@@ -71,7 +72,7 @@ def beyond(spec: StudySpec) -> int:
     if most is None:
         return 0
     per_rank, found = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
-    for world in worlds(axes(spec.knobs)):
+    for world in worlds(axes(spec.knobs), requirements_of(spec)):
         numbers = counts(world)
         workers = sorted(numbers["workers"])
         too_many = sum(
@@ -89,7 +90,7 @@ def summary(spec: StudySpec) -> str:
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
     cores = spec.machine.usable_cores
-    least, most = (_asked(spec.knobs, spec.layout, pick) for pick in (min, max))
+    least, most = (_asked(spec, pick) for pick in (min, max))
     ranks = wording.count(spec.layout.ranks_per_host, "rank")
     where = "this" if spec.layout.is_local else "the smallest"
     return (

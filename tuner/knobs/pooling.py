@@ -13,6 +13,7 @@ from functools import cached_property
 
 from tuner.knobs.changes import unchanged
 from tuner.knobs.conditions import active, parents_first
+from tuner.knobs.requirements import requirements_of
 from tuner.knobs.space import values
 from tuner.model import (
     Effect,
@@ -48,6 +49,8 @@ class Pooling:
     def from_records(cls, spec: StudySpec, records: Iterable[LaunchRecord]) -> Pooling:
         """Learn from the launches that got as far as an entry in their log, in any order."""
         fixed = frozenset(name for name, _ in spec.fixed.items)
+        # What is required holds of the values that are asked for, whatever they come to.
+        kept = fixed | requirements_of(spec).names
         least = _least_cap(spec)
         seen: dict[str, list[Effect]] = {}
         for outcome in (record.outcome for record in records):
@@ -59,7 +62,7 @@ class Pooling:
                     seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
-        for name in (knob.name for knob in spec.knobs if knob.name not in fixed):
+        for name in (knob.name for knob in spec.knobs if knob.name not in kept):
             if reason := _override(seen.get(name, [])):
                 dropped[name] = reason
             elif (cap := _cap(seen.get(name, []), least)) is not None:

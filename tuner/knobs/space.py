@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tuner.knobs import GUESSES, ROLES, SHARE, conditions
 from tuner.knobs.conditions import active, worlds
+from tuner.knobs.requirements import NONE, Requirements, World, requirements_of
 from tuner.model import (
     Choice,
     Domain,
@@ -54,14 +57,14 @@ def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
     return tuple(range(domain.low, max(domain.low, machine.cores) + 1))
 
 
-def size(knobs: Sequence[Knob]) -> int:
+def size(knobs: Sequence[Knob], requirements: Requirements = NONE) -> int:
     """How many settings there are (resolved knobs)."""
-    return conditions.size(axes(knobs))
+    return conditions.size(axes(knobs), requirements)
 
 
-def points(knobs: Sequence[Knob]) -> Iterator[Setting]:
+def points(knobs: Sequence[Knob], requirements: Requirements = NONE) -> Iterator[Setting]:
     """Every setting once, the last knob's value changing fastest (resolved knobs)."""
-    for world in worlds(axes(knobs)):
+    for world in worlds(axes(knobs), requirements):
         for combination in itertools.product(*world.values()):
             yield Setting.of(zip(world, combination, strict=True))
 
@@ -78,16 +81,26 @@ def axes(knobs: Sequence[Knob]) -> list[_Axis]:
     return [_Axis(knob.name, values(knob.domain), knob.when) for knob in knobs]
 
 
-def contains(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
-    """True if the setting gives each knob that it has a value of its domain, fixed as fixed."""
+def contains(
+    knobs: Sequence[Knob], fixed: Setting, setting: Setting, requirements: Requirements = NONE
+) -> bool:
+    """True if the setting may be launched.
+
+    It meets what is required, and gives each knob that it has a value of its domain, fixed as
+    fixed.
+    """
     chosen = setting.as_dict()
     names = active({knob.name: knob.when for knob in knobs}, chosen)
-    return set(chosen) == names and contains_part(knobs, fixed, setting)
+    return set(chosen) == names and contains_part(knobs, fixed, setting, requirements)
 
 
-def contains_part(knobs: Sequence[Knob], fixed: Setting, setting: Setting) -> bool:
+def contains_part(
+    knobs: Sequence[Knob], fixed: Setting, setting: Setting, requirements: Requirements = NONE
+) -> bool:
     """The same, but knobs may be left out."""
     chosen = setting.as_dict()
+    if not requirements.meets(chosen):
+        return False
     if not set(chosen) <= active({knob.name: knob.when for knob in knobs}, chosen):
         return False
     if any(chosen.get(name, value) != value for name, value in fixed.items):
@@ -112,14 +125,36 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     """What the machine suggests before anything is measured, the more likely first.
 
     :data:`tuner.knobs.GUESSES`, with each count at the nearest value below that the domain has;
-    other knobs take their default, else what changes nothing, else the first of their domain.
+    other knobs take their default, else what changes nothing, else the first of their domain. A
+    guess that does not meet what is required is moved to the nearest setting that does.
     """
     share = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
     settings = [
-        there(spec.knobs, {knob.name: _guess(knob, guess, share) for knob in spec.knobs})
+        _nearest_allowed(
+            spec, there(spec.knobs, {knob.name: _guess(knob, guess, share) for knob in spec.knobs})
+        )
         for guess in GUESSES
     ]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
+
+
+def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
+    """The setting that meets what is required with the fewest and shortest steps from a guess."""
+    requirements, chosen = requirements_of(spec), guess.as_dict()
+    if requirements.meets(chosen):
+        return guess
+
+    def away(name: str, value: Value) -> float:
+        other = chosen.get(name)
+        if isinstance(value, int) and isinstance(other, int):
+            return abs(math.log2(max(value, 0) + 1) - math.log2(max(other, 0) + 1))
+        return float(value != other)
+
+    def nearest(world: World) -> dict[str, Value]:
+        return {name: min(listed, key=partial(away, name)) for name, listed in world.items()}
+
+    near = map(nearest, worlds(axes(spec.knobs), requirements))
+    return Setting.of(min(near, key=lambda s: sum(away(n, v) for n, v in s.items()), default={}))
 
 
 def _guess(knob: Knob, guess: Mapping[str, Value], share: int) -> Value:

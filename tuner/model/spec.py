@@ -232,6 +232,7 @@ class StudySpec:
     until: float = 0.01  # the search ends once going on is expected to gain less than this share
     precision: float = 0.02  # contenders are told apart as far as this share
     oversubscription: float | None = None  # how many times the cores may be asked for
+    require: tuple[str, ...] = ()  # what settings must meet (tuner.knobs.requirements)
     confirm: Confirm = "auto"
     warm_ups: int = 1
     trial_limit_s: float | None = None

@@ -70,18 +70,19 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     if grid.all is not None:
         return grid.all
     canonical = grid.canonical
-    drawn = canonical((rng.random((_RANDOM, len(grid.sizes))) * grid.sizes).astype(np.int64))
+    drawn = grid.draw(rng, _RANDOM)
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
     known = [(e[0], g.key) for g in groups.values() if (e := g.estimate(0.05)) is not None]
     for _, key in sorted(known, key=lambda each: each[0])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
     if groups:
         parts.append(grid.rows(fastest(groups)))
-    return np.asarray(np.unique(canonical(np.concatenate(parts)), axis=0))
+    rows = np.unique(canonical(np.concatenate(parts)), axis=0)
+    return np.asarray(rows[grid.allowed(rows)])
 
 
 def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Rows]:
-    """One knob moved, each way; and two of them at random."""
+    """One knob moved, each way; two of them at random; and those that go together."""
     one = np.array([
         [*centre[:j], value, *centre[j + 1 :]]
         for j, size in enumerate(grid.sizes)
@@ -94,7 +95,10 @@ def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Ro
         j = int(rng.integers(len(grid.sizes)))
         if grid.sizes[j] > 1:
             row[j] = rng.choice(_nearby(int(grid.sizes[j]), int(row[j])))
-    return [one, two]
+    # What is required leaves few of these: other values that go together, all else equal.
+    named = [knob.name in grid.space.requirements.names for knob in grid.space.knobs]
+    together = np.where(named, grid.draw(rng, _WALKS), centre) if any(named) else one[:0]
+    return [one, two, together]
 
 
 def _nearby(size: int, index: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from tuner.knobs import Role, conditions
 from tuner.knobs.conditions import worlds
 from tuner.knobs.core_budget import UNASKED, asked_per_rank
+from tuner.knobs.requirements import NONE, Requirements
 from tuner.model import Value, When
 
 Floats = npt.NDArray[np.float64]
@@ -82,7 +84,7 @@ class Space:
 
     ``baseline`` is the point that the defaults come to, where that is known; ``guesses`` are
     the machine's, the more likely first; nothing is tried that asks for more than
-    ``most_demand`` times the cores.
+    ``most_demand`` times the cores, or does not meet the ``requirements``.
     """
 
     knobs: tuple[KnobAxis, ...]
@@ -91,11 +93,12 @@ class Space:
     baseline: Key | None = None
     guesses: tuple[Key, ...] = ()
     most_demand: float | None = None
+    requirements: Requirements = NONE
 
     @cached_property
     def size(self) -> int:
         """How many points it has."""
-        return conditions.size(self.knobs)
+        return conditions.size(self.knobs, self.requirements)
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,54 @@ class Grid:
             self.all = np.array(list(self._every()), np.int64)
 
     def _every(self) -> Iterator[tuple[int, ...]]:
-        for world in worlds(self.space.knobs):
+        for world in worlds(self.space.knobs, self.space.requirements):
             yield from itertools.product(
                 *(
                     [index[value] for value in world[knob.name]] if knob.name in world else (0,)
                     for knob, index in zip(self.space.knobs, self._index, strict=True)
                 )
             )
+
+    @cached_property
+    def _worlds(self) -> tuple[Floats, Rows, Rows, Rows]:
+        """The products of the space, flat: the share of each, and per world and knob where its
+        value indices begin in a list of all, and how many there are.
+        """
+        shares, starts, counts, listed = [], [], [], list[int]()
+        for world in worlds(self.space.knobs, self.space.requirements):
+            row = [
+                [index[value] for value in world.get(knob.name, knob.values[:1])]
+                for knob, index in zip(self.space.knobs, self._index, strict=True)
+            ]
+            counts.append([len(indices) for indices in row])
+            starts.append([len(listed) + sum(counts[-1][:j]) for j in range(len(row))])
+            listed += [i for indices in row for i in indices]
+            shares.append(float(math.prod(counts[-1])))
+        weights = np.array(shares) / sum(shares)
+        return weights, np.array(starts), np.array(counts), np.array(listed, np.int64)
+
+    def draw(self, rng: np.random.Generator, number: int) -> Rows:
+        """Rows at random."""
+        uniform = rng.random((number, len(self.sizes)))
+        if not self.space.requirements.texts:
+            return self.canonical((uniform * self.sizes).astype(np.int64))
+        shares, starts, counts, listed = self._worlds
+        picked = rng.choice(len(shares), size=number, p=shares)
+        return listed[starts[picked] + (uniform * counts[picked]).astype(np.int64)]
+
+    def allowed(self, rows: Rows) -> Flags:
+        """True for rows that meet what is required."""
+        requirements = self.space.requirements
+        if not requirements.texts:
+            return np.ones(len(rows), bool)
+        columns = [
+            (j, knob) for j, knob in enumerate(self.space.knobs) if knob.name in requirements.names
+        ]
+        chosen = (
+            {knob.name: knob.values[row[j]] for j, knob in columns if there[j]}
+            for row, there in zip(rows.tolist(), self.exist(rows), strict=True)
+        )
+        return np.fromiter(map(requirements.meets, chosen), bool, len(rows))
 
     def exist(self, rows: Rows) -> Flags:
         """Which knobs exist (:func:`tuner.knobs.conditions.active`): (rows, knobs)."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tuner.knobs import space
+from tuner.knobs.requirements import NONE
 from tuner.launch import command
 from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
 from tuner.search.history import Group
@@ -92,7 +93,7 @@ class FewestChanges:
             replace(each, setting=self._key(record.setting))
             for each, record in zip(seen, self.records, strict=True)
         ]
-        wide = replace(searched, knobs=knobs, baseline=None, guesses=())
+        wide = replace(searched, knobs=knobs, baseline=None, guesses=(), requirements=NONE)
         return LeftOutModel(wide, keyed, self.history.spec.seed)
 
     @cached_property
@@ -187,7 +188,9 @@ class FewestChanges:
     def _key(self, setting: Setting) -> Key | None:
         """The setting's levels in the model; ``None`` outside of the present space."""
         filled = self.history.pooling.filled(setting)
-        if not space.contains_part(self.history.knobs, Setting(), filled):
+        if not space.contains_part(
+            self.history.knobs, Setting(), filled, self.history.requirements
+        ):
             return None
         chosen = filled.as_dict()
         return tuple(chosen.get(name, LEFT_OUT) for name, _ in self.history.distinct)
@@ -230,8 +233,13 @@ class FewestChanges:
 
 
 def can_leave_out(history: History, name: str) -> bool:
-    """Whether a knob may be left to the program: the command and the job can do without it."""
+    """Whether a knob may be left to the program: the command and the job can do without it.
+
+    What is required of a knob cannot be told of the program's own value.
+    """
     spec = history.spec
+    if name in history.requirements.names:
+        return False
     knob = next(each for each in spec.knobs if each.name == name)
     if _has_one_value(knob):  # the user wants it
         return False

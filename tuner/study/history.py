@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from tuner.knobs import space
 from tuner.knobs.pooling import Pooling
+from tuner.knobs.requirements import Requirements, requirements_of
 from tuner.live.eligibility import full_iterations
 from tuner.live.scale import rescaled
 from tuner.model import (
@@ -137,6 +138,11 @@ class History:
         return BASELINE if self.baseline is None else self.baseline
 
     @cached_property
+    def requirements(self) -> Requirements:
+        """What a setting must meet."""
+        return requirements_of(self.spec)
+
+    @cached_property
     def knobs(self) -> tuple[Knob, ...]:
         """The knobs of a setting: those the program overrides left out, the fixed ones pinned."""
         gone = {name for name, _ in self.pooling.dropped}
@@ -165,7 +171,7 @@ class History:
     @cached_property
     def size(self) -> int:
         """How many settings differ on this machine; 0 if no knob is left."""
-        return space.size(self.distinct_knobs) if self.distinct else 0
+        return space.size(self.distinct_knobs, self.requirements) if self.distinct else 0
 
     @cached_property
     def _present(self) -> tuple[LaunchRecord, ...]:
@@ -211,7 +217,11 @@ class History:
 
     def contains(self, setting: Setting) -> bool:
         """True if the (canonical) setting can be chosen under the present spec."""
-        return space.contains(self.knobs, self.spec.fixed, setting)
+        return space.contains(self.knobs, self.spec.fixed, setting, self.requirements)
+
+    def contains_part(self, setting: Setting) -> bool:
+        """The same, but knobs may be left out."""
+        return space.contains_part(self.knobs, self.spec.fixed, setting, self.requirements)
 
     def exhausted(self) -> str:
         """Why a search ends that has tried all there is."""
@@ -340,15 +350,20 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         "pruner": "pruner",
         "live": "live",
         "oversubscription": "oversubscription",
+        "require": "require",
     }
     for name, label in labels.items():
         was, now = (
-            "none" if value in {None, BASELINE} else value
+            "none" if value in (None, BASELINE, ()) else _words(value)
             for value in (getattr(old, name), getattr(new, name))
         )
         if was != now:
             texts.append(f"{label}: {was} -> {now}")
     return texts
+
+
+def _words(value: object) -> object:
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _text(domain: Domain) -> str:

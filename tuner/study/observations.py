@@ -50,8 +50,11 @@ def search_space(history: History, *suggested: Setting) -> Space:
     launched = [canonical(record.setting) for record in history.valid]
     launched += [canonical(setting) for setting in (*history.pending, *suggested)]
     same = Setting.of(history.pooling.unchanged)  # what a setting without the knob comes to
+    named = history.requirements.names
     distinct = {
-        name: _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched, same)})
+        name: values
+        if name in named
+        else _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched, same)})
         for name, values in history.distinct
     }
     defaults = history.default.as_dict()
@@ -72,6 +75,7 @@ def search_space(history: History, *suggested: Setting) -> Space:
         baseline=as_key(history, history.default),
         guesses=tuple(key for guess in guesses if (key := as_key(history, guess)) is not None),
         most_demand=core_budget.most_demand(spec),
+        requirements=history.requirements,
     )
 
 

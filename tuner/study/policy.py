@@ -213,9 +213,9 @@ def with_setting(step: Step, setting: Setting, history: History) -> Step:
     """The step with another setting, which the search did not propose itself."""
     if setting == step.setting:
         return step
-    if step.proposal is None:
-        return replace(step, purpose=Purpose.SEARCH, setting=setting)
     key = as_key(history, setting)
+    if step.proposal is None or key is None:  # without a key it is no setting to launch
+        return replace(step, purpose=Purpose.SEARCH, setting=setting)
     return _step(replace(step.proposal, purpose=Purpose.SEARCH, setting=key), history)
 
 

@@ -16,7 +16,6 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from tuner.knobs import space
 from tuner.knobs.conditions import parents_first
 from tuner.model import (
     Domain,
@@ -63,9 +62,9 @@ def is_trial(history: History, record: LaunchRecord) -> bool:
 
 def is_possible(history: History, purpose: Purpose, setting: Setting) -> bool:
     """True if the setting is of the present space, or for this purpose a part of one."""
-    canonical, fixed = history.pooling.canonical(setting), history.spec.fixed
+    canonical = history.pooling.canonical(setting)
     if purpose is Purpose.SIMPLIFY:
-        return space.contains_part(history.knobs, fixed, canonical)
+        return history.contains_part(canonical)
     return history.contains(canonical)
 
 
@@ -127,6 +126,8 @@ def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | Non
         return failed("redrawn", f"measured by launch {known[-1].number}")
     if not is_ruled_out(history, canonical):
         return None
+    if broken := history.requirements.broken(canonical.as_dict()):
+        return failed("redrawn", f"does not meet --require {broken[0]}")
     return failed("redrawn", "asks for too many cores, or more than what failed")
 
 

@@ -1,0 +1,148 @@
+"""What settings must meet."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.study_surface import SPEC
+from tuner.knobs import core_budget, requirements, space
+from tuner.knobs.requirements import Requirements
+from tuner.model import UNSET, Choice, Env, IntRange, Knob, Layout, Setting, Value
+from tuner.model.errors import UsageError
+
+GRID = tuple(Knob(name, Choice((1, 2, 4)), Env((name.upper(),))) for name in ("px", "py", "pz"))
+KINDS = (
+    Knob("mode", Choice(("fast", "slow", "8")), Env(("MODE",))),
+    Knob("size", Choice((UNSET, 0, 2)), Env(("SIZE",))),
+    Knob("deep", Choice((1, 2)), Env(("DEEP",)), when=(("mode", ("slow",)),)),
+)
+
+
+def settings(knobs: tuple[Knob, ...], *texts: str, ranks: int = 4) -> list[dict[str, Value]]:
+    """Every setting that meets the expressions."""
+    found = [each.as_dict() for each in space.points(knobs, Requirements(texts, ranks))]
+    assert space.size(knobs, Requirements(texts, ranks)) == len(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("px * py * pz == ranks", lambda x, y, z: x * y * z == 4),
+        ("px < py <= pz", lambda x, y, z: x < y <= z),
+        ("not (px == 1 or py != 2) and pz >= 1", lambda x, y, z: x != 1 and y == 2),
+        ("px ** 2 - -py % 3 // 2 > +pz / 2", lambda x, y, z: x**2 - -y % 3 // 2 > z / 2),
+        ("ranks // px == py", lambda x, y, z: 4 // x == y),
+    ],
+)
+def test_settings_are_those_for_which_python_would_say_so(text: str, python: object) -> None:
+    assert callable(python)
+    every = itertools.product((1, 2, 4), repeat=3)
+    expected = {values for values in every if python(*values)}
+    assert {(s["px"], s["py"], s["pz"]) for s in settings(GRID, text)} == expected != set()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("mode == 'fast'", 3),
+        ("mode != 'fast'", 3 * 2 + 3),
+        ("mode == 8", 3),  # a text of a number is that number
+        ("mode > 4", 3),  # a text is neither more nor less than a number
+        ("size == 'unset' or size >= 2", 2 * (1 + 2 + 1)),
+        ("size >= 0", 2 * 4),  # "unset" has no value to compare
+        ("4 / size == 2", 4),  # what divides by zero does not meet it
+        ("deep == 1", 3 * 2 + 3),  # nothing is said of settings without that knob
+    ],
+)
+def test_texts_what_is_unset_and_knobs_that_are_not_there(text: str, number: int) -> None:
+    assert len(settings(KINDS, text)) == number
+
+
+@given(st.lists(st.sampled_from(("px*py == 4", "px < pz", "py != 2", "px + py + pz <= 6"))))
+def test_several_all_hold(texts: list[str]) -> None:
+    expected = [
+        setting
+        for setting in settings(GRID)
+        if all(Requirements((text,), 4).meets(setting) for text in texts)
+    ]
+    order = sorted(settings(GRID, *texts), key=str)
+    assert order == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("px * py * pz = 4", "px * py * pz >>>= 4"),
+        ("px * py", "no comparison: >>>px * py<<<"),
+        ("px * foo(py) == 4", "px * >>>foo(py)<<< == 4"),
+        ("é == px.real", "'é' in this study: >>>é<<< == px.real"),
+        ("px == py.real", "px == >>>py.real<<<"),
+        ("px in (1, 2)", "px in >>>(1, 2)<<<"),
+        ("px is 1", "not known: >>>px is 1<<<"),
+        ("9**9**9 < px", "too large: >>>9**9**9<<< < px"),
+        ("px ** 999 == 2", "no setting meets"),
+        ("1 / 0 == px", "division by zero: >>>1 / 0<<<"),
+        ("px / 0 == 1", "division by zero"),
+        ("px == 'a' * 9", "no number: px == >>>'a' * 9<<<"),
+        ("px == True", "px == >>>True<<<"),
+        ("px == 1j", "px == >>>1j<<<"),
+        ("(px := 4) == 4", ">>>px := 4<<<"),
+        ("[px for px in 1] == 4", ">>>[px for px in 1]<<<"),
+        ("__import__('os') == 4", ">>>__import__('os')<<<"),
+        ("px == 3", "no setting meets --require 'px == 3': px is 1, 2, 4; ranks is 4"),
+        ("ranks == 8", "it names no knob; ranks is 4"),
+        ("+".join(["px"] * 400) + " == 4", "more than 300"),
+        ("(" * 290 + "px", "cannot be read"),
+        ("-" * 290 + "px", ""),
+        ("px\0 == 1", "cannot be read"),
+        ("\udcff == 1", "cannot be read"),
+        ("", "cannot be read"),
+        ("py == 1", "the baseline (py=2) does not meet --require 'py == 1'"),
+        ("gone == 1", "gone is not tuned here: no GPU"),
+        ("pxx == 1", "no knob 'pxx'"),
+    ],
+)
+def test_what_is_no_requirement_is_refused_with_its_place(text: str, message: str) -> None:
+    domains = {knob.name: space.values(knob.domain) for knob in GRID}
+    with pytest.raises(UsageError) as caught:
+        requirements.check(Requirements((text,), 4), domains, {"py": 2}, {"gone": "no GPU"})
+    assert message in caught.value.message
+    assert caught.value.hint
+    assert "px" in caught.value.hint or "pxx" not in text
+
+
+def test_too_many_combinations_are_refused() -> None:
+    domains = {name: tuple(range(1000)) for name in "abc"}
+    with pytest.raises(UsageError, match="more than 300000 combinations"):
+        requirements.check(Requirements(("a * b == c",)), domains, {}, {})
+
+
+def test_requirements_that_exclude_each_other_are_refused() -> None:
+    domains = {knob.name: space.values(knob.domain) for knob in GRID}
+    with pytest.raises(UsageError, match=r"no setting meets 'px == 1' and 'px == 2'"):
+        requirements.check(Requirements(("px == 1", "px == 2")), domains, {}, {})
+
+
+def test_a_guess_that_does_not_meet_it_moves_to_the_nearest_setting_that_does() -> None:
+    spec = replace(
+        SPEC,
+        layout=Layout(4),
+        knobs=(*GRID, Knob("omp_threads", IntRange(1, 8), Env(("OMP_NUM_THREADS",)))),
+        require=("px * py * pz == ranks", "omp_threads * px <= 4", "pz == 1 or px == 4"),
+    )
+    guess, *_ = space.guesses(spec)
+    assert Requirements(spec.require, 4).meets(guess.as_dict())
+    assert guess.as_dict()["omp_threads"] == 1
+    assert space.guesses(replace(spec, require=())) == (
+        Setting.of({"px": 1, "py": 1, "pz": 1, "omp_threads": 1}),
+    )
+    # What the core budget leaves out is counted among those that meet it.
+    assert core_budget.beyond(replace(spec, oversubscription=1.0)) < space.size(
+        spec.knobs, Requirements(spec.require, 4)
+    )
