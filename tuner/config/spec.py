@@ -31,7 +31,16 @@ from tuner.launch.launchers import launcher_for, with_carrier
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
-from tuner.model import ANY_HOST, LauncherInfo, Layout, Machine, ObjectiveSpec, StudySpec, price
+from tuner.model import (
+    ANY_HOST,
+    Knob,
+    LauncherInfo,
+    Layout,
+    Machine,
+    ObjectiveSpec,
+    StudySpec,
+    price,
+)
 from tuner.model.errors import UsageError
 
 #: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.
@@ -155,14 +164,7 @@ def build_spec(
     _check_gpus(template, machine.gpus, source)
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
     host = TargetHost(machine, layout, launcher, found or host_features(environ))
-    knobs, left_out = knob_selection.applying(chosen, host)
-    baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
-    requirements.check(
-        requirements.Requirements(figures["require"], layout.ranks),
-        {knob.name: space.values(knob.domain) for knob in knobs},
-        {**baseline, **chosen.fixed.as_dict()},
-        dict(left_out),
-    )
+    knobs, left_out = _meeting(figures["require"], chosen, host)
     stem = study.option("name") or program.stem(template)
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
     name = typed.get("name") or f"{stem}-n{layout.ranks}{on_hosts}"
@@ -180,6 +182,25 @@ def build_spec(
         **program.fields(template, study.job, path, cwd, runs_in_out=runs_in_out),
         **figures,
     )
+
+
+def _meeting(
+    require: tuple[str, ...], chosen: knob_selection.Selection, host: TargetHost
+) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
+    """What :func:`knob_selection.applying` gives, once ``require`` is known to go with it.
+
+    Raises:
+        UsageError: It does not; or what ``applying`` raises.
+    """
+    knobs, left_out = knob_selection.applying(chosen, host)
+    baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
+    requirements.check(
+        requirements.Requirements(require, host.layout.ranks),
+        {knob.name: space.values(knob.domain) for knob in knobs},
+        {**baseline, **chosen.fixed.as_dict()},
+        dict(left_out),
+    )
+    return knobs, left_out
 
 
 #: A longer hostfile is none, bytes.

@@ -22,7 +22,11 @@ class _Word(str):
     """Always quoted: parsers of YAML differ in what is a number (1e-3) or a truth value (y)."""
 
 
-yaml.SafeDumper.add_representer(
+class _Dumper(yaml.SafeDumper):
+    """Writes words as they are said to be; other users of PyYAML keep theirs."""
+
+
+_Dumper.add_representer(
     _Word, lambda dumper, word: dumper.represent_scalar("tag:yaml.org,2002:str", word, style='"')
 )
 
@@ -93,7 +97,7 @@ def manifest(data: StudyView) -> Export:
     for key, what in secrets.wanted.items():
         text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"
     text += "# Add yours: memory, namespace, nodeSelector.\n"
-    return Export(text + yaml.safe_dump(document, sort_keys=False), tuple(warnings))
+    return Export(text + yaml.dump(document, Dumper=_Dumper, sort_keys=False), tuple(warnings))
 
 
 def _replica(replicas: int, container: JsonDict, **pod: Any) -> JsonDict:

@@ -72,7 +72,7 @@ def environment(data: StudyView) -> Export:
                 f"{name}={value!r} cannot be written so that a shell and docker read the same",
                 "use --format sh, or json",
             )
-    others = _not_carried(data, "an environment", lambda route: isinstance(route, Env))
+    others = not_carried(data, "an environment", lambda route: isinstance(route, Env))
     unsettable = (f"an environment file cannot unset {name}" for name in unset)
     warnings = (*unsettable, *(line for line, _ in others))
     text = comment(data)
@@ -87,7 +87,7 @@ def arguments(data: StudyView) -> Export:
     words = render.arguments(data.spec, data.best_setting)
     hidden = any(HIDDEN in word for word in words)
     secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
-    others = _not_carried(data, "arguments", lambda route: isinstance(route, Flag))
+    others = not_carried(data, "arguments", lambda route: isinstance(route, Flag))
     said = (
         f"{line}: it goes by {'environment' if isinstance(route, Env) else 'launcher option'}"
         for line, route in others
@@ -95,10 +95,16 @@ def arguments(data: StudyView) -> Export:
     return Export(text=shlex.join(words) + "\n", warnings=(*said, *secret))
 
 
-def _not_carried(
+def not_carried(
     data: StudyView, form: str, carries: Callable[[Route], bool]
 ) -> list[tuple[str, Route]]:
-    """A line for each part of the setting that a form cannot carry, with its route."""
+    """A line for each knob of the best setting that a format cannot carry, with its route.
+
+    Args:
+        data: The study.
+        form: What the format writes, in the plural or with an article: ``arguments``.
+        carries: Whether it can carry a knob of this route.
+    """
     values = data.best_setting.as_dict()
     return [
         (f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}", knob.route)
