@@ -1,5 +1,5 @@
 """What the cases share: a command line without the user's own variables, in an empty folder."""
 
-from tests.cli.conftest import mpirun, tune
+from tests.cli.conftest import database, mpirun, tune
 
-__all__ = ["mpirun", "tune"]
+__all__ = ["database", "mpirun", "tune"]

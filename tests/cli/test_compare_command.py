@@ -41,9 +41,9 @@ def test_what_is_no_export_is_one_error(tune: Tune, database: Path, tmp_path: Pa
         ("other.json", "other.json: schema: Field required"),
         ("deep.JSON", "deep.JSON is no JSON that can be read"),
         ("file", "file is no JSON that can be read"),
-        ("a/b", "a/b: No such file"),
+        ("a/b", "a/b cannot be read: No such file"),
         ("x" * 300, "File name too long"),
-        ("none.json", "none.json: No such file"),
+        ("none.json", "none.json cannot be read: No such file"),
         ("nosuch", "no study"),
     ):
         done = tune("compare", name, "mnist", "--storage", str(database))

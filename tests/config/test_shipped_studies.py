@@ -107,5 +107,5 @@ def test_the_launches_of_an_earlier_run_are_no_study_file(tmp_path: Path) -> Non
     for given in ("hpl", "hpl/", "./hpl"):
         assert find_study_file(given, cwd=tmp_path)[1] == "hpl.toml (shipped)"
     (tmp_path / "mine").mkdir()
-    with pytest.raises(UsageError, match="mine cannot be read: it is not a regular file"):
+    with pytest.raises(UsageError, match="mine cannot be read: Is a directory"):
         find_study_file("mine", cwd=tmp_path)

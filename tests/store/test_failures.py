@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -85,3 +88,16 @@ def test_folders() -> None:
     denied = from_os_error(PermissionError(errno.EACCES, "Permission denied"), "here", "fix")
     assert isinstance(denied, UsageError) and denied.hint == "fix"
     assert denied.message == "here cannot be written: Permission denied"
+
+
+def test_an_older_copy_in_the_place_of_the_database_is_not_called_read_only(tmp_path: Path) -> None:
+    path, copy = tmp_path / "tune.db", tmp_path / "copy.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        shutil.copy(path, copy)
+        copy.replace(path)
+        url = f"sqlite:///{path}"
+        another = pytest.raises(TunerError, match="replaced by another file")
+        with another as caught, translated(url, opened=True), connection:
+            connection.execute("INSERT INTO t VALUES (1)")
+    assert caught.value.exit_code == 3

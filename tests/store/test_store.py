@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,16 +297,13 @@ def test_a_database_is_for_its_owner_and_on_a_local_disk(
     assert "--storage" in caught.value.hint
 
 
-def test_a_database_of_another_program_is_shared(tmp_path: Path) -> None:
+def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
-    with sqlite3.connect(path) as raw:
-        raw.execute("CREATE TABLE theirs (x)")
-        raw.execute("INSERT INTO theirs VALUES (1)")
+    optuna.create_study(study_name="theirs", storage=f"sqlite:///{path}")
     with pytest.raises(UsageError, match="holds no studies"):
         Store.open(f"sqlite:///{path}", create=False)
     Store.open(f"sqlite:///{path}", create=True).create(SPEC)
-    with sqlite3.connect(path) as raw:
-        assert raw.execute("SELECT x FROM theirs").fetchall() == [(1,)]
+    assert optuna.get_all_study_names(f"sqlite:///{path}") == ["theirs"]
 
 
 def test_a_newer_schema_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:

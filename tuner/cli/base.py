@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tuner.model.errors import UsageError
 
@@ -98,7 +99,10 @@ class TuneCommand(click.Command):
         if words is not None and not self.takes_tail and not ctx.resilient_parsing:
             args = [*args, "--", *words]
         ctx.allow_extra_args = self.takes_tail
+        require_text(args)
         rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            _refuse_empty(self, ctx)
         if ctx.args and not ctx.resilient_parsing:
             raise UsageError(f"unexpected words: {' '.join(ctx.args)}", BEHIND_DASHES)
         return rest
@@ -118,6 +122,30 @@ class TuneCommand(click.Command):
 
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
+
+
+def require_text(words: Sequence[str]) -> None:
+    """Raise ``UsageError`` for a word that is no text: no database and no JSON takes it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{word!r} holds bytes that are no UTF-8", "give the file or the study another name"
+            ) from error
+
+
+def _refuse_empty(command: click.Command, ctx: click.Context) -> None:
+    """Raise ``UsageError`` for what was typed as an empty word, such as an unset variable."""
+    for param in command.get_params(ctx):
+        value = ctx.params.get(param.name or "")
+        is_typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if is_typed and "" in (value if isinstance(value, tuple) else (value,)):
+            name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+            raise UsageError(
+                f"{name.strip('[]')} is empty",
+                "leave it out, or give it a value: is a variable unset?",
+            )
 
 
 def write_options(

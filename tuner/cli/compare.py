@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +13,16 @@ from tuner.cli import exits
 from tuner.cli.base import TYPED, TuneCommand
 from tuner.cli.options import files_and_studies, json_option, option, storage_option
 from tuner.config.options import SHARE
+from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.cli.progress import Tally
     from tuner.results.compare import Comparison
     from tuner.study.events import Event
+
+#: No export is longer, bytes.
+MOST_BYTES = 1 << 28
 
 #: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
 WORSE = 0.05
@@ -90,7 +93,7 @@ def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int
 
 
 def _is_file(name: str) -> bool:
-    return "/" in name or name.lower().endswith(".json") or Path(name).is_file()
+    return "/" in name or name.lower().endswith(".json") or typed_path(name, "the study").is_file()
 
 
 def _export(name: str, storage: str | None) -> str:
@@ -98,12 +101,9 @@ def _export(name: str, storage: str | None) -> str:
     from tuner.cli import stored
     from tuner.results.exporters.json import export
 
-    try:
-        if _is_file(name):
-            return Path(name).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        hint = "tune export -o main.json writes one"
-        raise UsageError(f"{name}: {error.strerror}", hint) from error
+    if _is_file(name):
+        data = read_typed(typed_path(name, "the export"), name, MOST_BYTES)
+        return data.decode(errors="replace")
     return export(stored.load(stored.open_store(storage), name)).text
 
 

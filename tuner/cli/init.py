@@ -15,9 +15,10 @@ import click
 from click.types import FuncParamType
 
 from tuner.cli import console, exits
-from tuner.cli.base import TuneCommand, tail
+from tuner.cli.base import TuneCommand, require_text, tail
 from tuner.cli.options import option
 from tuner.config.options import WORDS
+from tuner.hosts.typed_paths import typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     from tuner.config.study_file import parse, template
     from tuner.results.exporters import Export
 
-    path, words = Path(file), tail(ctx)
+    path, words = typed_path(file, "the file"), tail(ctx)
     to_stdout = file in ("-", "/dev/stdout")
     if path.exists() and not force and not to_stdout:
         raise UsageError(f"{file} exists already", "name another file, or add --force")
@@ -82,6 +83,7 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
         usual = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
         read = FuncParamType(WORDS.read)
         words = click.prompt("Command, as you type it today", usual, type=read, err=True)
+    require_text(words)
     _refuse_secrets(words)
     line = launch_line(words)
     keys: dict[str, Any] = {}
@@ -177,7 +179,7 @@ def _check_study(text: str, file: str) -> None:
     if document.get("launcher") == "srun" and not in_slurm(os.environ):  # has the nodes later
         document = {key: value for key, value in document.items() if key != "ppn"}
     hostfile = document.get("hostfile")
-    if hostfile and not Path(hostfile).exists():
+    if hostfile and not typed_path(hostfile, "the hostfile").exists():
         missing.append(UsageError(f"the hostfile {hostfile} does not exist yet", "write it"))
         document = {key: value for key, value in document.items() if key != "hostfile"}
     build_spec(file=document, source=file, machine=this_machine(environ=os.environ), find=find)

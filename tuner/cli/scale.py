@@ -15,11 +15,15 @@ import click
 
 from tuner.cli import exits, options
 from tuner.cli.base import TYPED, TuneCommand, tail
+from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
     from tuner.model import StudySpec
     from tuner.results.scale import Scaling
+
+#: No list of prices is longer, bytes.
+MOST_BYTES = 1 << 20
 
 
 @click.command(
@@ -106,11 +110,11 @@ def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
     with suppress(ValueError):
         return dict.fromkeys(hosts, float(text or (largest.price_per_hour or 0.0) / len(hosts)))
     try:
-        lines = filter(None, map(str.split, Path(text or "").read_text().splitlines()))
+        path = typed_path(text or "", "--price-per-hour")
+        data = read_typed(path, f"--price-per-hour {text}", MOST_BYTES)
+        lines = filter(None, map(str.split, data.decode().splitlines()))
         prices = {name: float(each) for name, each in lines}
         return {host: prices[host] for host in hosts}
-    except OSError as error:
-        said = error.strerror or str(error)
     except ValueError:
         said = "a line is not a name and a price"
     except KeyError as error:

@@ -33,7 +33,7 @@ def chosen(store: Store, study: str | None) -> str:
     """
     from tuner.store import display_url
 
-    name = study or store.latest()
+    name = store.latest() if study is None else study
     if name is None:
         raise UsageError(
             f"there is no study in {display_url(store.url)} yet",

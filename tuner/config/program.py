@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
+from tuner.hosts.typed_paths import typed_path
 from tuner.launch import command as templates
 from tuner.model.errors import UsageError, suggestion
 
@@ -57,7 +58,12 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
         return path
     if script.startswith("{workloads}/"):
         _check_shipped(script.removeprefix("{workloads}/"), own_python=path == sys.executable)
-    elif not templates.names_in(script) and not (cwd / templates.fill(script, {})).is_file():
+        return path
+    place = "the command's script"
+    if (
+        not templates.names_in(script)
+        and not typed_path(templates.fill(script, {}), place, cwd).is_file()
+    ):
         raise UsageError(
             f"the command's script {script!r} does not exist",
             f"relative paths count from the current folder, {cwd}",
@@ -151,7 +157,7 @@ def _anchored(word: str, cwd: Path, *, is_script: bool = False) -> str:
 
 def _refuse_module_of(cwd: Path, name: str) -> None:
     for file in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__main__.py"):
-        if (cwd / file).is_file():
+        if typed_path(file, "-m", cwd).is_file():
             raise UsageError(
                 f"--run-in-out: the module {name!r} lies in the current folder, {cwd}, and Python"
                 " would not find it from another one",
@@ -178,15 +184,15 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
             "name the program itself first",
         )
     word = templates.fill(word, {})
+    path = typed_path(word, "the command's program", cwd)
     if "/" not in word:
         found = shutil.which(word, path=environ.get("PATH", os.defpath))
         if found is None:
             hint = "is its environment active? its full path works as well"
-            if (cwd / word).is_file():
+            if path.is_file():
                 hint = f"it lies in the current folder: write {_start(word)}"
             raise UsageError(f"the command's program {word!r} is not on PATH", hint)
         return str(Path(found).absolute())
-    path = cwd / word
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise UsageError(

@@ -22,6 +22,7 @@ from tuner.config.study_file import Document, study_of
 from tuner.config.typed_launch import several_programs
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.hosts.networks import common_interfaces
+from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.knobs import ROLES, requirements, space
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
@@ -259,7 +260,8 @@ def offered(
         return hosts.parse_hosts(named), "--hosts"
     if file:
         source = f"--hostfile {file}"
-        return hosts.parse_hostfile(_read_hostfile(cwd / file, source), source), source
+        data = read_typed(typed_path(file, "--hostfile", cwd), source, MOST_HOSTFILE)
+        return hosts.parse_hostfile(data.decode(errors="replace"), source), source
     if command:
         return hosts_from(command), f"--hosts-from {shlex.join(command)}"
     found = hosts.from_slurm(environ)
@@ -267,17 +269,6 @@ def offered(
     is_srun = study.option("launcher") == "srun"
     is_here = [offer.name for offer in found] == [here.partition(".")[0]] and not is_srun
     return () if is_here else found, "the Slurm allocation"
-
-
-def _read_hostfile(path: Path, source: str) -> str:
-    try:
-        with path.open(errors="replace") as opened:
-            text = opened.read(MOST_HOSTFILE)
-    except OSError as error:
-        raise UsageError(
-            f"{source} cannot be read: {error.strerror}", "a path of a file"
-        ) from error
-    return text
 
 
 def _in_own_names(file: Document, typed: dict[str, Any]) -> tuple[Document, dict[str, Any]]:

@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from tuner import knobs as table
 from tuner.config.options import OPTIONS
 from tuner.config.schema import KEYS, STUDY, KnobEntry, Study
+from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.knobs import domains
 from tuner.launch.command import RESERVED, knobs_in, shipped_dir
 from tuner.launch.objectives import objective_for
@@ -64,7 +65,7 @@ def find_study_file(
             return None, "command line"
         given = DEFAULT_STUDY
     else:
-        path = cwd / given
+        path = typed_path(given, "--study", cwd)
         # A folder of a shipped study's name holds the launches of an earlier run.
         name = path.name if path.is_dir() else given.removesuffix(".toml")
         if path.exists() and not (path.is_dir() and name in shipped):
@@ -85,23 +86,7 @@ def load(path: Path) -> Document:
         UsageError: It cannot be read, is not TOML (line and column), or holds mistakes: all
             of them, each with its place.
     """
-    try:
-        if path.exists() and not path.is_file():  # a FIFO would be waited for, a device has no end
-            raise UsageError(
-                f"the study file {path} cannot be read: it is not a regular file",
-                "name a file with --study FILE",
-            )
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(
-            f"the study file {path} cannot be read: {error.strerror}",
-            "`tune init` writes a new one",
-        ) from error
-    if len(data) > MOST_BYTES:
-        raise UsageError(
-            f"the study file {path} is larger than 1 MB", "`tune init -` shows the format"
-        )
+    data = read_typed(path, f"the study file {path}", MOST_BYTES)
     return parse(data, str(path))
 
 

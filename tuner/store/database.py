@@ -136,7 +136,7 @@ def _set_up(connection: Any, _: Any) -> None:
 
 
 def _refuse_place(path: Path, mounts: Path) -> None:
-    """Refuse a network file system and a folder."""
+    """Refuse a network file system, a folder, a pipe and a device."""
     kind = file_system(path.resolve(), mounts)
     if kind in NETWORK:
         raise UsageError(
@@ -147,6 +147,8 @@ def _refuse_place(path: Path, mounts: Path) -> None:
         )
     if path.is_dir():
         raise UsageError(f"the database {path} is a folder", "name a file in it with --storage")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"the database {path} is not a plain file", "name another with --storage")
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
@@ -190,11 +192,18 @@ def _stored_version(engine: Engine, url: str) -> int | None:
     views = {*sa.inspect(engine).get_view_names()} & {*schema.metadata.tables, *schema.OF_OPTUNA}
     if views:
         raise foreign(url, f"{min(views)} is a view, not a table")
-    version = None
-    if sa.inspect(engine).has_table(schema.meta.name):
+    version, tables = None, {*sa.inspect(engine).get_table_names()}
+    others = tables - schema.OF_OPTUNA - schema.metadata.tables.keys()
+    if schema.meta.name not in tables and others and sqlite_path(url) is not None:
+        raise UsageError(
+            f"the database {display_url(url)} is of another program: it has the table"
+            f" {shown(min(others))} and none of tune's",
+            "choose another file with --storage FILE",
+        )
+    if schema.meta.name in tables:
         with engine.connect() as connection:
             version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
-    if not isinstance(version, int | None):
+    if not isinstance(version, int | None) or (version is not None and version < 1):
         raise foreign(url, f"the version in {schema.meta.name} is {shown(version)}")
     if version is not None and version > schema.SCHEMA_VERSION:
         raise UsageError(

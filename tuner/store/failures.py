@@ -45,6 +45,11 @@ _GONE: _Told = (
     "the server of the database {place} is gone: {line}",
     "start it, then run the same command again: what was saved before is kept",
 )
+_MOVED: _Told = (
+    TunerError,
+    "the database {place} was moved or replaced by another file while the study ran",
+    "put it back, then run the same command again",
+)
 _OTHER: _Told = (
     TunerError,
     "the database {place} failed: {line}",
@@ -54,6 +59,9 @@ _OTHER: _Told = (
 _UNREACHABLE = "connection|could not translate host name|authentication|does not exist"
 #: What a server that has stopped, or its driver, says in the middle of the work.
 _STOPPED = "connection|terminating|shutting down|starting up|server closed"
+
+#: SQLite calls this "readonly" as well (sqlite.org/rescode.html).
+_DB_MOVED = "SQLITE_READONLY_DBMOVED"
 
 #: What SQLite, the C library and PostgreSQL say, and what the user is told; the first counts.
 _COMPLAINTS: Mapping[str, _Told] = {
@@ -117,6 +125,8 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
         told = _NO_INODES
     elif opened and pattern in {_UNREACHABLE, ""} and re.search(_STOPPED, text):
         told = _GONE
+    if any(getattr(each, "sqlite_errorname", "") == _DB_MOVED for each in _chain(error)):
+        told = _MOVED
     # The innermost has the database's own words. A driver may repeat the URL that it was given.
     line = said[-1].splitlines()[0] if said else type([*_chain(error)][-1]).__name__
     line = Redactor.of({}, (url,)).text(line)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from tuner.hosts.typed_paths import typed_path
 from tuner.launch.secrets import HIDDEN
 from tuner.model.errors import UsageError
 
@@ -41,8 +42,9 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     if not is_url:
         if not text.startswith(("/", ".", "~")) and ("@" in text or "=" in text):
             raise _no_url(text)
-        # os.fspath, not resolve(): what the user typed is what messages should show.
-        return URL.create("sqlite", database=os.fspath(Path(text).expanduser())).render_as_string()
+        # Not resolved: what the user typed is what messages should show.
+        path = typed_path(os.path.expanduser(text), "--storage")  # noqa: PTH111 (raises nothing)
+        return URL.create("sqlite", database=str(path)).render_as_string()
     driver = SCHEMES.get(scheme.lower())
     if driver is None:
         raise UsageError(
@@ -66,6 +68,8 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
             f"--storage {display_url(text)}: not the path of an SQLite file",
             "write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path",
         )
+    if driver == "sqlite":
+        typed_path(name, "--storage")
     return f"{driver}://{rest}"
 
 

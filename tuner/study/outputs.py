@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tuner.hosts.typed_paths import typed_path
 from tuner.hosts.untrusted_files import create, make_folder
 from tuner.model.errors import UsageError
 from tuner.store.failures import from_os_error
@@ -25,7 +26,7 @@ def study_folder(outputs: Path | None, url: str, name: str) -> Path:
     """The folder of a study: below ``outputs``, else beside the SQLite file."""
     database = sqlite_path(url)
     base = outputs or (database.parent if database is not None else DEFAULT_OUTPUTS)
-    return base.absolute() / name
+    return typed_path(base.absolute() / name, "--run-dir" if outputs else "--storage")
 
 
 def prepare(folder: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts import process
+from tuner.hosts.typed_paths import typed_path
 from tuner.launch.launchers.kinds import (
     Launcher,
     head,
@@ -147,9 +148,9 @@ def _candidates(
     search = environ.get("PATH", os.defpath)
     for wanted, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
         if wanted:
+            exists = typed_path(wanted, place).exists()
             named = shutil.which(wanted, path=search)
             if named is None:
-                exists = Path(wanted).exists()
                 fault = f"{wanted} is not an executable file" if exists else f"there is no {wanted}"
                 raise UsageError(f"{place}: {fault}", "give the path of an mpirun")
             yield _absolute(named)

@@ -1,0 +1,169 @@
+"""What a user may type or meet, and the one error that says what to do: value, place, next step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tune
+from tests.light_trainer import MAIN, environment
+
+LONG = "a" * 300
+#: A byte that is no UTF-8, as Python has it in an argument.
+BYTES = os.fsdecode(b"b\xff")
+
+#: What cannot be a file, and what is said of it; ``{}`` stands for it.
+BAD_PATHS = {
+    LONG: "File name too long",
+    "loop/x": "Too many levels of symbolic links",
+    BYTES: "holds bytes that are no UTF-8",
+}
+
+#: The commands that take a path; PATH stands for it.
+TAKES_A_PATH = (
+    ("show", "--storage", "PATH"),
+    ("show", "--storage", "sqlite:///PATH"),
+    ("dashboard", "--storage", "PATH"),
+    ("--study", "PATH", "--dry-run"),
+    ("--hostfile", "PATH", "--dry-run"),
+    ("--mpirun", "PATH", "--dry-run"),
+    ("export", "--storage", "DATABASE", "--format", "sh", "-o", "PATH"),
+    ("compare", "--storage", "DATABASE", "PATH", "mnist"),
+    ("scale", "--price-per-hour", "PATH", "--ppn", "1,2", "--objective", "wall", "--", "true"),
+    ("init", "PATH"),
+    ("init", "-", "--", "PATH"),
+    ("--objective", "wall", "--dry-run", "--", "PATH"),
+    ("--objective", "wall", "--dry-run", "--", "./PATH"),
+    ("--objective", "wall", "--dry-run", "--", "python3", "PATH.py"),
+    ("--objective", "wall", "--run-dir", "PATH", "--", "true"),
+)
+
+#: Commands that read a file that is named.
+READS_A_FILE = (
+    ("--study", "PATH", "--dry-run"),
+    ("--hostfile", "PATH", "--dry-run"),
+    ("compare", "--storage", "DATABASE", "./PATH", "mnist"),
+    ("scale", "--price-per-hour", "PATH", "--ppn", "1,2", "--objective", "wall", "--", "true"),
+    ("show", "--storage", "PATH"),
+)
+
+#: Commands with an empty word, which a variable that is not set leaves, and what is named.
+EMPTY = (
+    (("show", "--storage", "DATABASE", ""), "STUDY is empty"),
+    (("profile", "--storage", "DATABASE", ""), "STUDY is empty"),
+    (("export", "--storage", "DATABASE", "", "--format", "sh"), "STUDY is empty"),
+    (("compare", "--storage", "DATABASE", "mnist", ""), "AFTER is empty"),
+    (("show", "--storage", ""), "--storage is empty"),
+    (("--run-dir=", "--dry-run"), "--run-dir is empty"),
+    (("--name", "", "--dry-run"), "--name is empty"),
+    (("--fix", "", "--dry-run"), "--fix is empty"),
+)
+
+
+def words_of(template: tuple[str, ...], path: str, database: Path) -> list[str]:
+    words = (word.replace("PATH", path) for word in template)
+    return [word.replace("DATABASE", str(database)) for word in words]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS, ids=["too long", "a loop of links", "no UTF-8"])
+@pytest.mark.parametrize("template", TAKES_A_PATH, ids=" ".join)
+def test_a_path_that_cannot_be_one_is_named(
+    tune: Tune, database: Path, template: tuple[str, ...], path: str
+) -> None:
+    Path("loop").symlink_to("loop")
+    done = tune(*words_of(template, path, database))
+    assert done.code == 2, done.err
+    assert BAD_PATHS[path] in done.err and "next: " in done.err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize("template", READS_A_FILE, ids=" ".join)
+def test_a_pipe_and_a_device_are_not_read(
+    tune: Tune, database: Path, template: tuple[str, ...], kind: str
+) -> None:
+    if kind == "fifo":
+        os.mkfifo("strange")
+    else:
+        Path("strange").symlink_to("/dev/zero")
+    done = tune(*words_of(template, "strange", database))
+    assert done.code == 2, done.err
+    assert "strange" in done.err and "not a plain file" in done.err
+
+
+@pytest.mark.parametrize(("template", "said"), EMPTY)
+def test_an_empty_word_is_not_taken_for_the_default(
+    tune: Tune, database: Path, template: tuple[str, ...], said: str
+) -> None:
+    done = tune(*words_of(template, "", database))
+    assert done.code == 2 and said in done.err
+
+
+def test_the_database_of_another_program_is_left_as_it_is(tune: Tune, tmp_path: Path) -> None:
+    path = tmp_path / "contacts.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE contacts (name TEXT)")
+    before = path.read_bytes()
+    for words in (("show",), ("--objective", "wall")):
+        done = tune(*words, "--storage", str(path), *(() if words[0] == "show" else ("--", "true")))
+        assert done.code == 2, done.err
+        assert "is of another program: it has the table 'contacts'" in done.err
+    assert path.read_bytes() == before
+
+
+def test_a_database_with_a_strange_version_is_left_as_it_is(tune: Tune, database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE tune_meta SET schema_version = -1")
+    before = database.read_bytes()
+    done = tune("show", "--storage", str(database))
+    assert done.code == 2 and "the version in tune_meta is -1" in done.err
+    assert database.read_bytes() == before
+
+
+# --- what only a process of its own can meet ------------------------------------------------------
+
+#: A script in which TUNE is run, its exit code, and what is on stderr.
+PROCESSES = {
+    "a deleted folder": (
+        'mkdir gone; cd gone; rmdir ../gone; "$@" show',
+        2,
+        "the current folder cannot be used: No such file or directory",
+    ),
+    "too little memory": (
+        'ulimit -v 200000; exec "$@" show',
+        2,
+        "ulimit -v 200000 leaves tune too little memory",
+    ),
+    "a full disk for the result": (
+        'exec "$@" knobs > /dev/full',
+        2,
+        "the output cannot be written: No space left on device",
+    ),
+    "a full disk for both": ('exec "$@" knobs > /dev/full 2>&1', 2, ""),
+    "a full disk for errors": ('exec "$@" knobs 2> /dev/full', 0, ""),
+    "closed pipes": ('"$@" no-such-command 2>&1 | true; exit $((PIPESTATUS + 0))', 141, ""),
+}
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_process_that_lacks_something_says_so(tmp_path: Path, name: str) -> None:
+    script, code, said = PROCESSES[name]
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-c", MAIN],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr

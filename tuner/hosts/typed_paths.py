@@ -1,0 +1,70 @@
+"""Where every path that the user typed is taken: on the command line, in a file, in a variable."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from tuner.model.errors import UsageError, shown
+
+
+def typed_path(text: str | Path, place: str, folder: Path | None = None) -> Path:
+    """Return the path that a text names, from ``folder`` on; it need not exist.
+
+    Args:
+        text: What was typed.
+        place: Where, such as ``--storage``; for the message.
+        folder: What a relative path counts from; the current folder by default.
+
+    Raises:
+        UsageError: No file can be there: the text is empty, too long, or no UTF-8, it leads round
+            in a circle of links, or through a folder that may not be entered.
+    """
+    text = str(text)
+    try:
+        text.encode()
+        path = Path(folder or "", text)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{place} {shown(text)} holds bytes that are no UTF-8", "give it another name"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{place} {shown(text)} holds a NUL character", "remove it") from error
+    except OSError as error:
+        raise UsageError(
+            f"{place} {shown(text)}: {error.strerror}", "name a file or folder that can be there"
+        ) from error
+    return path
+
+
+def read_typed(path: Path, place: str, most_bytes: int) -> bytes:
+    """Return what a file that the user named holds; a link is followed.
+
+    Args:
+        path: The file.
+        place: How the user knows it, such as ``--hostfile hosts``; for the message.
+        most_bytes: It is not longer.
+
+    Raises:
+        UsageError: It cannot be read, is no plain file (a FIFO may be waited for, and a device
+            read, without an end), or is longer than ``most_bytes``.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError(
+                    f"{place} cannot be read: it is not a plain file",
+                    "write what it holds to a file, and name that",
+                )
+            data = file.read(most_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read: {error.strerror}", "name a file") from error
+    if len(data) > most_bytes:
+        size = f"{most_bytes / 1e6:.3g} MB"
+        raise UsageError(f"{place} is longer than {size}", "name another file")
+    return data
