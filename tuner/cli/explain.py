@@ -50,7 +50,7 @@ def command(
         trial, study = int(study), None  # of the latest study
     data = stored.load(store, study)
     runs = [
-        explained_run(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+        explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
         for name, record in chosen(data, trial, launch)
     ]
     if as_json:
@@ -113,7 +113,7 @@ def line(store: Store, data: StudyView) -> str:
     if data.result.best is None:
         return ""
     ((name, record), *_) = chosen(data)
-    run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data.spec)
+    run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
     if run.found.cause is Cause.UNKNOWN:
         return ""
     return f"{name}: {sentence(run.found)} (`tune explain`)"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.model import Finished, LaunchRecord, Setting, Stopped, StudySpec, Telemetry
+from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry, Value
 from tuner.results.explain import explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
+from tuner.results.study_view import StudyView
 from tuner.stats import estimates
 
 #: A figure and how it is shown; ``None`` if it was not seen.
@@ -157,8 +158,51 @@ class ExplainedRun:
 
 
 def explained_run(
-    name: str, record: LaunchRecord, telemetry: Telemetry | None, spec: StudySpec
+    name: str, record: LaunchRecord, telemetry: Telemetry | None, data: StudyView
 ) -> ExplainedRun:
     """The verdict on a launch whose record is kept apart from what was recorded of it."""
     outcome = replace(record.outcome, telemetry=telemetry)
-    return ExplainedRun(name, record, explain(outcome, record.setting, spec, record.machine))
+    found = explain(outcome, record.setting, data.spec, record.machine)
+    return ExplainedRun(
+        name, record, replace(found, remedy=_by_launches(found.remedy, record.setting, data))
+    )
+
+
+#: A setting this many times faster shows that the one knob in which it differs helps.
+_HELPS = 1.1
+
+
+def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Remedy | None:
+    """The remedy, unless the study's own launches contradict it; else what they show to help.
+
+    They tell of a knob if two settings were measured that differ in nothing else.
+    """
+    own = data.pooling.canonical(setting)
+    times_s = {m.setting: m.elapsed_s for m in data.measurements if m.elapsed_s is not None}
+    if own not in times_s:
+        return remedy
+    values = data.pooling.filled(own).as_dict()
+    alone: list[tuple[float, str, Value | None]] = []
+    for other, time_s in times_s.items():
+        others = data.pooling.filled(other).as_dict()
+        differing = [n for n in {*values, *others} if values.get(n) != others.get(n)]
+        if len(differing) == 1:
+            name = differing[0]
+            alone.append((times_s[own] / time_s, name, others.get(name)))
+    if remedy is not None:
+        known = [
+            ratio
+            for ratio, name, value in alone
+            if name == remedy.knob and _is_turned(values.get(name), value, remedy.direction)
+        ]
+        if not known or max(known) > 1 + data.spec.precision:
+            return remedy
+    ratio, name, _ = max(alone, default=(0.0, "", None), key=lambda each: each[0])
+    return Remedy(name, "another") if ratio >= _HELPS else None
+
+
+def _is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
+    """Whether the other value lies in this direction; of what is not known, it may."""
+    if direction == "another" or not isinstance(value, int) or not isinstance(other, int):
+        return True
+    return other < value if direction == "lower" else other > value

@@ -144,7 +144,7 @@ def explained(data: StudyView) -> list[ExplainedRun]:
     for side in runs.sides(data):
         for record in runs.standing(data, side.setting):
             if (seen := record.outcome.telemetry) is not None:
-                found.append(explained_run(side.name, record, seen, data.spec))
+                found.append(explained_run(side.name, record, seen, data))
                 break
     return found
 

@@ -1,0 +1,31 @@
+"""A knob is named only if the study's own launches do not contradict it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.study_samples import launched, setting
+from tuner.model import Purpose
+from tuner.results.explain.cause import Remedy
+from tuner.results.explain.evidence import _by_launches
+
+ONE = setting(omp_threads=1, iterator_workers=1, communicator="naive")
+FOUR = setting(omp_threads=4, iterator_workers=1, communicator="naive")
+
+
+@pytest.mark.parametrize(
+    ("with_one_s", "remedy", "named"),
+    [
+        (5.0, Remedy("omp_threads", "lower"), None),
+        (2.0, Remedy("omp_threads", "lower"), Remedy("omp_threads", "lower")),
+        (5.0, Remedy("iterator_workers", "higher"), Remedy("iterator_workers", "higher")),
+        (1.7, None, Remedy("omp_threads", "another")),
+        (5.0, None, None),
+    ],
+)
+def test_launches_that_differ_in_one_knob_decide(
+    with_one_s: float, remedy: Remedy | None, named: Remedy | None
+) -> None:
+    """With four threads a run takes 5 s."""
+    data = launched([(Purpose.GUESS, FOUR, 5.0), (Purpose.SEARCH, ONE, with_one_s)])
+    assert _by_launches(remedy, FOUR, data) == named
