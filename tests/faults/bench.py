@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from tests.faults.left import BENCH, everything_left, processes_left
 from tests.faults.rows import FINISHED, JobFault, Moment
+from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
@@ -49,7 +50,7 @@ TRAINER = Path(__file__).with_name("trainer.py")
 CHECKOUT = Path(__file__).parents[2]
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
-ONE_HOST = Layout(RANKS)
+ONE_HOST = on_slots(Layout(RANKS), this_machine(), (), {})
 #: Of a launch of its own; a live job goes on beyond them.
 ITERATIONS, LIVE_ITERATIONS = 4, 20
 STALL_S = 3.0

@@ -64,7 +64,7 @@ def spec_of(
             "name": "test",
             "command": (sys.executable, str(script), "{out}", *words),
             "launcher": launcher or launchers.find(None, environ=ENVIRON),
-            "layout": Layout(ranks),
+            "layout": on_slots(Layout(ranks), machine.this_machine(), (), {}),
             "machine": machine.this_machine(),
             "knobs": (),
             **fields,
