@@ -60,7 +60,9 @@ def test_a_process_of_ones_own_is_read() -> None:
 
 
 def test_who_loops_computes_and_who_sleeps_or_is_gone_does_not(start: Start) -> None:
-    assert Computing()([start(SPIN).pid]) is True
+    spinning, deadline_s = start(SPIN).pid, time.monotonic() + 60
+    while not Computing()([spinning]):  # beside other load it may have no core for a moment
+        assert time.monotonic() < deadline_s
     gone = start(NAP)
     gone.kill()
     gone.wait()

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: Seconds of silence after which waitress ends a connection.
-SILENCE_S = 60
+#: Seconds of silence after which waitress ends a connection, and how often it looks for one. More
+#: half-sent requests than there are places for keep others out for no longer.
+SILENCE_S, LOOK_S = 5, 1
 
 #: Connections that are held at once; more wait in the kernel's queue.
 MOST_CONNECTIONS = 128
@@ -121,6 +122,7 @@ def bind(
             threads=8,
             connection_limit=MOST_CONNECTIONS,
             channel_timeout=SILENCE_S,
+            cleanup_interval=LOOK_S,
             max_request_body_size=1 << 16,  # no request that is answered has a body
             ident=None,
         )
