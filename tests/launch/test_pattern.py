@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.objectives import EndedLaunch, objective_for
+from tuner.launch.objectives import EndedLaunch, objective_for, with_argument
 from tuner.launch.objectives import pattern as pattern_module
-from tuner.launch.objectives.pattern import Pattern, figure_of
+from tuner.launch.objectives.pattern import Pattern
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError
 
@@ -23,7 +24,8 @@ def spec_of(pattern: str, **more: Any) -> ObjectiveSpec:
 
 
 def last(text: str, pattern: str = PERFORMANCE) -> str | None:
-    return Pattern(spec_of(pattern)).last_match(text)
+    match = Pattern(spec_of(pattern)).last_match(text.split("\n"))
+    return None if match is None else match[1]
 
 
 def result(
@@ -37,7 +39,6 @@ def result(
 def test_the_group_of_the_last_match_counts() -> None:
     for text, pattern, found in (
         ("Performance: 1\nPerformance: 2 Performance: 3\nend\n", PERFORMANCE, "3"),
-        ("  1 %\r 99 %\rPerformance: 8\r\n", PERFORMANCE, "8"),
         ("nothing here\n", PERFORMANCE, None),
         ("", "(.*)", None),
         ("t 5 p 6", r"t (\d) p (?P<figure>\d)", "6"),
@@ -57,19 +58,64 @@ def test_whatever_stands_around_it_the_last_one_wins(values: list[int], others: 
     assert last(body, r"<<(\d+)>>") == str(values[-1])
 
 
+def costs(ending: Finished | Failed) -> float | str:
+    return ending.elapsed_s if isinstance(ending, Finished) else ending.reason
+
+
 def test_a_time_is_in_seconds_and_a_rate_is_its_reciprocal(tmp_path: Path) -> None:
     content = b"\xff\xfe\0Performance: 250\0\x80\n\xff"
-    assert result(tmp_path, content) == Finished(250.0, 0)
-    assert result(tmp_path, content, unit="ms") == Finished(0.25, 0)
-    assert result(tmp_path, content, unit="ns/day", maximize=True) == Finished(1 / 250, 0)
+    assert costs(result(tmp_path, content)) == 250.0
+    assert costs(result(tmp_path, content, unit="ms")) == 0.25
+    assert costs(result(tmp_path, content, unit="ns/day", maximize=True)) == 1 / 250
 
 
-def test_numbers_as_programs_print_them() -> None:
-    for written, value in (("1", 1.0), ("+.5", 0.5), ("1.5e-3", 0.0015), ("1.5D+02", 150.0)):
-        assert figure_of(f" {written} ") == value
-    for written in ("", "1,5", "1_000", "nan", "inf", "0x1p3", "one", "1 2", "٣"):
-        with pytest.raises(ValueError, match=r"not a number|nothing in its group"):
-            figure_of(written)
+def test_a_line_is_searched_as_a_terminal_shows_it(tmp_path: Path) -> None:
+    for content in (
+        b"\x1b[32mPerformance: 1\x1b[1m2.5\x1b[0m\n",
+        b"\x1b]0;title\x07Performance: 12.5\n",
+        b"  1 %\r 99 %\rPerformance: 12.5\r\n",
+        b" 1 %\b\b\b\bPerformance: 12.5\n",
+    ):
+        assert costs(result(tmp_path, content)) == 12.5
+
+
+def test_a_pattern_that_reads_a_part_comes_with_one_that_reads_all(tmp_path: Path) -> None:
+    for pattern, line, value in (
+        (r"([0-9.]+)s WALL", " PWSCF :   1m 0.10s CPU   1m 1.35s WALL", 61.35),
+        (r"Laufzeit: ([0-9.]+)", "Laufzeit: 12,48 s", 12.48),
+        (r"t: (?P<t>[0-9.]+)", "t: 1,204.5 img/s", 1204.5),
+        (r"t: ([0-9.]+)", "t: 1'204.5 img/s", 1204.5),
+        (r"t: ([0-9.]+)", "t: 1 204,5 img/s", 1204.5),
+        (r"t: ([0-9.]+)", "t: 1.20e+02", 120.0),
+        (r"t: ([0-9]+)", "t: 12.48", 12.48),
+        (r"t: .*:([0-9]+)$", "t: 0:01:25", 85.0),
+        (r"t: ([0-9]+)", "t: 3m4s", 184.0),
+        (r"t: ([0-9]+)", "t: 2 hours 3 minutes", 7380.0),
+        (r"t: ([0-9:]+)", "t: 1 day, 0:00:55", 86455.0),
+        (r"^([0-9]+)", "12.48 s", 12.48),
+    ):
+        ending = result(tmp_path, line.encode(), pattern)
+        assert isinstance(ending, Failed) and ending.kind is FailureKind.CUT_FIGURE
+        assert "«" in ending.reason
+        proposed = shlex.split(ending.reason.partition("reads all of it: ")[2])[0]
+        spec = with_argument(ObjectiveSpec(), proposed)
+        assert costs(result(tmp_path, line.encode(), spec.pattern)) == pytest.approx(value)
+
+
+def test_the_nearest_line_is_shown_if_none_matches(tmp_path: Path) -> None:
+    content = b"Iteration 5\nThroughput : 12.5 img/s\nDone in 8 s\n"
+    said = costs(result(tmp_path, content, r"Throughput: ([0-9.]+)"))
+    assert "matches nothing; the line that comes nearest is 'Throughput : 12.5 img/s'" in str(said)
+    assert "matches nothing; it is empty" in str(costs(result(tmp_path, b"")))
+
+
+def test_it_is_said_that_only_the_end_was_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pattern_module, "SEARCHED_BYTES", 1 << 20)
+    content = b"Performance: 5\n" + b"x" * (1 << 20) + b"\nend\n"
+    said = "matches nothing in the last 1 MiB, which alone are searched"
+    assert said in str(costs(result(tmp_path, content)))
 
 
 def test_what_gives_no_figure(tmp_path: Path) -> None:
@@ -95,7 +141,7 @@ def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) ->
     (tmp_path / "output.log").write_text("7\n")
     ended = EndedLaunch(out, tmp_path / "output.log", 9.0)
     (out / "sums.txt").write_text("5\n")
-    assert pattern.result(ended) == Finished(5.0, 0)
+    assert costs(pattern.result(ended)) == 5.0
     (out / "sums.txt").unlink()
     ending = pattern.result(ended)
     assert isinstance(ending, Failed) and ending.kind is FailureKind.NO_LOG

@@ -96,7 +96,8 @@ def build_spec(
             ``None`` if none were typed.
         options: What else was typed: keys of :mod:`tuner.config.options` with values as a file
             has them, and ``knobs``, ``env_knobs``, ``fixes``, ``baselines`` (of ``NAME=VALUE``),
-            ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``maximize``.
+            ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``decimal``,
+            ``maximize``.
             ``None`` or ``()``: not typed.
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
@@ -324,6 +325,7 @@ def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
         filename=spec.filename if log is None else log,
         unit=typed.get("unit", spec.unit),
         maximize=spec.maximize or bool(typed.get("maximize")),
+        decimal=typed.get("decimal", spec.decimal),
     )
 
 

@@ -16,7 +16,7 @@ from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
 from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
 from tuner.search.stopper import EarlyStopper
-from tuner.search.throughput import startup_s
+from tuner.search.throughput import began_before, startup_s
 
 #: How often the reasons to stop are checked, s. The end of the launch itself wakes us.
 TICK_S = 0.1
@@ -122,7 +122,7 @@ class LaunchMonitor:
         self.observer.begin(self.running.pids())
 
     def _by_stopper(self) -> Stopped | None:
-        if self.stopper is None:
+        if self.stopper is None or began_before(self.progress, self.passed_s):
             return None
         step = len(self.progress) // STOPPER_ENTRIES + 1
         some = self.progress[::-step][::-1]  # the last entry is always among them
@@ -141,6 +141,8 @@ class LaunchMonitor:
         now_s = self.passed_s
         seen = (replace(entry, seen_s=now_s) for entry in found[same:])
         self.progress = (*before[:same], *seen)
+        if began_before(self.progress, now_s):
+            return  # nobody is to take the time of an earlier run for that of this launch
         for step in self.progress[len(before) :]:
             self.on_progress(step)
 

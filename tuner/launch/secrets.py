@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from urllib.parse import quote, unquote
 
-from tuner.model import Failed, LaunchRecord, StudySpec
+from tuner.model import Failed, Finished, LaunchRecord, StudySpec
 
 #: Stands in place of a secret. A text that had it from the start counts as one that hides one.
 HIDDEN = "***"
@@ -342,6 +342,9 @@ def kept_record(record: LaunchRecord, environ: Mapping[str, str]) -> LaunchRecor
     if isinstance(ending, Failed):
         reason, tail = redactor.text(ending.reason), redactor.text(ending.log_tail)
         ending = replace(ending, reason=reason, log_tail=tail)
+    elif isinstance(ending, Finished) and (read := ending.reading) is not None:
+        before, after = redactor.text(read.before), redactor.text(read.after)
+        ending = replace(ending, reading=replace(read, before=before, after=after))
     return replace(
         record,
         argv=redactor.words(record.argv),

@@ -23,6 +23,7 @@ from tuner.model import (
     Setting,
     wording,
 )
+from tuner.search.throughput import began_before
 from tuner.stats import estimates, noise
 
 #: Launches of their own in any study: what they confirm is confirmed of what is exported.
@@ -65,6 +66,8 @@ def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Se
     """Whether the setting can be measured in a window, as long as jobs accept switches."""
     if purpose in COLD or why_switched_off(records):
         return False
+    if any(began_before(each.outcome.progress, each.outcome.wall_s) for each in records):
+        return False  # of a run that goes on from an earlier one no log shows a full run
     for each in records:
         ending = each.outcome.ending
         has_failed = isinstance(ending, Failed) and ending.kind not in NOT_BY_THE_SWITCH

@@ -173,6 +173,8 @@ class FailureKind(StrEnum):
     THREADS = "threads exhausted"
     NO_LOG = "no log"
     BAD_LOG = "bad log"
+    CUT_FIGURE = "figure cut"
+    DOUBTED_FIGURE = "figure contradicted"
     WRONG_WORLD = "wrong world size"
     WRONG_RESULT = "wrong result"
     LOST_HOST = "lost host"
@@ -189,17 +191,51 @@ FROM_OUTSIDE = frozenset({FailureKind.INTERRUPTED, FailureKind.LOST_HOST, Failur
 SHORTAGES = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.THREADS})
 
 
+class Mark(StrEnum):
+    """What a number in a text shows of the decimal mark of the program that printed it."""
+
+    POINT = "point"
+    COMMA = "comma"
+    EITHER = "either"  # 1,204 is 1.204 or 1204
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number that was read from a text: what it is in its line, and what it may mean.
+
+    ``by_point`` is its value if the decimal mark is a point, ``by_comma`` if that is a comma;
+    ``None``: it is no number then. ``unit`` is the word beside it, ``s`` for ``1m 1.35s`` and
+    ``0:01:25``; empty: there is none.
+    """
+
+    before: str
+    text: str
+    after: str
+    by_point: float | None = None
+    by_comma: float | None = None
+    mark: Mark = Mark.UNKNOWN
+    unit: str = ""
+
+    @property
+    def marked(self) -> str:
+        """The line with the number marked: ``PWSCF : 1m «1.35»s WALL``."""
+        return f"{self.before}«{self.text}»{self.after}".strip()
+
+
 @dataclass(frozen=True)
 class Finished:
     """The launch ran to its end and its log says how long it took.
 
     ``epochs`` is how far the training got and ``loss`` what it came to, if its log tells.
+    ``reading`` is the text that says so, if a program printed it for people.
     """
 
     elapsed_s: float
     iterations: int
     epochs: float | None = None
     loss: float | None = None
+    reading: Reading | None = None
 
 
 #: Rules of :mod:`tuner.search.stopper` that know how long a launch took, not where it was going.
@@ -232,11 +268,16 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The launch gave no value; ``log_tail`` is the end of its output."""
+    """The launch gave no value; ``log_tail`` is the end of its output.
+
+    ``doubted`` is the figure that it gave, but that the evidence contradicts. Later launches may
+    show that it was right.
+    """
 
     kind: FailureKind
     reason: str
     log_tail: str = ""
+    doubted: Finished | None = None
 
 
 Ending = Finished | Stopped | Failed

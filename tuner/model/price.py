@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from tuner.model import Conclusion, ObjectiveSpec, Result, StudySpec
 from tuner.model.errors import UsageError
 from tuner.model.figures import number
+from tuner.model.units import unit_of
 
-#: What follows the slash of a rate, in seconds.
-_PER_S = {
-    "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0,
-    "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
-}  # fmt: skip
 #: What a time is the time of, by its clock: of one that a pattern reads nobody knows.
 _OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
 
@@ -34,8 +30,9 @@ def timed(objective: ObjectiveSpec) -> Timed | None:
     """What the figures are the time of; ``None`` if they tell of no time."""
     if objective.is_time:
         return Timed(_OF_CLOCK[objective.clock])
-    work, _, time = objective.unit.rpartition("/")
-    return Timed(work, _PER_S[time]) if objective.maximize and work and time in _PER_S else None
+    unit = unit_of(objective.unit)
+    is_rate = objective.maximize and unit is not None and unit.is_rate and unit.work
+    return Timed(unit.work, unit.seconds) if unit is not None and is_rate else None
 
 
 def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:

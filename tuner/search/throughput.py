@@ -73,6 +73,28 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
     return (log[-1][1] - log[place][1]) / (log[-1][0] - log[place][0])
 
 
+#: Clocks may differ by this share, and by so many seconds.
+CLOCK_SHARE, CLOCK_S = 0.02, 0.1
+
+
+def is_longer(time_s: float, wall_s: float) -> bool:
+    """Whether a time cannot have passed within so many seconds."""
+    return time_s > wall_s * (1 + CLOCK_SHARE) + CLOCK_S
+
+
+def began_before(progress: Sequence[Progress], wall_s: float) -> bool:
+    """Whether the program's clock began before its launch: the log goes on from an earlier run.
+
+    Args:
+        progress: The entries of the log.
+        wall_s: How long the launch has taken so far.
+    """
+    if not progress:
+        return False
+    last = progress[-1]
+    return is_longer(last.elapsed_s, wall_s if last.seen_s is None else last.seen_s)
+
+
 def startup_s(progress: Sequence[Progress]) -> float | None:
     """Seconds from the launch to the zero of the program's own clock; ``None`` before an entry.
 

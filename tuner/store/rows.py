@@ -26,6 +26,7 @@ from tuner.model import (
     LaunchRecord,
     Machine,
     ObjectiveSpec,
+    Reading,
     Setting,
     Stopped,
     StudySpec,
@@ -176,6 +177,18 @@ def launch_columns(record: LaunchRecord) -> dict[str, Any]:
         "window": codec.dumps(outcome.window) if outcome.window else None,
         "exclusion": codec.dumps(outcome.exclusion) if outcome.exclusion else None,
     }
+
+
+def sample_columns(sample: Finished) -> dict[str, Any]:
+    """What a launch measured as columns of ``tune_samples``."""
+    reading = None if sample.reading is None else codec.dumps(sample.reading)
+    return {**vars(sample), "reading": reading}
+
+
+def sample(row: Any) -> Finished:
+    """The inverse of :func:`sample_columns`."""
+    reading = None if row.reading is None else codec.loads(Reading, row.reading)
+    return Finished(row.elapsed_s, row.iterations, row.epochs, row.loss, reading)
 
 
 def launch_record(row: Any, samples: list[Finished]) -> LaunchRecord:

@@ -9,7 +9,7 @@ from sqlalchemy.types import TypeDecorator
 
 #: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
 #: than the first version may be null: they are added to older tables.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class SafeText(TypeDecorator[str]):
@@ -98,6 +98,7 @@ samples = sa.Table(
     sa.Column("iterations", sa.Integer, nullable=False),
     sa.Column("epochs", sa.Float),  # since version 2
     sa.Column("loss", sa.Float),  # since version 3
+    sa.Column("reading", SafeText),  # JSON; null: nothing was read of a text. Since version 7
 )
 
 #: What the sampler saw. An older ``tune`` leaves it alone, and older databases may lack it.

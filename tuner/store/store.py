@@ -183,10 +183,9 @@ class Store:
             found = connection.execute(query).all()
             # The samples after the launches: another host may add some of both in between.
             joined = sa.select(schema.samples).join(_LAUNCHES).where(mine)
-            for row in connection.execute(joined.order_by(schema.samples.c.window)):
-                samples[row.launch_id].append(
-                    Finished(row.elapsed_s, row.iterations, row.epochs, row.loss)
-                )
+            with self._readable(f"the samples of {shown(name)}"):
+                for row in connection.execute(joined.order_by(schema.samples.c.window)):
+                    samples[row.launch_id].append(rows.sample(row))
         records = []
         for row in found:
             with self._readable(f"launch {shown(row.number)} of {shown(name)}"):
@@ -248,7 +247,7 @@ class Store:
             assert made.inserted_primary_key is not None
             (key,) = made.inserted_primary_key
             for window, sample in enumerate(outcome.samples):
-                values = {"launch_id": key, "window": window, **vars(sample)}
+                values = {"launch_id": key, "window": window, **rows.sample_columns(sample)}
                 connection.execute(sa.insert(schema.samples).values(values))
             if outcome.telemetry is not None:
                 seen = rows.telemetry_rows(key, outcome.telemetry)

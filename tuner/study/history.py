@@ -26,6 +26,7 @@ from tuner.model import (
     Value,
 )
 from tuner.stats import estimates
+from tuner.study import evidence
 
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
@@ -39,6 +40,8 @@ _OF_THE_PROGRAM = frozenset(
         FailureKind.LAUNCHER,
         FailureKind.NO_LOG,
         FailureKind.BAD_LOG,
+        FailureKind.CUT_FIGURE,
+        FailureKind.DOUBTED_FIGURE,
         FailureKind.WRONG_WORLD,
     }
 )
@@ -48,7 +51,8 @@ _OF_THE_PROGRAM = frozenset(
 class History:
     """The state of a search.
 
-    ``records`` are judged by :func:`tuner.stats.estimates.judged`, and their windows
+    ``records`` are judged by :func:`tuner.study.evidence.believed` and
+    :func:`tuner.stats.estimates.judged`, and their windows
     are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
     nothing at all had worked, the fault was not the setting's, and a new run tries again.
@@ -71,8 +75,8 @@ class History:
         baseline: Setting | None = None,
     ) -> History:
         """The history of these launches, judged and rescaled: one may change what others say."""
-        kept = rescaled(estimates.judged(records), spec.objective)
-        return cls(spec, kept, forgiven_until, baseline)
+        judged = estimates.judged(evidence.believed(records, spec.objective))
+        return cls(spec, rescaled(judged, spec.objective), forgiven_until, baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
         """The history with these launches in place of its own, judged and rescaled anew."""

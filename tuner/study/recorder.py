@@ -239,6 +239,8 @@ class Recorder:
         if seemed is not None and seemed != history.expected_iterations(last.setting):
             self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
             return self.sync(history)
+        if _changed(before.records, history.records):  # it shows what earlier figures mean
+            return self.sync(history)
         if before.knobs != history.knobs:  # the launch shows that the program lacks one
             return self.sync(history)
         return replace(history, records=self.trials.tell(history))
@@ -269,6 +271,15 @@ class Recorder:
             for r in history.records
         )
         return self.sync(history.with_records(records))
+
+
+def _changed(before: Sequence[LaunchRecord], after: Sequence[LaunchRecord]) -> bool:
+    """Whether launches of their own came to something else than before."""
+    return any(
+        old.outcome.ending != new.outcome.ending
+        for old, new in zip(before, after, strict=False)
+        if old.outcome.window is None
+    )
 
 
 def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> None:

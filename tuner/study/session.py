@@ -37,7 +37,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, outputs, warm_up, workers
+from tuner.study import alike, evidence, outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
@@ -62,6 +62,11 @@ _WITHOUT_LOG = (
     ": has the program done its work? --log NAME names another file below {out}; --objective wall"
     " needs no log, --objective 'pattern:REGEX' reads what is printed"
 )
+_ADVICE = {
+    FailureKind.NO_LOG: _WITHOUT_LOG,
+    FailureKind.CUT_FIGURE: ": the pattern has to read the whole number; then run it with --fresh",
+    FailureKind.DOUBTED_FIGURE: ": does the objective read what is to be compared?",
+}
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the session
@@ -227,7 +232,8 @@ class StudyRun:
     def _tell_what_is_new(self, step: Step) -> None:
         history = self.history
         switched_off = why_switched_off(history.records)
-        notes = (*early_doubts(history), *dropped_notes(history), switched_off)
+        doubts = evidence.notes(history.records, history.spec.objective)
+        notes = (*early_doubts(history), *dropped_notes(history), *doubts, switched_off)
         for text in (*notes, alike.note(history)):
             self._say(text)
         if step.purpose is Purpose.CONFIRM and not history.confirming:
@@ -441,7 +447,7 @@ def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be meas
             f"{what}: each of {len(failures)} launches was over the time limit ({failed.reason})",
             f"give them more time with --trial-limit, or read {_where_to_read(record)}",
         )
-    advice = _WITHOUT_LOG if failed.kind is FailureKind.NO_LOG else _MENDED
+    advice = _ADVICE.get(failed.kind, _MENDED)
     raise NothingMeasuredError(
         f"{what}: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner.model import CLOCK, TIME_UNITS_S, Failed, Finished, ObjectiveSpec, Progress, plugins
 from tuner.model.errors import UsageError, shown
+from tuner.model.units import SECONDS
 
 #: The entry point group of objectives from other packages.
 GROUP = "tuner.objectives"
@@ -27,11 +28,12 @@ _SHIPPED = {
 MOST = 1e30
 
 #: What people write for a unit of time that goes by another name here.
-_MEANT = {
-    "µs": "us", "usec": "us", "msec": "ms", "sec": "s", "secs": "s", "second": "s",
-    "seconds": "s", "m": "min", "mins": "min", "minute": "min", "minutes": "min",
-    "hr": "h", "hrs": "h", "hour": "h", "hours": "h", **{unit: unit for unit in TIME_UNITS_S},
-}  # fmt: skip
+_MEANT = {"m": "min"} | {
+    name: unit
+    for name, seconds in SECONDS.items()
+    for unit, unit_s in TIME_UNITS_S.items()
+    if seconds == unit_s
+}
 
 #: The letters of a unit that a table still shows.
 LONGEST_UNIT = 20
@@ -139,8 +141,9 @@ def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
     if spec.statistic not in {"last", "steady"}:
         yield f"the statistic {shown(spec.statistic)} is not known", "last or steady"
     one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
-    if spec.pattern and kind != "pattern":
-        yield f"a pattern is given, but the objective is {kind}", one
+    if (spec.pattern or spec.decimal) and kind != "pattern":
+        what = "pattern" if spec.pattern else "decimal mark"
+        yield f"a {what} is given, but the objective is {kind}", one
     if steady and kind != "logreport":
         yield f"a steady state is read from a log, but the objective is {kind}", one
     if kind in {"wall", "pattern"} and spec.key != CLOCK:

@@ -1,18 +1,23 @@
 """A figure in what the program prints: the last match of a regular expression.
 
+The pattern points at a number; :mod:`tuner.launch.objectives.number` reads it, with its unit.
+
 The library ``regex`` searches, since it can end a search that takes too long; ``re`` cannot.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import time
+from collections.abc import Sequence
 
 import regex
 
 from tuner.hosts.untrusted_files import read_end
-from tuner.launch.objectives import MOST, EndedLaunch, Objective
-from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
+from tuner.launch.objectives import EndedLaunch, Objective, pattern_advice
+from tuner.launch.objectives.number import CutError, figure, read
+from tuner.model import Failed, FailureKind, Finished, Mark, ObjectiveSpec
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import one_line
 
@@ -20,10 +25,13 @@ from tuner.model.wording import one_line
 LIMIT_S = 20.0
 #: This much of the end of the output is searched, bytes.
 SEARCHED_BYTES = 16 << 20
-#: This many letters of what a group holds are kept.
+#: This many letters of what a group holds are kept, and on either side of it.
 LONGEST_TEXT = 200
-#: A number as C, Python and Fortran (``1.5D+02``) print it.
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][+-]?\d+)?", re.ASCII)
+LONGEST_SIDE = 100
+#: What colours a terminal, moves its cursor or names its window (ECMA-48: CSI and OSC).
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+#: Where a line ends: progress bars go back to its begin, or by some letters.
+_LINE_END = re.compile(r"[\n\r]|\x08+")
 
 _EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
 
@@ -48,6 +56,8 @@ class Pattern(Objective):
                 f"the pattern {self._quoted} is not a regular expression: {error}",
                 r"what is meant literally needs a backslash: \( \. \+",
             ) from error
+        if spec.decimal not in {"", "comma", "point"}:
+            raise UsageError(f"--decimal {shown(spec.decimal)} is not known", "comma or point")
         if not self._compiled.groups:
             raise UsageError(
                 f"the pattern {self._quoted} has no group for the figure",
@@ -56,14 +66,21 @@ class Pattern(Objective):
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """The figure of the last match; see `Objective`."""
-        name = self.spec.filename
+        name, unit = self.spec.filename, self.spec.unit
         path = ended.output if name is None else ended.out_dir / name
-        named = f"the pattern {self._quoted} on {path}"
+        kind, named = FailureKind.BAD_LOG, f"the pattern {self._quoted} on {path}"
+        group = min(self._compiled.groupindex.values(), default=1)
         try:
-            found = self.last_match(read_end(path, SEARCHED_BYTES).decode("utf-8", "replace"))
-            if found is None:
-                return Failed(FailureKind.NO_LOG, f"{named}: matches nothing")
-            return Finished(self.spec.cost(figure_of(found)), 0)
+            data = read_end(path, SEARCHED_BYTES)
+            lines = lines_of(data)
+            match = self.last_match(lines)
+            if match is None:
+                kind, fault = FailureKind.NO_LOG, f"matches nothing{self._nearest(lines, data)}"
+            else:
+                separated = pattern_advice.is_separated(self.spec.pattern, group)
+                reading = read(*match, is_separated=separated)
+                decimal = Mark.POINT if reading.by_point is not None else Mark.COMMA
+                return Finished(self.spec.cost(figure(reading, decimal, unit)), 0, reading=reading)
         except FileNotFoundError:
             what = "output" if name is None else "file"
             return Failed(FailureKind.NO_LOG, f"there is no {what} {path}")
@@ -74,45 +91,50 @@ class Pattern(Objective):
             )
         except OSError as error:
             fault = f"cannot be read: {error.strerror}"
+        except CutError as error:
+            kind, whole = FailureKind.CUT_FIGURE, error.whole
+            fault = f"reads a part of the number {whole.text}: {one_line(error.part.marked)}"
+            if better := pattern_advice.for_whole_number(self.spec.pattern, group, whole):
+                fault += f"; this one reads all of it: {shlex.quote(f'pattern:{better}')}"
         except ValueError as error:
             fault = f"the last match {error}"
-        return Failed(FailureKind.BAD_LOG, f"{named}: {fault}")
+        return Failed(kind, f"{named}: {fault}")
 
-    def last_match(self, text: str) -> str | None:
-        """What the group of the last match holds; ``None`` if nothing matches.
+    def last_match(self, lines: Sequence[str]) -> tuple[str, str, str] | None:
+        """What stands before the group of the last match, in it and after it, in its line.
 
-        A line ends at a newline or at a carriage return (progress bars). The group is the first
-        one with a name, else the first.
+        The group is the first one with a name, else the first. ``None``: nothing matches.
 
         Raises:
             TimeoutError: The search took too long.
         """
         group = min(self._compiled.groupindex.values(), default=1)
         until_s = time.monotonic() + LIMIT_S
-        for line in reversed(text.replace("\r", "\n").split("\n")):
+        for line in reversed(lines):
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError
             matches = [*self._compiled.finditer(line, timeout=left_s, concurrent=True)]
             if matches and line:
-                return (matches[-1][group] or "")[:LONGEST_TEXT]
+                start, end = matches[-1].span(group)
+                if start < 0:  # it is of another branch of the pattern
+                    return "", "", ""
+                before, after = line[max(0, start - LONGEST_SIDE) : start], line[end:]
+                return before, line[start:end][:LONGEST_TEXT], after[:LONGEST_SIDE]
         return None
 
+    def _nearest(self, lines: Sequence[str], data: bytes) -> str:
+        """What an empty search came near to, and what it did not look at."""
+        line = pattern_advice.nearest_line(self.spec.pattern, lines)
+        said = f"; the line that comes nearest is {one_line(line)!r}" if line else "; it is empty"
+        if len(data) < SEARCHED_BYTES:
+            return said
+        return f" in the last {SEARCHED_BYTES >> 20} MiB, which alone are searched{said}"
 
-def figure_of(text: str) -> float:
-    """The figure that a text is, Fortran's exponents too.
 
-    Raises:
-        ValueError: It is none, or cannot be compared; the message goes on after "the match".
-    """
-    bare = text.strip()
-    if not bare:
-        raise ValueError("has nothing in its group")
-    if not _NUMBER.fullmatch(bare):
-        raise ValueError(f"has {shown(text)} in its group, which is not a number")
-    value = float(bare.lower().replace("d", "e"))
-    if value <= 0:
-        raise ValueError(f"is {shown(value)}: a figure must be above 0")
-    if not 1 / MOST <= value <= MOST:
-        raise ValueError(f"is {shown(value)}, beyond what is compared")
-    return value
+def lines_of(data: bytes) -> list[str]:
+    """The lines of an output as its user saw them: without the escapes of a terminal."""
+    text = data.decode("utf-8", "replace")
+    if len(data) == SEARCHED_BYTES:  # the first line has lost its begin
+        text = text.partition("\n")[2] or text
+    return _LINE_END.split(_ESCAPES.sub("", text) if "\x1b" in text else text)

@@ -1,0 +1,270 @@
+"""What programs print and log, and which figures are believed of it.
+
+Each row is two settings of a study: what a launch of each printed. They are modelled on reports of
+people who compared figures that were none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.study_surface import SPEC, record
+from tuner.launch.objectives import EndedLaunch, objective_for
+from tuner.model import (
+    BASELINE,
+    Choice,
+    Failed,
+    FailureKind,
+    Finished,
+    Flag,
+    Knob,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Purpose,
+    Setting,
+)
+from tuner.study import evidence
+from tuner.study.history import History
+
+FAST = Setting.of({"chunk": 2})
+CHUNK = Knob("chunk", Choice((1, 2)), Flag("-c"), default=1)
+
+
+def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str, float]) -> History:
+    """A study after these launches: their settings, what each printed, how long each took."""
+    history = History.judged(replace(SPEC, knobs=(CHUNK,), objective=objective), ())
+    for number, (setting, printed, wall_s) in enumerate(launches, start=1):
+        output, out_dir = folder / f"{number}.log", folder / f"out{number}"
+        output.write_text(printed)
+        out_dir.mkdir()
+        (out_dir / "log").write_text(printed)
+        reader = objective_for(objective)
+        progress = tuple(replace(entry, seen_s=wall_s - 0.01) for entry in reader.progress(out_dir))
+        ending = reader.result(EndedLaunch(out_dir, output, wall_s))
+        purpose = Purpose.BASELINE if setting == BASELINE else Purpose.SEARCH
+        outcome = Outcome(ending, wall_s, 0, progress)
+        history = history.add(record(number, setting, purpose, outcome))
+    return history
+
+
+def figures_of(history: History) -> list[Any]:
+    """What each launch came to: its figure, or why it has none."""
+    found: list[Any] = []
+    for each in history.records:
+        ending = each.outcome.ending
+        if isinstance(ending, Failed):
+            found.append(ending.kind)
+        else:
+            found.append(
+                pytest.approx(history.spec.objective.figure(each.outcome.samples[0].elapsed_s))
+            )
+    return found
+
+
+def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> History:
+    """A study whose launches printed one line each, the defaults the first."""
+    spec = ObjectiveSpec(kind="pattern", pattern=pattern, **objective)
+    settings = [BASELINE, *[FAST] * (len(lines) - 1)]
+    return study(folder, spec, *[(s, line, 100.0) for s, line in zip(settings, lines, strict=True)])
+
+
+CUT, DOUBTED = FailureKind.CUT_FIGURE, FailureKind.DOUBTED_FIGURE
+RATE = {"unit": "it/s", "maximize": True}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lines", "objective", "figures"),
+    [
+        # Keras turns to whole seconds, tqdm to seconds an iteration.
+        (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {}, [54, 1000]),
+        (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {"unit": "s"}, [0.054, 1]),
+        (r"([0-9.]+ ?\w+)/step", ["540us/step", "1ms/step"], {"unit": "ms"}, [0.54, 1]),
+        (r"([0-9.]+)", ["540µs/step", "1ms/step"], {}, [540, 1000]),
+        (r"([0-9.]+)(?:it/s|s/it)", ["1.25s/it]", "1.20it/s]"], RATE, [0.8, 1.2]),
+        (r"([0-9.]+)(?:it/s|s/it)", ["1.20it/s]", "1.25s/it]"], {"maximize": True}, [1.2, 0.8]),
+        (r"([0-9.]+) (?:ns/day|hour/ns)", ["12 ns/day", "4 hour/ns"], {}, [12, 6]),
+        (r"t: ([0-9.]+)", ["t: 90 seconds", "t: 2 min"], {"unit": "s"}, [90, 120]),
+        (r": ([0-9.]+)", ["time (ms): 54", "time (s): 1"], {}, [54, 1000]),
+        (r"([0-9.]+) .B/s", ["940 MB/s", "1.2 GB/s"], {"maximize": True}, [940, DOUBTED]),
+        (r"([0-9.]+)", ["45%", "0.5"], {}, [45, DOUBTED]),
+        (r"([0-9.]+)", ["980 img/s", "1.2k img/s"], {"maximize": True}, [980, DOUBTED]),
+        (r"([0-9.]+)", ["980 img/s", "1200 sequences/s"], {"maximize": True}, [980, DOUBTED]),
+        # With a unit that was asked for, other words beside the number are none.
+        (r"t=([0-9.]+)", ["t=12.5", "t=10.5 best"], {"unit": "s"}, [12.5, 10.5]),
+        # Numbers that go on beyond the group.
+        (r"([0-9.]+)s WALL", ["59.80s WALL", "1m 1.35s WALL"], {"unit": "s"}, [59.8, CUT]),
+        (r"CPU +(.*) WALL", ["CPU 59.80s WALL", "CPU 1m 1.35s WALL"], {}, [59.8, 61.35]),
+        (r"t: ([0-9.]+)", ["t: 12,48 s", "t: 12,02 s"], {}, [CUT, CUT]),
+        (r"t: ([0-9.]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, CUT]),
+        (r"t: ([0-9.,]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, 1204.5]),
+        (r"t: ([0-9.]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [CUT, CUT]),
+        (r"t: ([0-9.e+]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [120, 95]),
+        (r"t: ([0-9:]+)", ["t: 0:00:55", "t: 1:02:03"], {"unit": "min"}, [55 / 60, 62.05]),
+        (r"t: .*:([0-9]+)$", ["t: 0:00:55", "t: 0:01:05"], {"unit": "s"}, [CUT, CUT]),
+        # The decimal mark is that of all figures of the study, or is asked for.
+        (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [12.48, 1.204]),
+        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 12,48"], {}, [1.204, 12.48]),
+        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 987.5"], {}, [1204, 987.5]),
+        (r"t: ([0-9.,]+)", ["t: 1.204", "t: 987.5"], {}, [1.204, 987.5]),
+        (r"t: ([0-9.,]+)", ["t: 1.204", "t: 987,5"], {}, [1204, 987.5]),
+        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {}, [DOUBTED, DOUBTED]),
+        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {"decimal": "comma"}, [1.204, 1.187]),
+        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {"decimal": "point"}, [1204, 1187]),
+        (r"t: ([0-9.,]+)", ["t: 12,48", "t: 12.02"], {}, [12.48, DOUBTED]),
+        (r"t: ([0-9.,]+)", ["t: 12.48", "t: 12.02"], {"decimal": "comma"}, [DOUBTED, DOUBTED]),
+    ],
+)  # fmt: skip
+def test_what_is_printed(
+    pattern: str,
+    lines: Sequence[str],
+    objective: dict[str, Any],
+    figures: Sequence[float | FailureKind],
+    tmp_path: Path,
+) -> None:
+    assert figures_of(printed(tmp_path, pattern, *lines, **objective)) == list(figures)
+
+
+def test_a_change_of_unit_or_mark_shows_both_lines(tmp_path: Path) -> None:
+    for number, (lines, said) in enumerate(
+        (
+            (
+                ["940 MB/s", "1.2 GB/s"],
+                "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s",
+            ),
+            (["12.5", "9,5"], "its decimal mark is not a point: «9,5»; launch 1: «12.5»"),
+            (["1.5 s", "1,204 s"], ""),
+            (["12", "1,204"], "1204 or 1.204: say which with --decimal point or --decimal comma"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ending = printed(folder, r"([0-9.,]+)", *lines).records[-1].outcome.ending
+        assert said in (ending.reason if isinstance(ending, Failed) else "")
+
+
+def test_what_is_said_of_figures_once(tmp_path: Path) -> None:
+    rows: list[tuple[str, list[str], dict[str, Any], str]] = [
+        (r"([0-9.,]+)", ["12,48", "12,02"], {}, "12,48 is read as 12.48"),
+        (r"([0-9.]+)", ["1.95it/s", "1.31s/it"], {"maximize": True}, "converted to it/s: "),
+        (
+            r"([0-9.]+)",
+            ["1.95it/s", "1.31it/s"],
+            {},
+            "less counts as better, but the figure is",
+        ),
+        (r"([0-9.]+)", ["12 s", "9 s"], {"maximize": True}, "more counts as better"),
+        (r"([0-9.]+)", ["300 s", "200 s"], {"unit": "s"}, "300 s, but the launch took 100 s"),
+        (r"([0-9.]+)", ["30 s", "20 s"], {"unit": "s"}, ""),
+        (r"([0-9.]+)", ["987.0", "1,204.5"], {}, "whether chunk=2 is faster is not known: figure"),
+    ]
+    for number, (pattern, lines, objective, said) in enumerate(rows):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        history = printed(folder, pattern, *lines, **objective)
+        notes = evidence.notes(history.records, history.spec.objective)
+        assert [said in note for note in notes] == ([True] if said else [])
+
+
+def resumed(wall_s: float, *, start_s: float = 3600.0, entries: int = 4) -> str:
+    """The log of a launch that went on from a snapshot at this second, and took so long."""
+    old = [{"iteration": 100 * n, "elapsed_time": start_s * n / 5} for n in range(1, 6)]
+    new = [
+        {"iteration": 500 + n, "elapsed_time": start_s + 0.9 * wall_s * n / entries}
+        for n in range(1, entries + 1)
+    ]
+    return json.dumps(old + new)
+
+
+def own_time(wall_s: float, entries: int = 4) -> Any:
+    return pytest.approx(0.9 * wall_s * (entries - 1) / entries)
+
+
+def test_of_a_resumed_log_the_launches_own_entries_count(tmp_path: Path) -> None:
+    launches = [(BASELINE, resumed(20.0), 20.0), (FAST, resumed(5.0), 5.0)]
+    history = study(tmp_path, ObjectiveSpec(), *launches, (FAST, resumed(5.5), 5.5))
+    assert figures_of(history) == [own_time(20.0), own_time(5.0), own_time(5.5)]
+    assert history.records[0].outcome.samples[0].iterations == 504
+    (note,) = evidence.notes(history.records, history.spec.objective)
+    assert note.startswith("a resumed log: ") and "3618 s after a launch of 20.0 s" in note
+
+
+def test_a_steady_state_is_that_of_the_launch(tmp_path: Path) -> None:
+    launches = [(BASELINE, resumed(20.0), 20.0), (FAST, resumed(5.0), 5.0)]
+    history = study(tmp_path, ObjectiveSpec(statistic="steady"), *launches)
+    assert figures_of(history) == [pytest.approx(4.5), pytest.approx(1.125)]
+
+
+def test_a_log_that_was_resumed_alone_is_bounded_by_the_launch(tmp_path: Path) -> None:
+    history = study(tmp_path, ObjectiveSpec(), (BASELINE, resumed(20.0), 20.0))
+    (figure,) = [sample.elapsed_s for sample in history.records[0].outcome.samples]
+    assert 0 < figure <= 20.0
+
+
+def test_a_resumed_log_that_does_not_tell_is_refused(tmp_path: Path) -> None:
+    launches = [(s, resumed(20.0, entries=1), 20.0) for s in (BASELINE, FAST)]
+    texts = [log.replace(".0}]", f".{n}}}]") for n, (_, log, _) in enumerate(launches)]
+    history = study(tmp_path, ObjectiveSpec(), (BASELINE, texts[0], 20.0), (FAST, texts[1], 20.0))
+    ending = history.records[-1].outcome.ending
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+    assert ending.reason.startswith("a resumed log: its clock ends at 3618")
+
+
+def test_each_launch_that_goes_on_from_the_one_before_has_its_own_entries(tmp_path: Path) -> None:
+    def log(*times: float) -> str:
+        return json.dumps([{"iteration": n, "elapsed_time": t} for n, t in enumerate(times, 1)])
+
+    first, second = (1.0, 2.0, 3.0, 4.0), (5.5, 6.5, 7.5)
+    launches = [(BASELINE, log(*first), 4.5), (FAST, log(*first, *second), 3.7)]
+    history = study(tmp_path, ObjectiveSpec(), *launches)
+    assert history.records[-1].outcome.samples[0].elapsed_s == 2.0
+
+
+def test_the_clock_of_another_objective_is_no_longer_than_the_launch() -> None:
+    spec = replace(SPEC, objective=ObjectiveSpec(kind="theirs"))
+    for wall_s, is_believed in ((5.0, True), (4.0, False)):
+        outcome = Outcome(Finished(5.0, 0), wall_s, 0)
+        launch = record(1, BASELINE, Purpose.BASELINE, outcome)
+        (judged,) = History.judged(spec, [launch]).records
+        ending = judged.outcome.ending
+        assert isinstance(ending, Finished) is is_believed
+        if isinstance(ending, Failed):
+            assert ending.kind is DOUBTED
+            assert ending.reason == "its figure is 5.00 s, but the launch took 4.00 s"
+
+
+def timed(folder: Path, *launches: tuple[float, float]) -> Sequence[LaunchRecord]:
+    """Launches that printed a time and took another one, of the defaults and of chunk=2 in turn."""
+    objective = ObjectiveSpec(kind="pattern", pattern="took (.*)", unit="s")
+    rows = [(FAST if n % 2 else BASELINE, f"took {t} s", w) for n, (t, w) in enumerate(launches)]
+    return study(folder, objective, *rows).records
+
+
+def test_a_printed_clock_that_goes_on_from_an_earlier_run_is_doubted(tmp_path: Path) -> None:
+    records = timed(tmp_path, (3602.0, 2.3), (3600.5, 0.8), (3602.1, 2.4), (3600.5, 0.9))
+    endings = [each.outcome.ending for each in records]
+    assert all(isinstance(each, Failed) and each.kind is DOUBTED for each in endings)
+    assert "each launch has about 3600 s more than it took" in endings[0].reason  # type: ignore[union-attr]
+
+
+def test_the_time_of_all_ranks_is_longer_than_the_launch_and_counts(tmp_path: Path) -> None:
+    records = timed(tmp_path, (8.0, 2.3), (2.4, 0.8), (8.1, 2.4), (2.5, 0.9))
+    assert all(each.outcome.samples for each in records)
+
+
+def test_figures_that_do_not_follow_the_launches_are_pointed_out(tmp_path: Path) -> None:
+    objective = ObjectiveSpec(kind="pattern", pattern="took (.*)", unit="s")
+    for folder, walls, is_said in (
+        (tmp_path / "a", (2.3, 1.2, 2.4, 1.1), True),
+        (tmp_path / "b", (2.3, 2.2, 2.4, 2.6), False),
+    ):
+        folder.mkdir()
+        records = timed(folder, *[(0.5, wall_s) for wall_s in walls])
+        notes = evidence.notes(records, objective)
+        assert ("all 4 launches have the same figure, 0.500 s" in "".join(notes)) is is_said

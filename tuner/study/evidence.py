@@ -1,0 +1,400 @@
+"""Whether the evidence allows the figures of launches. Pure.
+
+An objective says what one launch came to, and what it read. Here all launches of a study are seen
+at once: their units, the format of their numbers, how long each took. A figure that these
+contradict is a failure. Later launches may show that it was right: it is judged anew each time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tuner.launch.objectives.number import figure
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    LaunchRecord,
+    Mark,
+    ObjectiveSpec,
+    Progress,
+    Reading,
+    Setting,
+    figures,
+    wording,
+)
+from tuner.model.units import converted, unit_of
+from tuner.search.throughput import began_before, is_longer, steady_s
+
+#: Wall times that differ by less may do so by chance.
+NOISE = 0.25
+#: Launches whose figures and wall times are compared must be at least so many.
+FEW = 4
+
+
+def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
+    """The launches with the figures that their evidence allows; others have failed."""
+    launches = [_as_it_came(record) for record in records]
+    for judge in (_by_text, _by_own_clock, _by_wall):
+        endings = judge(launches, objective)
+        launches = [
+            record if ending is None else _with(record, ending)
+            for record, ending in zip(launches, endings, strict=True)
+        ]
+    return tuple(launches)
+
+
+def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str]:
+    """What the user should know of how figures were read, a sentence each.
+
+    Args:
+        records: The launches as they are `believed`.
+        objective: Says how the figures were asked for.
+    """
+    return [text for note in _NOTES if (text := note(records, objective))]
+
+
+def _as_it_came(record: LaunchRecord) -> LaunchRecord:
+    ending = record.outcome.ending
+    if isinstance(ending, Failed) and ending.doubted is not None:
+        return _with(record, ending.doubted)
+    return record
+
+
+def _with(record: LaunchRecord, ending: Finished | Failed) -> LaunchRecord:
+    """The launch with another ending, if it is another one."""
+    if ending == record.outcome.ending:
+        return record
+    return replace(record, outcome=replace(record.outcome, ending=ending))
+
+
+def _doubted(
+    sample: Finished, reason: str, kind: FailureKind = FailureKind.DOUBTED_FIGURE
+) -> Failed:
+    return Failed(kind, reason, doubted=sample)
+
+
+def _sample(record: LaunchRecord) -> Finished | None:
+    """The figure of a launch of its own: that of a window is made from its pace."""
+    ending = record.outcome.ending
+    is_own = record.outcome.window is None
+    return ending if is_own and isinstance(ending, Finished) else None
+
+
+# --- what was read --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Usage:
+    """How the program of a study prints its figures, as far as its launches show."""
+
+    readings: tuple[tuple[int, Reading], ...]  # by the number of the launch
+    objective: ObjectiveSpec
+
+    @classmethod
+    def of(cls, records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> _Usage:
+        found = []
+        for record in records:
+            ending = record.outcome.ending
+            sample = ending.doubted if isinstance(ending, Failed) else ending
+            if isinstance(sample, Finished) and sample.reading is not None:
+                found.append((record.number, sample.reading))
+        return cls(tuple(found), objective)
+
+    @property
+    def first(self) -> tuple[int, Reading]:
+        """The first launch with a figure, whose unit is that of the study."""
+        return self.readings[0]
+
+    @cached_property
+    def shows_mark(self) -> tuple[int, Reading] | None:
+        """The first launch whose figure shows its decimal mark."""
+        shown = (each for each in self.readings if each[1].mark in {Mark.POINT, Mark.COMMA})
+        return next(shown, None)
+
+    @property
+    def decimal(self) -> Mark | None:
+        """The decimal mark: as it was asked for, else as a figure shows it; ``None``: none does."""
+        if self.objective.decimal:
+            return Mark(self.objective.decimal)
+        return self.shows_mark[1].mark if self.shows_mark else None
+
+    def unit(self, reading: Reading) -> str:
+        """The unit of a reading; of a time or rate that was asked for any other word is none."""
+        is_known = unit_of(self.objective.unit) is not None
+        return "" if is_known and unit_of(reading.unit) is None else reading.unit
+
+    @cached_property
+    def target(self) -> str:
+        """The unit that figures are kept in: --unit, if the program's goes together with it."""
+        first, asked = self.unit(self.first[1]), self.objective.unit
+        return asked if asked and (not first or converted(1.0, first, asked)) else first
+
+    def figure(self, reading: Reading) -> float:
+        """The figure in the unit of the study.
+
+        Raises:
+            ValueError: It cannot be told; the message says why.
+        """
+        decimal = self.decimal
+        if reading.mark is Mark.EITHER and decimal is None:
+            point, comma = f"{reading.by_point:g}", f"{reading.by_comma:g}"
+            raise ValueError(
+                f"its figure may be {point} or {comma}: say which with --decimal point or --decimal"
+                f" comma; {reading.marked}"
+            )
+        if reading.mark not in {Mark.EITHER, Mark.UNKNOWN, decimal}:
+            other = self._beside(self.shows_mark) if not self.objective.decimal else ""
+            raise ValueError(f"its decimal mark is not a {decimal}: {reading.marked}{other}")
+        unit, first, target = self.unit(reading), self.unit(self.first[1]), self.target
+        as_printed = figure(reading, decimal or Mark.POINT)
+        if not unit and (not first or target == self.objective.unit):
+            return as_printed
+        same = unit == first or not first or _same_work(unit, first)
+        value = converted(as_printed, unit or target, target) if same else None
+        if value is None:
+            units = f"{unit or 'no unit'} instead of {first or target}"
+            raise ValueError(f"its figure has {units}: {reading.marked}{self._beside(self.first)}")
+        return value
+
+    def _beside(self, launch: tuple[int, Reading] | None) -> str:
+        return f"; launch {launch[0]}: {launch[1].marked}" if launch else ""
+
+
+def _same_work(unit: str, other: str) -> bool:
+    old, new = unit_of(unit), unit_of(other)
+    return old is not None and new is not None and old.work == new.work
+
+
+def _by_text(
+    records: Sequence[LaunchRecord], objective: ObjectiveSpec
+) -> Iterator[Finished | Failed | None]:
+    """Read the figures anew: a unit or format that differs between launches changes them."""
+    usage = _Usage.of(records, objective)
+    for record in records:
+        sample = record.outcome.ending
+        if not isinstance(sample, Finished) or sample.reading is None:
+            yield None
+            continue
+        try:
+            yield replace(sample, elapsed_s=objective.cost(usage.figure(sample.reading)))
+        except ValueError as error:
+            yield _doubted(sample, wording.one_line(str(error), 500))
+
+
+# --- the program's own clock ----------------------------------------------------------------------
+
+
+def _by_own_clock(
+    records: Sequence[LaunchRecord], objective: ObjectiveSpec
+) -> Iterator[Finished | Failed | None]:
+    """Count of a resumed log the time since the launch's own first entry."""
+    logs = [r.outcome.progress for r in records if _sample(r) and r.outcome.progress]
+    before: Sequence[Progress] | None = None
+    for record in records:
+        sample, log, wall_s = _sample(record), record.outcome.progress, record.outcome.wall_s
+        if sample is None or not _is_resumed(record, objective):
+            before = log if sample and log else before
+            if sample and _is_own_clock(objective) and _is_beyond_wall(record):
+                yield _doubted(sample, _longer(sample, wall_s, objective))
+            else:
+                yield None
+            continue
+        other = before or next((each for each in logs if each is not log), None)
+        own, before = log[_first_own(log, other, wall_s) :], log
+        pairs = [(e.iteration - own[0].iteration, e.elapsed_s - own[0].elapsed_s) for e in own]
+        value = None if len(pairs) < 2 else pairs[-1][1]
+        if value and objective.clock == "steady":
+            value = steady_s(pairs)
+        if value:
+            yield replace(sample, elapsed_s=value)
+            continue
+        reason = (
+            f"a resumed log: its clock ends at {log[-1].elapsed_s:g} s, but the launch took"
+            f" {wording.seconds(wall_s)}, and it has too few entries of this launch to tell"
+            " its time: log more often, or use --objective wall"
+        )
+        yield _doubted(sample, reason, FailureKind.BAD_LOG)
+
+
+def _is_own_clock(objective: ObjectiveSpec) -> bool:
+    """Whether the figure is that of a clock in the program, of which no entries are seen."""
+    return objective.clock == "elapsed" and objective.kind != "logreport"
+
+
+def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
+    is_log = objective.clock in {"elapsed", "steady"} and _sample(record) is not None
+    return is_log and began_before(record.outcome.progress, record.outcome.wall_s)
+
+
+def _first_own(log: Sequence[Progress], other: Sequence[Progress] | None, wall_s: float) -> int:
+    """The place of the first entry that this launch wrote.
+
+    Launches that go on from one snapshot have its entries in common, to the last digit. Of a log
+    alone it is only known which entries are too old.
+    """
+    if other is not None:
+        shared = bisect_left(
+            range(min(len(log), len(other))),
+            True,
+            key=lambda n: (
+                (log[n].iteration, log[n].elapsed_s) != (other[n].iteration, other[n].elapsed_s)
+            ),
+        )
+        if shared < len(log):
+            return shared
+    return bisect_left(log, log[-1].elapsed_s - wall_s, key=lambda entry: entry.elapsed_s)
+
+
+def _longer(sample: Finished, wall_s: float, objective: ObjectiveSpec) -> str:
+    shown = figures.shown(objective, sample.elapsed_s)
+    return f"its figure is {shown}, but the launch took {wording.seconds(wall_s)}"
+
+
+# --- the wall time --------------------------------------------------------------------------------
+
+
+def _is_beyond_wall(record: LaunchRecord) -> bool:
+    sample = _sample(record)
+    return sample is not None and is_longer(sample.elapsed_s, record.outcome.wall_s)
+
+
+def _is_read_time(objective: ObjectiveSpec) -> bool:
+    """Whether figures are times that need not be those of the launch: of all ranks, for one."""
+    return objective.clock == "none" and objective.is_time
+
+
+def _by_wall(
+    records: Sequence[LaunchRecord], objective: ObjectiveSpec
+) -> Iterator[Finished | Failed | None]:
+    """Doubt times that are those of the launches and a constant more, from an earlier start."""
+    beyond = [r for r in records if _is_read_time(objective) and _is_beyond_wall(r)]
+    walls = [record.outcome.wall_s for record in beyond]
+    more = [s.elapsed_s - r.outcome.wall_s for r in beyond if (s := _sample(r)) is not None]
+    spread_s = max(walls, default=0.0) - min(walls, default=0.0)
+    is_constant = len(beyond) >= FEW and spread_s > NOISE * min(walls)
+    is_constant = is_constant and max(more) - min(more) < spread_s * NOISE
+    for record in records:
+        sample = _sample(record)
+        if sample is None or not is_constant or not _is_beyond_wall(record):
+            yield None
+        else:
+            said = _longer(sample, record.outcome.wall_s, objective)
+            yield _doubted(
+                sample,
+                f"{said}; each launch has about {min(more):.4g} s more than it took: the clock of"
+                " a program that goes on from an earlier run (--objective wall takes the launch's"
+                " own time)",
+            )
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def _note_of_unknown(records: Sequence[LaunchRecord], _: ObjectiveSpec) -> str:
+    """A verdict says nothing of settings without a figure, which may be the fastest."""
+    measured = {record.setting for record in records if record.outcome.samples}
+    unknown = {
+        str(record.setting): ending.kind
+        for record in records
+        if isinstance(ending := record.outcome.ending, Failed)
+        and ending.kind in {FailureKind.CUT_FIGURE, FailureKind.DOUBTED_FIGURE}
+        and record.setting not in measured
+    }
+    if not measured or not unknown:
+        return ""
+    setting, kind = next(iter(unknown.items()))
+    more = f" (nor of {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+    return f"whether {setting} is faster is not known{more}: {kind}"
+
+
+def _note_of_comma(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    usage = _Usage.of(records, objective)
+    if usage.decimal is not Mark.COMMA or objective.decimal:
+        return ""
+    reading = usage.shows_mark
+    assert reading is not None
+    return (
+        f"the program prints a decimal comma: {reading[1].text.strip()} is read as"
+        f" {reading[1].by_comma:g}"
+    )
+
+
+def _note_of_units(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    usage = _Usage.of(records, objective)
+    if not usage.readings:
+        return ""
+    units = {usage.unit(r): f"launch {n}: {r.marked}" for n, r in reversed(usage.readings)}
+    others = [line for unit, line in units.items()
+              if converted(2.0, unit, usage.target) not in {None, 2.0}]  # fmt: skip
+    if not others:
+        return ""
+    return f"figures are converted to {usage.target}: {'; '.join(map(wording.one_line, others))}"
+
+
+def _note_of_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    usage = _Usage.of(records, objective)
+    unit = unit_of(usage.target) if usage.readings else None
+    if unit is None or unit.is_rate == objective.maximize:
+        return ""
+    if unit.is_rate:
+        return f"less counts as better, but the figure is a rate ({usage.target}): --maximize?"
+    return f"more counts as better (--maximize), but the figure is a time ({usage.target})"
+
+
+def _note_of_resumed_log(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    for record in records:
+        outcome = record.outcome
+        if _is_resumed(record, objective):
+            return (
+                "a resumed log: its clock goes on from an earlier run"
+                f" ({outcome.progress[-1].elapsed_s:.0f} s after a launch of"
+                f" {wording.seconds(outcome.wall_s)}); the time since the first entry of each"
+                " launch is counted"
+            )
+    return ""
+
+
+def _note_of_long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    record = next((r for r in records if _is_beyond_wall(r)), None)
+    if record is None or not _is_read_time(objective):
+        return ""
+    sample = _sample(record)
+    assert sample is not None
+    return (
+        f"launch {record.number}: {_longer(sample, record.outcome.wall_s, objective)}: is it the"
+        " time of this launch, and in that unit? --objective wall takes the launch's own"
+    )
+
+
+def _note_of_same_figures(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+    measured = [r for r in records if _sample(r) is not None and r.outcome.exclusion is None]
+    costs = {sample.elapsed_s for r in measured if (sample := _sample(r)) is not None}
+    walls: dict[Setting, list[float]] = {}
+    for record in measured:
+        walls.setdefault(record.setting, []).append(record.outcome.wall_s)
+    if objective.clock == "wall" or len(costs) != 1 or len(walls) < 2 or len(measured) < FEW:
+        return ""
+    slowest_s, fastest_s = max(map(min, walls.values())), min(map(max, walls.values()))
+    if slowest_s <= fastest_s * (1 + NOISE):
+        return ""
+    return (
+        f"all {len(measured)} launches have the same figure,"
+        f" {figures.shown(objective, costs.pop())}, though they took from"
+        f" {wording.seconds(min(map(min, walls.values())))} to"
+        f" {wording.seconds(max(map(max, walls.values())))}: is it what the program measures?"
+    )
+
+
+_NOTES: tuple[Callable[[Sequence[LaunchRecord], ObjectiveSpec], str], ...] = (
+    _note_of_unknown,
+    _note_of_comma,
+    _note_of_units,
+    _note_of_direction,
+    _note_of_resumed_log,
+    _note_of_long_figure,
+    _note_of_same_figures,
+)
