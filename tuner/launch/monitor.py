@@ -31,6 +31,8 @@ HANG_CHECKS = 10  # this often at least within the limit
 
 #: No program prints as much on purpose, and the disk is not ours alone, bytes.
 MOST_OUTPUT = 1 << 30
+#: A log that is so far ahead of its running launch goes on from an earlier run, s.
+AHEAD_S = 5.0
 #: The stopper is shown this many entries of a longer log, evenly spaced: they say the same.
 STOPPER_ENTRIES = 200
 
@@ -122,7 +124,7 @@ class LaunchMonitor:
         self.observer.begin(self.running.pids())
 
     def _by_stopper(self) -> Stopped | None:
-        if self.stopper is None or began_before(self.progress, self.passed_s):
+        if self.stopper is None or began_before(self.progress, self.passed_s, AHEAD_S):
             return None
         step = len(self.progress) // STOPPER_ENTRIES + 1
         some = self.progress[::-step][::-1]  # the last entry is always among them
@@ -141,7 +143,7 @@ class LaunchMonitor:
         now_s = self.passed_s
         seen = (replace(entry, seen_s=now_s) for entry in found[same:])
         self.progress = (*before[:same], *seen)
-        if began_before(self.progress, now_s):
+        if began_before(self.progress, now_s, AHEAD_S):
             return  # nobody is to take the time of an earlier run for that of this launch
         for step in self.progress[len(before) :]:
             self.on_progress(step)

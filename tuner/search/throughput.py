@@ -77,22 +77,23 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
 CLOCK_SHARE, CLOCK_S = 0.02, 0.1
 
 
-def is_longer(time_s: float, wall_s: float) -> bool:
+def is_longer(time_s: float, wall_s: float, slack_s: float = CLOCK_S) -> bool:
     """Whether a time cannot have passed within so many seconds."""
-    return time_s > wall_s * (1 + CLOCK_SHARE) + CLOCK_S
+    return time_s > wall_s * (1 + CLOCK_SHARE) + slack_s
 
 
-def began_before(progress: Sequence[Progress], wall_s: float) -> bool:
+def began_before(progress: Sequence[Progress], wall_s: float, slack_s: float = CLOCK_S) -> bool:
     """Whether the program's clock began before its launch: the log goes on from an earlier run.
 
     Args:
         progress: The entries of the log.
         wall_s: How long the launch has taken so far.
+        slack_s: A log that is so much ahead of the launch may still be its own.
     """
     if not progress:
         return False
     last = progress[-1]
-    return is_longer(last.elapsed_s, wall_s if last.seen_s is None else last.seen_s)
+    return is_longer(last.elapsed_s, wall_s if last.seen_s is None else last.seen_s, slack_s)
 
 
 def startup_s(progress: Sequence[Progress]) -> float | None:
