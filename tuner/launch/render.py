@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tuner.hosts.supervisor.cleanup import MARKER
+from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER
 from tuner.launch import command
 from tuner.model import (
     ON,
@@ -43,7 +43,7 @@ def launch(
     no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
     from tuner.hosts.probe import CODE, private_folder, probe_environment
-    from tuner.hosts.remote.connections import CONNECTIONS, connections_folder
+    from tuner.hosts.remote.connections import connections_folder
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)

@@ -289,7 +289,8 @@ class OutcomeClassifier:
     def _from_outside(self, exit_: process.Exit) -> Failed | None:
         """If somebody else has ended the launch: that says nothing of the setting."""
         if exit_.lost_host:
-            return Failed(FailureKind.LOST_HOST, exit_.lost_host)
+            said = (exit_.lost_host, failure.lost_host(output_of(self.launch)))
+            return Failed(FailureKind.LOST_HOST, "; ".join(filter(None, said)))
         if exit_.lost:
             return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
         number = -(exit_.code or 0)

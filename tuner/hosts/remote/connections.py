@@ -12,9 +12,6 @@ from pathlib import Path
 
 from tuner.model.wording import one_line
 
-#: The variable that names the folder.
-CONNECTIONS = "TUNE_CONNECTIONS"
-
 #: From here on a status is not the MPI daemon's own: a signal (of a shell), or an error of ssh.
 _FROM_OUTSIDE = 128
 
@@ -43,8 +40,9 @@ def lost(statuses: dict[str, int | None], code: int | None = None) -> str:
             another one, the daemon on a host may end with an error for its program's sake.
     """
     for host, status in statuses.items():
-        if status is None and code == 0:
-            return f"the host {host} is lost: the launcher ended before its ssh to that host did"
         if status and (not code or status > _FROM_OUTSIDE):
             return f"the host {host} is lost: ssh to it ended with exit code {status}"
+    running = [host for host, status in statuses.items() if status is None]
+    if running and code == 0:
+        return f"a host is lost: the launcher ended before its ssh to {', '.join(running)} did"
     return ""

@@ -19,6 +19,8 @@ from tuner.hosts.supervisor.cgroup import Cgroup
 MARKER = "TUNE_TRIAL"
 #: The one that marks the supervisor itself: the next `tune` must know of it too.
 SUPERVISES = "TUNE_SUPERVISES"
+#: The one that names the folder of :mod:`tuner.hosts.remote.connections`.
+CONNECTIONS = "TUNE_CONNECTIONS"
 
 #: A process in the middle of an exec shows an empty environment for some microseconds; this long
 #: is waited for it, s. A program may also have none, and is then never told from that.

@@ -31,12 +31,14 @@ from typing import Any, NoReturn
 
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
-from tuner.hosts.supervisor.cleanup import Remains, descendants, remove_folder
+from tuner.hosts.supervisor.cleanup import CONNECTIONS, Remains, descendants, remove_folder
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
 TERM_WAIT_S = 2.0
 #: Time for helpers (fork servers, resource trackers) to end after the command did, s.
 SETTLE_S = 0.3
+#: Time for the ssh of a launcher that ended with 0, s; they end with it, unless a host was lost.
+SSH_WAIT_S = 3.0
 #: What is left then is watched for this long, s: whether it computes.
 WATCH_S = 0.1
 
@@ -94,6 +96,8 @@ class Supervisor:
         left_running: list[list[object]] = []
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
+            if not stopped and self.status == 0:
+                self._pause_until(SSH_WAIT_S, self._ssh_have_ended)
             if not stopped and self._reap():
                 left_running = self._left_running()
         killed, left = self.sweep()
@@ -123,6 +127,14 @@ class Supervisor:
 
     def _below(self) -> list[procfs.Stat]:
         return descendants(procfs.processes(), [os.getpid()])
+
+    def _ssh_have_ended(self) -> bool:
+        """Return whether each ssh has; see :mod:`tuner.hosts.remote.connections`."""
+        folder = self.request["env"].get(CONNECTIONS, "").encode("latin-1")
+        names = procfs.names(os.fsdecode(folder)) if folder else []
+        return {name for name in names if "=" not in name} <= {
+            n.partition("=")[0] for n in names if "=" in n
+        }
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left; see :meth:`tuner.hosts.supervisor.cleanup.Remains.sweep`."""
