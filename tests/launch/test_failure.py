@@ -119,6 +119,7 @@ def test_the_most_telling_line_is_the_reason() -> None:
 
 def test_output_is_made_safe_for_a_terminal_and_its_tail_is_short() -> None:
     assert clean("\x1b[31mred\x1b[0m\x07\r\n10%\r20%\ttab") == "red\n10%\n20%\ttab"
+    assert clean("\x1b]0;a title\x07\x1b(Bred\x1b]8;;") == "red]8;;"
     assert len(clean("x" * 10_000)) == LINE_CHARACTERS
     lines = [str(number) for number in range(100)]
     assert tail("\n".join(lines) + "\n\n").split("\n") == lines[-TAIL_LINES:]

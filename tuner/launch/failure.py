@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from typing import NamedTuple
 
+from tuner.launch.escapes import without_escapes
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -20,13 +21,14 @@ LINE_CHARACTERS = 500
 
 #: This much of a notice of mpirun's (some explain at length) is a reason.
 NOTICE_CHARACTERS = 240
-#: Terminal escapes and other control characters: a tail is shown on the user's terminal.
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: Control characters: a tail is shown on the user's terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
     """The text without terminal escapes and control characters, in short lines."""
-    plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines = without_escapes(text).replace("\r\n", "\n").replace("\r", "\n")
+    plain = _CONTROL.sub("", lines)
     return "\n".join(line[:LINE_CHARACTERS] for line in plain.split("\n"))
 
 

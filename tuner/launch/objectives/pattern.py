@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import regex
 
 from tuner.hosts.untrusted_files import read_end
+from tuner.launch.escapes import without_escapes
 from tuner.launch.objectives import EndedLaunch, Objective, pattern_advice
 from tuner.launch.objectives.number import CutError, figure, read
 from tuner.model import Failed, FailureKind, Finished, Mark, ObjectiveSpec
@@ -28,10 +29,8 @@ SEARCHED_BYTES = 16 << 20
 #: This many letters of what a group holds are kept, and on either side of it.
 LONGEST_TEXT = 200
 LONGEST_SIDE = 100
-#: What colours a terminal, moves its cursor or names its window (ECMA-48: CSI and OSC).
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-#: Where a line ends: progress bars go back to its begin, or by some letters.
-_LINE_END = re.compile(r"[\n\r]|\x08+")
+#: Progress bars go back by some letters.
+_BACKSPACES = re.compile(r"\x08+")
 
 _EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
 
@@ -137,4 +136,5 @@ def lines_of(data: bytes) -> list[str]:
     text = data.decode("utf-8", "replace")
     if len(data) == SEARCHED_BYTES:  # the first line has lost its begin
         text = text.partition("\n")[2] or text
-    return _LINE_END.split(_ESCAPES.sub("", text) if "\x1b" in text else text)
+    text = without_escapes(text).replace("\r", "\n")
+    return (_BACKSPACES.sub("\n", text) if "\b" in text else text).split("\n")
