@@ -42,6 +42,8 @@ from tuner.search.stopper import EarlyStopper
 
 #: This much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
+#: This much is read of a launch that ended with 0, to see whether its program died, bytes.
+DEATH_BYTES = 1 << 14
 #: Where the kernel counts what it ended.
 VMSTAT = "/proc/vmstat"
 #: So many files of a launch's output folder are looked at.
@@ -327,8 +329,10 @@ class OutcomeClassifier:
     def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
         """What shows that the program died, though something hid its exit code; else empty."""
         has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
-        if line := deaths.death(output_of(self.launch), has_figure=has_figure):
-            return line
+        # To hide the secrets takes tens of milliseconds: only a death is shown, and few die so.
+        end = failure.clean(_end_of_output(self.launch, DEATH_BYTES))
+        if deaths.death(end, has_figure=has_figure):
+            return deaths.death(output_of(self.launch), has_figure=has_figure)
         uncaught = next((rank for rank in ranks if rank.uncaught), None)
         return "" if uncaught is None else f"{uncaught.uncaught} ended rank {uncaught.rank}"
 
@@ -392,9 +396,13 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
 
 def output_of(launch: Launch) -> str:
     """The end of what the launch printed, without the secrets that it was given."""
-    try:
-        text = read_end(launch.folder / process.OUTPUT, OUTPUT_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    text = _end_of_output(launch, OUTPUT_BYTES)
     # Hidden before the lines are cut: of half a secret nobody knows what it is.
     return failure.clean(Redactor.of(launch.env, launch.argv).text(text))
+
+
+def _end_of_output(launch: Launch, most_bytes: int) -> str:
+    try:
+        return read_end(launch.folder / process.OUTPUT, most_bytes).decode("utf-8", "replace")
+    except OSError:
+        return ""
