@@ -1,8 +1,9 @@
 #!/bin/sh
 # Sets the environment of one rank, then becomes the rank's command:
 #   task_wrapper.sh [-i FILE] [-u NAME ...] NAME=VALUE ... -- command [argument ...]
-# Rank 0 reads FILE as its standard input, other ranks nothing. -u removes a variable. Any value is taken byte for byte. Exit status: 2 for a mistake in
-# these arguments, 127 and 126 for a command that is not there or not executable, else the command's.
+# Rank 0 reads FILE as its standard input, other ranks nothing. -u removes a variable. Any value is
+# taken byte for byte. Exit status: 2 for a mistake in these arguments, 127 and 126 for a command
+# that is not there or not executable, else the command's.
 #
 # No variable of its own: it would change one of the same name that the command inherits.
 

@@ -497,9 +497,9 @@ MISSING = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log"
 @pytest.mark.parametrize(
     ("failures", "kept", "hint"),
     [
-        ((CRASH, STALLED), True, "output.log, mend"),
-        ((STALLED, CRASH), True, "stacks, mend"),
-        ((STALLED, CRASH), False, "output.log, mend"),
+        ((CRASH, STALLED), True, "output.log: it shows how"),
+        ((STALLED, CRASH), True, "stacks: it shows how"),
+        ((STALLED, CRASH), False, "output.log: it shows how"),
         ((MISSING, CRASH), False, "output.log: has the program done its work?"),
     ],
 )

@@ -57,13 +57,16 @@ LOST_IN_A_ROW = 3
 #: What comes once the search has found the best setting.
 AFTERWARDS = frozenset({Purpose.SIMPLIFY, Purpose.CONFIRM})
 
-_MENDED = ", mend the cause, then run the same command again"
-_WITHOUT_LOG = (
-    ": has the program done its work? --log NAME names another file below {out}; --objective wall"
-    " needs no log, --objective 'pattern:REGEX' reads what is printed"
+#: What to do if nothing works, behind "read FILE".
+_USUAL_ADVICE = (
+    ": it shows how the first one ended. Start the program by itself until it runs (with --dry-run"
+    " the same command prints how it is launched); then the same command goes on"
 )
 _ADVICE = {
-    FailureKind.NO_LOG: _WITHOUT_LOG,
+    FailureKind.NO_LOG: (
+        ": has the program done its work? --log NAME names another file below {out}; --objective"
+        " wall needs no log, --objective 'pattern:REGEX' reads what is printed"
+    ),
     FailureKind.CUT_FIGURE: ": the pattern has to read the whole number; then run it with --fresh",
     FailureKind.DOUBTED_FIGURE: ": does the objective read what is to be compared?",
 }
@@ -293,8 +296,9 @@ class StudyRun:
                 raise TunerError(
                     f"{lost} launches in a row were ended from outside, the last one as"
                     f" {ending.kind}: {ending.reason}",
-                    f"read {_where_to_read(record)}, mend the cause, then run the same command"
-                    " again: what was measured is kept",
+                    f"read {_where_to_read(record)}: did a batch system, a user or the kernel end"
+                    " them, or is a host gone? Then the same command goes on: what was measured is"
+                    " kept",
                 )
 
     def _run(self, step: Step) -> LaunchRecord:
@@ -447,7 +451,7 @@ def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be meas
             f"{what}: each of {len(failures)} launches was over the time limit ({failed.reason})",
             f"give them more time with --trial-limit, or read {_where_to_read(record)}",
         )
-    advice = _ADVICE.get(failed.kind, _MENDED)
+    advice = _ADVICE.get(failed.kind, _USUAL_ADVICE)
     raise NothingMeasuredError(
         f"{what}: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",
