@@ -86,11 +86,11 @@ def write_file(path, data):
 
 # --- what a stack stands for ----------------------------------------------------------------
 
+# Not multiprocessing's pool: it shares out any work, and joblib's threads wait in it.
 _LOADER = (
     "/chainer/iterators/",
     "/torch/utils/data/",
     "/multiprocessing/queues.py",
-    "/multiprocessing/pool.py",
     "/multiprocessing/connection.py",
     "/nvidia/dali/",
     "/webdataset/",

@@ -136,6 +136,15 @@ def test_a_loader_that_waits_for_the_disk() -> None:
     assert found.cause is Cause.DISK
 
 
+def test_no_loader_is_named_where_none_was_seen() -> None:
+    found = verdict([host(0.5, io_pressure_share=0.7), rank(0, 0.2)])
+    assert (found.cause, "loader" in found.cause) == (Cause.DISK, False)
+    children = rank(0, 0.1, children_cores=1.8, children_queue_threads=0.0)
+    found = verdict([host(1.9), children], phases(0, compute=(0.1, 0, 0.9)), views=[view(0, 2)])
+    assert found.cause is Cause.WAITING
+    assert found.found.evidence[1] == "2 child processes used 1.8 cores"
+
+
 def test_exchange_and_a_link_at_its_limit() -> None:
     shares = [*phases(0, compute=(0.4, 0, 0), exchange=(0.6, 0, 0))]
     shares += phases(1, compute=(0.4, 0, 0), exchange=(0.6, 0, 0))

@@ -24,7 +24,7 @@ class Cause(StrEnum):
     CORES = "more work than cores"
     BINDING = "ranks bound to the same cores"
     LOADER = "loader starved"
-    DISK = "loader waits for the disk"
+    DISK = "waiting for the disk"
     LINK = "link saturated"
     EXCHANGE = "exchange between the ranks"
     STRAGGLER = "a rank that the others wait for"

@@ -140,8 +140,11 @@ def _waiting(case: Case) -> Suspect | None:
     if share <= 0:
         return None
     where = _at(case, "compute")
-    said = f"no thread of the ranks ran or wanted to {per_cent(share)} of the time{where}"
-    return Suspect(Cause.WAITING, share, (said,), case.where("compute"), bool(case.inside))
+    said = [f"no thread of the ranks ran or wanted to {per_cent(share)} of the time{where}"]
+    if case.workers:
+        children = wording.count(case.workers, "child process", "child processes")
+        said.append(f"{children} used {case.total('children_cores'):.2g} cores")
+    return Suspect(Cause.WAITING, share, tuple(said), case.where("compute"), bool(case.inside))
 
 
 #: A rank for which the others wait this much more of their time is waited for: in three seconds
