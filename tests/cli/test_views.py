@@ -131,7 +131,7 @@ def test_every_purpose_has_its_line() -> None:
     lines, _ = plain(shown)
     fast = "omp_threads=1 iterator_workers=1 communicator=naive"
     slow = "3/8 omp_threads=4 iterator_workers=4 communicator=naive: stopped after 4.10 s"
-    assert "- baseline: stopped after 10.8 s (projected 30.0 s)" in lines
+    assert "- baseline: stopped after 13.5 s (projected 30.0 s)" in lines
     assert slow in [line.partition(" (projected")[0] for line in lines]
     assert any(line.startswith(f"- {fast} (repeat): 3.60 s") for line in lines)
     assert lines[-2] == "- baseline (confirmation): stopped after 9.00 s"

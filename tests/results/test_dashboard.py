@@ -46,7 +46,7 @@ def test_the_note_has_result_and_commands() -> None:
 
 def test_the_note_of_stopped_defaults_says_how_far_they_came() -> None:
     text = note(samples.at_least())
-    assert "- Your defaults: stopped after 10.8 s (projected 30.0 s); stopped after 9.00 s" in text
+    assert "- Your defaults: stopped after 13.5 s (projected 30.0 s); stopped after 9.00 s" in text
 
 
 def test_the_plots_are_the_figures_of_the_report_that_are_shown_at_once() -> None:

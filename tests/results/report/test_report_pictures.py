@@ -88,7 +88,7 @@ def test_runs_that_were_stopped_are_open_marks_at_their_bound() -> None:
         for each in drawing(found)["data"]
         if each.get("marker", {}).get("symbol") == "triangle-right-open"
     ]
-    assert cut["x"] == [10.8, 9.0, 9.0, 9.0]
+    assert cut["x"] == [13.5, 9.0, 9.0, 9.0]
     assert "4 runs stopped early" in found.summary
 
 
@@ -206,7 +206,7 @@ def test_windows_that_were_left_early_stand_where_they_were_going() -> None:
 def test_the_history_has_bounds_failures_and_the_confirmation() -> None:
     found = figures(samples.at_least())["history"]
     assert trace(found, "stopped, no better")["y"] == [4.1]
-    assert trace(found, "defaults, stopped")["y"] == [10.8, 9.0, 9.0, 9.0]
+    assert trace(found, "defaults, stopped")["y"] == [13.5, 9.0, 9.0, 9.0]
     assert trace(found, "crashed")["y"] == [0.0]
     (shade,) = [s for s in drawing(found)["layout"]["shapes"] if s["type"] == "rect"]
     assert (shade["x0"], shade["x1"]) == (7.5, 14.5)
