@@ -175,6 +175,62 @@ def test_the_libraries_of_a_program_without_python_are_seen(
     assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
 
 
+def run_program(proc: Proc, pid: int, exe: Path, *arguments: str, library: Path) -> None:
+    """Have a process of rank 0 run a program that has a library mapped."""
+    files = (
+        f"{i}-{i + 1} r-xp 0 08:01 {f.stat().st_ino} {f}" for i, f in enumerate((exe, library))
+    )
+    command = "".join(f"{argument}\0" for argument in ("solver", *arguments))
+    plant(proc.root, {f"{pid}/maps": "\n".join(files), f"{pid}/cmdline": command})
+    proc.add(pid, name=exe.name, PMI_RANK=0)
+    (proc.root / f"{pid}/exe").symlink_to(exe)
+    (proc.root / f"{pid}/cwd").symlink_to(exe.parent)
+
+
+@pytest.mark.parametrize(
+    ("exe", "arguments", "files", "ignores"),
+    [
+        ("solver", ("job.sh",), {}, True),
+        ("solver", (), {"solver": "\0OMP_NUM_THREADS\0"}, False),  # linked statically, or its own
+        ("solver", (), {"lib.so": "\0MKL_NUM_THREADS\0"}, False),
+        ("python3.11", (), {}, False),  # its modules may read anything
+        ("sh", ("-c", "./solver"), {}, True),
+        ("sh", ("-ec", "./solver -t $OMP_NUM_THREADS"), {}, False),
+        ("bash", ("job.sh",), {}, True),
+        ("bash", ("job.sh",), {"job.sh": "./solver -t ${OMP_NUM_THREADS:-1}"}, False),
+        ("bash", ("job.sh",), {"job.sh": "set -e\n  . ./settings.sh\n./solver"}, False),
+        ("bash", (), {}, False),  # it reads its script from a pipe
+    ],
+)
+def test_a_program_ignores_the_number_of_threads_if_nothing_that_it_runs_names_the_variable(
+    tmp_path: Path,
+    proc: Proc,
+    watcher: Watcher,
+    exe: str,
+    arguments: tuple[str, ...],
+    files: dict[str, str],
+    ignores: bool,
+) -> None:
+    files = {exe: "ELF", "lib.so": "ELF", "job.sh": "exec ./solver\n", **files}
+    plant(tmp_path / "bin", files)
+    library = tmp_path / "bin/lib.so"
+    run_program(proc, FAR + 1, tmp_path / "bin" / exe, *arguments, library=library)
+    watcher.sample([FAR + 1])
+    (view,) = watcher.result().ranks
+    assert view.ignores_thread_variables is ignores
+
+
+def test_a_library_that_was_replaced_meanwhile_may_read_the_number_of_threads(
+    tmp_path: Path, proc: Proc, watcher: Watcher
+) -> None:
+    plant(tmp_path, {"solver": "ELF", "lib.so": "ELF", "new.so": "ELF"})
+    run_program(proc, FAR + 1, tmp_path / "solver", library=tmp_path / "lib.so")
+    watcher.sample([FAR + 1])
+    assert watcher.result().ranks[0].ignores_thread_variables
+    (tmp_path / "new.so").replace(tmp_path / "lib.so")
+    assert not watcher.result().ranks[0].ignores_thread_variables
+
+
 # --- the probe's reports -----------------------------------------------------------------
 
 

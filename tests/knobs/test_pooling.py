@@ -96,6 +96,12 @@ def test_what_cannot_be_observed_is_no_evidence() -> None:
     assert pooled(effect, overridden(1, 2)).dropped
 
 
+def test_a_knob_that_no_launch_uses_is_dropped_unless_one_may_have_used_it() -> None:
+    doubt = Effect("omp", 8, None, Verdict.NOT_OBSERVABLE)
+    assert pooled(overridden(1, None)).dropped == (("omp", "the program does not use it"),)
+    assert pooled(overridden(1, None), doubt).dropped == ()
+
+
 @pytest.mark.parametrize(
     ("ending", "progress", "caps"),
     [

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.hosts import procfs
+from tuner.hosts import procfs, thread_variables
 from tuner.hosts.probe import probe_folder, read_reports
 from tuner.hosts.procfs import TICKS, Stat
 from tuner.model import Observation, RankView
@@ -30,7 +30,7 @@ TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-#: Every such sample a process is looked at again for OpenCV, which may be loaded late.
+#: Every such sample a process is looked at again for libraries that are loaded late.
 _LOOK_AGAIN = 16
 
 
@@ -70,6 +70,9 @@ class Watcher:
         self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
         self._samples: dict[tuple[int, int, str], int] = {}
+        #: The code of all processes, the launcher's too: a script may pass a variable on.
+        self._code: set[thread_variables.Code] = set()
+        self._may_read = False  # the variables of a number of threads, as far as is known
         #: The processes of the last sample; another thread may read them at any time.
         self.members: tuple[Member, ...] = ()
 
@@ -88,10 +91,11 @@ class Watcher:
                 groups.setdefault(rank, []).append(stat)
                 self._ranks.setdefault(rank, _Rank(stat, world_size))
         self.members = tuple(members)
+        for member in members:
+            noted = None if member.rank is None else self._ranks[member.rank]
+            self._look_at_libraries(stats[member.pid], noted)
         for rank, group in groups.items():
             noted, root = self._ranks[rank], group[0]
-            for stat in group:
-                self._look_for_opencv(stat, noted)
             is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
             noted.threads = max(noted.threads, *(stat.threads for stat in group))
             noted.children = max(noted.children, len(group) - is_root)
@@ -100,18 +104,27 @@ class Watcher:
                 with contextlib.suppress(OSError):  # it has ended
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
 
-    def _look_for_opencv(self, stat: Stat, noted: _Rank) -> None:
-        """See if a process has OpenCV mapped: ever more rarely, since that costs a millisecond.
+    def _look_at_libraries(self, stat: Stat, noted: _Rank | None) -> None:
+        """See what a process has mapped: ever more rarely, since that costs a millisecond.
 
         A process that has become another program (``exec``) is looked at from the start.
         """
         process = stat.pid, stat.started, stat.name
         count = self._samples[process] = self._samples.get(process, 0) + 1
-        if noted.has_opencv or (count & (count - 1) and count % _LOOK_AGAIN):
+        is_settled = self._may_read and (noted is None or noted.has_opencv)
+        if is_settled or (count & (count - 1) and count % _LOOK_AGAIN):
             return
-        maps = procfs.read(f"{self._proc}/{stat.pid}/maps")
-        noted.mapped |= bool(maps)
-        noted.has_opencv = b"opencv" in maps or b"/cv2" in maps
+        folder = f"{self._proc}/{stat.pid}"
+        maps = procfs.read(f"{folder}/maps")
+        if noted is not None:
+            noted.mapped |= bool(maps)
+            noted.has_opencv |= b"opencv" in maps or b"/cv2" in maps
+        if self._may_read:
+            return
+        self._code |= thread_variables.mapped_code(maps)
+        may_read = not maps or thread_variables.script_may_read(folder)
+        now = procfs.stat(stat.pid, self._proc) if may_read else None
+        self._may_read = now is not None and not now.dead  # one that has ended shows nothing
 
     def ranks(self) -> dict[int, int | None]:
         """The rank of each process of the last sample."""
@@ -144,6 +157,7 @@ class Watcher:
         folder = probe_folder(self._folder)
         reports = read_reports(folder)
         views = []
+        may_read = self._may_read or thread_variables.code_may_read(self._code)
         for rank in sorted({*self._ranks, *reports}):
             report, seen = reports.get(rank), self._ranks.get(rank)
             view = report.view if report else RankView(rank, 0, 0, ())
@@ -168,6 +182,7 @@ class Watcher:
                 view,
                 opencv_loaded=loaded,
                 mapped=mapped,
+                ignores_thread_variables=mapped and not may_read and not view.pools,
                 reported=is_of_rank,
                 uncaught="" if went_on else view.uncaught,
             )

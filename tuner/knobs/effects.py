@@ -29,6 +29,11 @@ _NO_REPORT = (
     "or one that did not reach its own end"
 )
 
+#: Why a number of threads is not tuned.
+_IGNORED = (
+    "neither the program nor a library that it loads has OMP_NUM_THREADS or a BLAS's variable"
+    " in its text"
+)
 _NO_POOL = "the program has no BLAS or OpenMP library that was found"
 #: What a running program does not show, and what tells it otherwise.
 _UNSEEN = {
@@ -164,6 +169,8 @@ def shared_cpus(
 def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     seen = [rank for rank in ranks if rank.pools]
     if not seen:
+        if ranks and all(rank.ignores_thread_variables for rank in ranks):
+            return None, Verdict.OVERRIDDEN, _IGNORED
         reported = any(rank.reported for rank in ranks)
         return _unseen(_NO_POOL if reported else _NO_REPORT)
     for rank in seen:

@@ -53,17 +53,20 @@ class Pooling:
         kept = fixed | requirements_of(spec).names
         least = _least_cap(spec)
         seen: dict[str, list[Effect]] = {}
+        unseen: set[str] = set()
         for outcome in (record.outcome for record in records):
             is_cut = isinstance(outcome.ending, Stopped) and bool(outcome.progress)
             # What a launch starts is not all there if it got less far.
             got_far = is_cut or isinstance(outcome.ending, Finished)
             for effect in outcome.effects if got_far else ():
-                if effect.verdict is not Verdict.NOT_OBSERVABLE:
+                if effect.verdict is Verdict.NOT_OBSERVABLE:
+                    unseen.add(effect.knob)
+                else:
                     seen.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
         for name in (knob.name for knob in spec.knobs if knob.name not in kept):
-            if reason := _override(seen.get(name, [])):
+            if reason := _override(seen.get(name, []), is_always_seen=name not in unseen):
                 dropped[name] = reason
             elif (cap := _cap(seen.get(name, []), least)) is not None:
                 caps[name] = cap
@@ -159,11 +162,12 @@ def _least_cap(spec: StudySpec) -> int:
     return spec.machine.cores if binding else 1
 
 
-def _override(seen: Sequence[Effect]) -> str:
+def _override(seen: Sequence[Effect], *, is_always_seen: bool) -> str:
     """Why the knob is dropped; empty if it is not.
 
     The program overrides the knob if the same came of whatever was asked. A value that
-    was honoured agrees with this only if it is the very one that the program sets anyway.
+    was honoured agrees with this only if it is the very one that the program sets anyway. That the
+    program does not use the knob is believed only if no launch left it open.
     """
     overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
     came_to = {
@@ -173,6 +177,8 @@ def _override(seen: Sequence[Effect]) -> str:
     if not overridden or len(came_to) > 1:
         return ""
     used = came_to.pop()
+    if used is None and not is_always_seen:
+        return ""
     why = "the program does not use it" if used is None else f"the program always uses {used}"
     return min((each.reason for each in overridden if each.reason), default=why)
 
