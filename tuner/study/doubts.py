@@ -1,7 +1,8 @@
 """What speaks against the figures of a study although its launches ended with exit code 0. Pure.
 
 Exit code 0 does not show that a program did its work: a worker in the background was killed, a
-checkpoint left nothing to do, a program died behind a pipe without a word.
+checkpoint left nothing to do, a program died behind a pipe without a word. What the figures
+themselves show is in :mod:`tuner.study.evidence`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Sequence
 
 from tuner.model import LaunchRecord, Setting, wording
 from tuner.stats import estimates
+from tuner.study import evidence
 from tuner.study.history import History
 
 #: A first launch that takes this many times as long as each later one, and this much longer (s),
-#: has done what these found done.
+#: may have done a part of their work.
 FIRST_TIMES, FIRST_S = 3.0, 1.0
 #: So many later launches must have ended.
 LATER = 2
@@ -30,10 +32,11 @@ def doubts(history: History) -> list[str]:
 
 
 def early_doubts(history: History) -> list[str]:
-    """Return those that stay the same while the study goes on."""
+    """Return the sentences that stay the same while the study goes on."""
     launches = _finished(history)
     texts = _left_running(launches), _resumed(history, launches)
-    return [text for text in texts if text]
+    notes = evidence.notes(history.records, history.spec.objective)
+    return [*filter(None, texts), *notes]
 
 
 def _finished(history: History) -> list[LaunchRecord]:

@@ -1,8 +1,8 @@
 """Whether the evidence allows the figures of launches. Pure.
 
-An objective says what one launch came to, and what it read. Here all launches of a study are seen
-at once: their units, the format of their numbers, how long each took. A figure that these
-contradict is a failure. Later launches may show that it was right: it is judged anew each time.
+An objective says what one launch came to, and what it read. This module compares all launches of a
+study: their units, the format of their numbers, and how long they took. A figure that these
+contradict is a failure. Later launches may show that it was right, so it is judged anew each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FEW = 4
 
 
 def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
-    """The launches with the figures that their evidence allows; others have failed."""
+    """Return the launches with the figures that their evidence allows; others have failed."""
     launches = [_as_it_came(record) for record in records]
     for judge in (_by_text, _by_own_clock, _by_wall):
         endings = judge(launches, objective)
@@ -48,7 +48,9 @@ def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple
 
 
 def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str]:
-    """What the user should know of how figures were read, a sentence each.
+    """Return what the user should know of how figures were read, a sentence each.
+
+    The same sentence comes again while launches are added, so that it is told once.
 
     Args:
         records: The launches as they are `believed`.
@@ -65,7 +67,7 @@ def _as_it_came(record: LaunchRecord) -> LaunchRecord:
 
 
 def _with(record: LaunchRecord, ending: Finished | Failed) -> LaunchRecord:
-    """The launch with another ending, if it is another one."""
+    """Return the launch with this ending."""
     if ending == record.outcome.ending:
         return record
     return replace(record, outcome=replace(record.outcome, ending=ending))
@@ -78,7 +80,7 @@ def _doubted(
 
 
 def _sample(record: LaunchRecord) -> Finished | None:
-    """The figure of a launch of its own: that of a window is made from its pace."""
+    """Return the figure of a launch; ``None`` for a window, whose figure is made from its pace."""
     ending = record.outcome.ending
     is_own = record.outcome.window is None
     return ending if is_own and isinstance(ending, Finished) else None
@@ -96,13 +98,13 @@ class _Usage:
 
     @classmethod
     def of(cls, records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> _Usage:
-        found = []
+        readings = []
         for record in records:
             ending = record.outcome.ending
             sample = ending.doubted if isinstance(ending, Failed) else ending
             if isinstance(sample, Finished) and sample.reading is not None:
-                found.append((record.number, sample.reading))
-        return cls(tuple(found), objective)
+                readings.append((record.number, sample.reading))
+        return cls(tuple(readings), objective)
 
     @property
     def first(self) -> tuple[int, Reading]:
@@ -112,8 +114,8 @@ class _Usage:
     @cached_property
     def shows_mark(self) -> tuple[int, Reading] | None:
         """The first launch whose figure shows its decimal mark."""
-        shown = (each for each in self.readings if each[1].mark in {Mark.POINT, Mark.COMMA})
-        return next(shown, None)
+        showing = (pair for pair in self.readings if pair[1].mark in {Mark.POINT, Mark.COMMA})
+        return next(showing, None)
 
     @property
     def decimal(self) -> Mark | None:
@@ -123,15 +125,15 @@ class _Usage:
         return self.shows_mark[1].mark if self.shows_mark else None
 
     def unit(self, reading: Reading) -> str:
-        """The unit of a reading; of a time or rate that was asked for any other word is none."""
+        """Return the unit of a reading. Beside a --unit of time or rate no other word is a unit."""
         is_known = unit_of(self.objective.unit) is not None
         return "" if is_known and unit_of(reading.unit) is None else reading.unit
 
     @cached_property
     def target(self) -> str:
-        """The unit that figures are kept in: --unit, if the program's goes together with it."""
-        first, asked = self.unit(self.first[1]), self.objective.unit
-        return asked if asked and (not first or converted(1.0, first, asked)) else first
+        """The unit that figures are kept in: --unit, if the program's can be converted to it."""
+        printed, option = self.unit(self.first[1]), self.objective.unit
+        return option if option and (not printed or converted(1.0, printed, option)) else printed
 
     def figure(self, reading: Reading) -> float:
         """The figure in the unit of the study.
@@ -203,7 +205,7 @@ def _by_own_clock(
             else:
                 yield None
             continue
-        other = before or next((each for each in logs if each is not log), None)
+        other = before or next((entries for entries in logs if entries is not log), None)
         own, before = log[_first_own(log, other, wall_s) :], log
         pairs = [(e.iteration - own[0].iteration, e.elapsed_s - own[0].elapsed_s) for e in own]
         value = None if len(pairs) < 2 else pairs[-1][1]
@@ -221,7 +223,7 @@ def _by_own_clock(
 
 
 def _is_own_clock(objective: ObjectiveSpec) -> bool:
-    """Whether the figure is that of a clock in the program, of which no entries are seen."""
+    """Whether the figure comes from a clock in the program that writes no log of it."""
     return objective.clock == "elapsed" and objective.kind != "logreport"
 
 
@@ -231,10 +233,10 @@ def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
 
 
 def _first_own(log: Sequence[Progress], other: Sequence[Progress] | None, wall_s: float) -> int:
-    """The place of the first entry that this launch wrote.
+    """Return the place of the first entry that this launch wrote.
 
-    Launches that go on from one snapshot have its entries in common, to the last digit. Of a log
-    alone it is only known which entries are too old.
+    Launches that go on from one snapshot have its entries in common, to the last digit. A log
+    alone shows only which entries are too old.
     """
     if other is not None:
         shared = bisect_left(
@@ -282,10 +284,10 @@ def _by_wall(
         if sample is None or not is_constant or not _is_beyond_wall(record):
             yield None
         else:
-            said = _longer(sample, record.outcome.wall_s, objective)
+            fault = _longer(sample, record.outcome.wall_s, objective)
             yield _doubted(
                 sample,
-                f"{said}; each launch has about {min(more):.4g} s more than it took: the clock of"
+                f"{fault}; each launch has about {min(more):.4g} s more than it took: the clock of"
                 " a program that goes on from an earlier run (--objective wall takes the launch's"
                 " own time)",
             )
@@ -295,7 +297,7 @@ def _by_wall(
 
 
 def _note_of_unknown(records: Sequence[LaunchRecord], _: ObjectiveSpec) -> str:
-    """A verdict says nothing of settings without a figure, which may be the fastest."""
+    """Name a setting without a figure: it may be the fastest, and the verdict leaves it out."""
     measured = {record.setting for record in records if record.outcome.samples}
     unknown = {
         str(record.setting): ending.kind
@@ -307,7 +309,7 @@ def _note_of_unknown(records: Sequence[LaunchRecord], _: ObjectiveSpec) -> str:
     if not measured or not unknown:
         return ""
     setting, kind = next(iter(unknown.items()))
-    more = f" (nor of {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+    more = " (nor of others)" if len(unknown) > 1 else ""
     return f"whether {setting} is faster is not known{more}: {kind}"
 
 
@@ -371,22 +373,26 @@ def _note_of_long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSp
 
 
 def _note_of_same_figures(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
-    measured = [r for r in records if _sample(r) is not None and r.outcome.exclusion is None]
-    costs = {sample.elapsed_s for r in measured if (sample := _sample(r)) is not None}
+    """Compare no more launches than suffice, so that more of them do not change the note."""
+    samples = [
+        (sample.elapsed_s, record)
+        for record in records
+        if (sample := _sample(record)) is not None and record.outcome.exclusion is None
+    ]
+    if objective.clock == "wall" or len({cost for cost, _ in samples}) != 1:
+        return ""
     walls: dict[Setting, list[float]] = {}
-    for record in measured:
+    for number, (cost, record) in enumerate(samples, start=1):
         walls.setdefault(record.setting, []).append(record.outcome.wall_s)
-    if objective.clock == "wall" or len(costs) != 1 or len(walls) < 2 or len(measured) < FEW:
-        return ""
-    slowest_s, fastest_s = max(map(min, walls.values())), min(map(max, walls.values()))
-    if slowest_s <= fastest_s * (1 + NOISE):
-        return ""
-    return (
-        f"all {len(measured)} launches have the same figure,"
-        f" {figures.shown(objective, costs.pop())}, though they took from"
-        f" {wording.seconds(min(map(min, walls.values())))} to"
-        f" {wording.seconds(max(map(max, walls.values())))}: is it what the program measures?"
-    )
+        slowest_s, fastest_s = max(map(min, walls.values())), min(map(max, walls.values()))
+        if number >= FEW and slowest_s > fastest_s * (1 + NOISE):
+            return (
+                f"all launches have the same figure, {figures.shown(objective, cost)}, though the"
+                f" first {number} took from {wording.seconds(min(map(min, walls.values())))} to"
+                f" {wording.seconds(max(map(max, walls.values())))}: is it what the program"
+                " measures?"
+            )
+    return ""
 
 
 _NOTES: tuple[Callable[[Sequence[LaunchRecord], ObjectiveSpec], str], ...] = (

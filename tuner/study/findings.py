@@ -25,7 +25,7 @@ from tuner.model import (
 )
 from tuner.stats import estimates
 from tuner.store.urls import display_url
-from tuner.study import evidence, interference
+from tuner.study import interference
 from tuner.study.doubts import doubts
 from tuner.study.history import History
 from tuner.study.policy import confirm_s, confirmation, search_s
@@ -196,7 +196,6 @@ def _notes(history: History) -> Sequence[str]:
         )
     notes += doubts(history)
     notes += dropped_notes(history)
-    notes += evidence.notes(history.records, history.spec.objective)
     notes += interference.notes(history)
     switched_off = why_switched_off(history.records)
     return [*notes, switched_off] if switched_off else notes

@@ -37,7 +37,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, evidence, outputs, warm_up, workers
+from tuner.study import alike, outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
@@ -235,8 +235,7 @@ class StudyRun:
     def _tell_what_is_new(self, step: Step) -> None:
         history = self.history
         switched_off = why_switched_off(history.records)
-        doubts = evidence.notes(history.records, history.spec.objective)
-        notes = (*early_doubts(history), *dropped_notes(history), *doubts, switched_off)
+        notes = (*early_doubts(history), *dropped_notes(history), switched_off)
         for text in (*notes, alike.note(history)):
             self._say(text)
         if step.purpose is Purpose.CONFIRM and not history.confirming:
