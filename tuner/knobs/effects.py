@@ -61,14 +61,14 @@ def effects(
     for row in knobs:
         if isinstance(row.route, Env) and row.name in setting.as_dict():
             variables |= row.route.assigned(setting.as_dict()[row.name])
-    found = []
-    for name, asked in setting.items:
+    verdicts = []
+    for name, value in setting.items:
         knob = by_name.get(name)
-        observed, verdict, reason = _judged(name, asked, knob, observation.ranks, machine)
+        observed, verdict, reason = _judged(name, value, knob, observation.ranks, machine)
         if verdict is Verdict.OVERRIDDEN and knob is not None:
             reason = _by_another_variable(knob, observed, variables) or reason
-        found.append(Effect(name, asked, observed, verdict, reason))
-    return tuple(found)
+        verdicts.append(Effect(name, value, observed, verdict, reason))
+    return tuple(verdicts)
 
 
 def _by_another_variable(knob: Knob, observed: Value | None, variables: Mapping[str, str]) -> str:

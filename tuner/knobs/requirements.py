@@ -128,11 +128,10 @@ class _Parser:
         raise self.error(node, "this is no comparison")
 
     def _comparison(self, node: ast.Compare) -> _Compute:
-        known = {*_EQUAL, *_ORDER}
         operands = [self.value(operand) for operand in (node.left, *node.comparators)]
         steps = []
         for op, (left, right) in zip(node.ops, itertools.pairwise(operands), strict=True):
-            if type(op) not in known:
+            if type(op) not in {*_EQUAL, *_ORDER}:
                 raise self.error(
                     node, "this comparison is not known", "use == != < <= > >=, and/or"
                 )
@@ -186,9 +185,10 @@ class _Parser:
     def _name(self, node: ast.Name) -> _Compute:
         name = node.id
         if self.known is not None and name not in {*self.known, RANKS}:
-            known = [*self.known, RANKS]
             raise self.error(
-                node, f"there is no knob {name!r} in this study", suggestion(name, known)
+                node,
+                f"there is no knob {name!r} in this study",
+                suggestion(name, [*self.known, RANKS]),
             )
         self.names.add(name)
         return operator.itemgetter(name)
@@ -369,9 +369,9 @@ def check(
             )
         if alone.broken(baseline):
             names = sorted(expression.names & baseline.keys())
-            known = " ".join(f"{name}={baseline[name]}" for name in names)
+            values = " ".join(f"{name}={baseline[name]}" for name in names)
             raise UsageError(
-                f"the baseline ({known}) does not meet --require {text!r}",
+                f"the baseline ({values}) does not meet --require {text!r}",
                 "give it the values that your job has today (--baseline NAME=VALUE), or require"
                 " something else",
             )

@@ -240,7 +240,7 @@ class RunningLaunch:
 
 
 def _files_in(folder: Path) -> tuple[str, ...]:
-    """The names of the files directly in it that hold something; of very many only some."""
+    """Return the names of the files in a folder, at most 200, that hold something."""
     names = set()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, MOST_FILES):
@@ -327,7 +327,7 @@ class OutcomeClassifier:
         return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
 
     def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
-        """What shows that the program died, though something hid its exit code; else empty."""
+        """Return what shows that the program died, though its exit code is 0; empty if nothing."""
         has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
         # To hide the secrets takes tens of milliseconds: only a death is shown, and few die so.
         end = failure.clean(_end_of_output(self.launch, DEATH_BYTES))
@@ -341,17 +341,17 @@ class OutcomeClassifier:
         printed = self.launch.folder / process.OUTPUT
         return self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
 
-    def _what_was_done(self, found: Finished | Failed) -> str:
-        """Whether a program that failed had done its work: then it is its end that fails."""
+    def _what_was_done(self, result: Finished | Failed) -> str:
+        """Say that a program that failed had done its work before, if it had."""
         full = self.expected_iterations
-        if self.spec.objective.clock == "wall" or not isinstance(found, Finished):
+        if self.spec.objective.clock == "wall" or not isinstance(result, Finished):
             return ""
-        if not found.iterations:
+        if not result.iterations:
             return "its figure was there before: it is the end of the program that fails"
         if full is None:
-            last = f"its log ends at iteration {found.iterations}"
+            last = f"its log ends at iteration {result.iterations}"
             return f"{last} (if that is the last one, it is the end of the program that fails)"
-        if found.iterations < full:
+        if result.iterations < full:
             return ""
         return "its log was complete before: it is the end of the program that fails"
 

@@ -57,7 +57,7 @@ def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
 
 @contextlib.contextmanager
 def signs_of_life(channel: Channel) -> Iterator[None]:
-    """Send them meanwhile."""
+    """Send empty messages until the block ends, so that the agent does not look stopped."""
     done = threading.Event()
 
     def send() -> None:

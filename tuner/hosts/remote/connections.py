@@ -17,18 +17,18 @@ _FROM_OUTSIDE = 128
 
 
 def connections_folder(folder: Path) -> Path:
-    """Return the folder for it, by that of the launch."""
+    """Return the folder, in that of the launch, in which ``ssh_wrapper.sh`` leaves the names."""
     return folder.absolute() / "connections"
 
 
 def statuses(folder: Path) -> dict[str, int | None]:
     """Return the exit status of the ssh to each host, ``None`` for one that has not ended."""
-    found: dict[str, int | None] = {}
+    by_host: dict[str, int | None] = {}
     with suppress(OSError):
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 (called ten times a second)
             host, _, status = name.partition("=")
-            found[one_line(host)] = int(status) if status.isdecimal() else None
-    return found
+            by_host[one_line(host)] = int(status) if status.isdecimal() else None
+    return by_host
 
 
 def lost(statuses: dict[str, int | None], code: int | None = None) -> str:

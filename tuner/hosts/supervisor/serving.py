@@ -129,7 +129,7 @@ class Supervisor:
         return descendants(procfs.processes(), [os.getpid()])
 
     def _ssh_have_ended(self) -> bool:
-        """Return whether each ssh has; see :mod:`tuner.hosts.remote.connections`."""
+        """Return whether each ssh of the launcher has ended (`tuner.hosts.remote.connections`)."""
         folder = self.request["env"].get(CONNECTIONS, "").encode("latin-1")
         names = procfs.names(os.fsdecode(folder)) if folder else []
         return {name for name in names if "=" not in name} <= {

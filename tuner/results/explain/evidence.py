@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -160,12 +161,11 @@ class ExplainedRun:
 def explained_run(
     name: str, record: LaunchRecord, telemetry: Telemetry | None, data: StudyView
 ) -> ExplainedRun:
-    """The verdict on a launch whose record is kept apart from what was recorded of it."""
+    """Return the verdict on a launch whose record is kept apart from its telemetry."""
     outcome = replace(record.outcome, telemetry=telemetry)
-    found = explain(outcome, record.setting, data.spec, record.machine)
-    return ExplainedRun(
-        name, record, replace(found, remedy=_by_launches(found.remedy, record.setting, data))
-    )
+    explanation = explain(outcome, record.setting, data.spec, record.machine)
+    remedy = _by_launches(explanation.remedy, record.setting, data)
+    return ExplainedRun(name, record, replace(explanation, remedy=remedy))
 
 
 #: A setting this many times faster shows that the one knob in which it differs helps.
@@ -173,9 +173,9 @@ _HELPS = 1.1
 
 
 def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Remedy | None:
-    """The remedy, unless the study's own launches contradict it; else what they show to help.
+    """Return the remedy; if the study's own launches contradict it, what they show to help.
 
-    They tell of a knob if two settings were measured that differ in nothing else.
+    Two measured settings that differ in one knob alone show what this knob does.
     """
     own = data.pooling.canonical(setting)
     times_s = {m.setting: m.elapsed_s for m in data.measurements if m.elapsed_s is not None}
@@ -190,19 +190,19 @@ def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Re
             name = differing[0]
             alone.append((times_s[own] / time_s, name, others.get(name)))
     if remedy is not None:
-        known = [
+        gains = [
             ratio
             for ratio, name, value in alone
             if name == remedy.knob and _is_turned(values.get(name), value, remedy.direction)
         ]
-        if not known or max(known) > 1 + data.spec.precision:
+        if not gains or max(gains) > 1 + data.spec.precision:
             return remedy
-    ratio, name, _ = max(alone, default=(0.0, "", None), key=lambda each: each[0])
+    ratio, name, _ = max(alone, default=(0.0, "", None), key=operator.itemgetter(0))
     return Remedy(name, "another") if ratio >= _HELPS else None
 
 
 def _is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
-    """Whether the other value lies in this direction; of what is not known, it may."""
+    """Return whether the other value lies in this direction; true if that cannot be told."""
     if direction == "another" or not isinstance(value, int) or not isinstance(other, int):
         return True
     return other < value if direction == "lower" else other > value
