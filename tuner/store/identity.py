@@ -40,7 +40,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "baseline": _baseline(spec),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
-        "wait_for_children": spec.wait_for_children,
+        "wait_for_children": spec.wait_for_children or None,  # earlier studies have none
         **({"standard input": spec.input} if spec.input else {}),
         "folder": spec.folder,
         "interpreter": spec.interpreter,
