@@ -209,6 +209,22 @@ def test_a_knob_without_a_choice_is_shown_only_if_it_matters(
     assert any("omp_threads=1" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("default", "text"),
+    [
+        (None, "omp_threads=1 (fixed: communicator=naive)"),
+        ("naive", "omp_threads=1"),  # what the program does by itself
+    ],
+)
+def test_a_knob_without_a_choice_is_no_part_of_what_was_tuned(
+    default: str | None, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = dataclasses.replace(SPEC, knobs=(OMP, dataclasses.replace(ONE, default=default)))
+    data = study({BASELINE: 3.0, setting(omp_threads=1, communicator="naive"): 1.0}, spec)
+    printed.print_result(data, summary=False)
+    assert f"best:      {text}\n" in capsys.readouterr().out
+
+
 def test_a_knob_that_is_not_tuned_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     data = capped_study()
     line = "communicator is not tuned: why"

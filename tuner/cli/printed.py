@@ -34,8 +34,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     if result.reason:
         console.out(f"  ended:     {result.reason}")
     if result.best:
-        name = setting_text.assigned(data.best_setting, spec.knobs)
-        console.out(f"  best:      {name}", bold=True)
+        console.out(f"  best:      {facts.handed_over(data)}", bold=True)
     below_best = []
     if result.best_keeping is not None:
         name = setting_text.assigned(result.best_keeping.setting, spec.knobs)

@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 
-from tuner.knobs import setting_text
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
@@ -20,6 +19,7 @@ from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results import claims
 from tuner.results.exporters import Export
+from tuner.results.report import facts
 from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
@@ -39,7 +39,7 @@ def header(data: StudyView) -> list[str]:
     lines = [
         f"study:    {spec.name} ({ranks}, {wording.launcher(spec.launcher)})",
         f"machine:  {machine.hostname}, {cores}, {machine.cpu_model}",
-        f"setting:  {setting_text.assigned(data.best_setting, spec.knobs)}",
+        f"setting:  {facts.handed_over(data)}",
         f"measured: {claims.comparison(data.result)}",
     ]
     return [one_line(line, most=None) for line in lines]

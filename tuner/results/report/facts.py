@@ -15,9 +15,11 @@ from tuner.model import (
     Failed,
     Finished,
     JsonDict,
+    Knob,
     LaunchRecord,
     Measurement,
     Purpose,
+    Setting,
     Verdict,
     wording,
 )
@@ -31,6 +33,18 @@ _VERDICTS = {
     Verdict.OVERRIDDEN: "overridden by the program",
     Verdict.NOT_OBSERVABLE: "could not be observed",
 }
+
+
+def handed_over(data: StudyView) -> str:
+    """The setting that is handed over; knobs that had one possible value stand apart as fixed."""
+    knobs, chosen = data.spec.knobs, data.best_setting.items
+    single = {n for n, _ in data.spec.fixed.items} | {k.name for k in knobs if _has_one_value(k)}
+    fixed = Setting.of(item for item in chosen if item[0] in single)
+    tuned = Setting.of(item for item in chosen if item[0] not in single)
+    if fixed.is_baseline:
+        return setting_text.assigned(tuned, knobs)
+    text = f"fixed: {setting_text.assigned(fixed, knobs)}"
+    return text if tuned.is_baseline else f"{setting_text.assigned(tuned, knobs)} ({text})"
 
 
 def failures(data: StudyView) -> list[JsonDict]:
@@ -116,10 +130,12 @@ def _goes_without_saying(data: StudyView, effect: Effect) -> bool:
     """True for a knob that had one possible value, where nobody fixed it and nothing is wrong."""
     if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN):
         return False
-    domains = {knob.name: knob.domain for knob in data.spec.knobs}
-    domain = domains.get(effect.knob)
-    single = domain is not None and len(space.values(domain)) == 1
-    return single and effect.knob not in data.spec.fixed.as_dict()
+    single = {knob.name for knob in data.spec.knobs if _has_one_value(knob)}
+    return effect.knob in single and effect.knob not in data.spec.fixed.as_dict()
+
+
+def _has_one_value(knob: Knob) -> bool:
+    return len(space.values(knob.domain)) == 1
 
 
 def left_out(data: StudyView) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from tuner.knobs import setting_text
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, figures, price, wording
 from tuner.model.errors import UsageError
@@ -42,7 +41,7 @@ def summary(data: StudyView) -> list[Row]:
     result, spec = data.result, data.spec
     rows: list[Row] = []
     if runs.best(data) is not None:
-        rows.append(("Best setting", setting_text.assigned(data.best_setting, spec.knobs)))
+        rows.append(("Best setting", facts.handed_over(data)))
     rows += [(wording.capital(side.name), _times(data, side)) for side in runs.sides(data)]
     losses = facts.final_losses(data)
     rows += [("Final loss", wording.capital(losses.removeprefix("final loss ")))] if losses else []
