@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -322,19 +323,27 @@ class OutcomeClassifier:
             mpi = other_mpi(self.spec, self.launch) if crashed and not wrong else ""
             said = "; ".join(filter(None, (reason, wrong, mpi, self._what_was_done(result))))
             return Failed(kind, said)
-        if not self.spec.layout.is_local and (lost := failure.lost_host(output_of(self.launch))):
+        if not self.spec.layout.is_local and (lost := self._in_output(failure.lost_host)):
             return Failed(FailureKind.LOST_HOST, lost)
         return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
 
     def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
         """Return what shows that the program died, though its exit code is 0; empty if nothing."""
         has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
-        # To hide the secrets takes tens of milliseconds: only a death is shown, and few die so.
-        end = failure.clean(_end_of_output(self.launch, DEATH_BYTES))
-        if deaths.death(end, has_figure=has_figure):
-            return deaths.death(output_of(self.launch), has_figure=has_figure)
+        search = partial(deaths.death, has_figure=has_figure)
+        if line := self._in_output(search, DEATH_BYTES):
+            return line
         uncaught = next((rank for rank in ranks if rank.uncaught), None)
         return "" if uncaught is None else f"{uncaught.uncaught} ended rank {uncaught.rank}"
+
+    def _in_output(self, search: Callable[[str], str], most_bytes: int = OUTPUT_BYTES) -> str:
+        """Return what a search of the output's end gives, without secrets.
+
+        To hide them takes tens of milliseconds, so that is done only if there is something to show.
+        """
+        if not search(failure.clean(_end_of_output(self.launch, most_bytes))):
+            return ""
+        return search(output_of(self.launch))
 
     def _result(self, exit_: process.Exit) -> Finished | Failed:
         """What the program's own figure says."""
