@@ -85,6 +85,17 @@ def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path
             find(mpirun, (option, "a"), environ=environ)
 
 
+def test_arguments_that_say_how_many_ranks_there_are_are_refused(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
+    for option in ("-n", "-np", "--np", "-n4", "--ntasks=4", "--nproc_per_node"):
+        said = f"{option} among the arguments for mpirun says how many ranks"
+        with pytest.raises(UsageError, match=said):
+            find(mpirun, (option, "4"), environ=environ)
+    assert find(mpirun, ("--nolocal", "-nooversubscribe"), environ=environ).kind == "openmpi"
+
+
 def test_a_path_is_absolute_and_bin_is_resolved(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_pattern_that_reads_a_part_comes_with_one_that_reads_all(tmp_path: Pat
         (r"Laufzeit: ([0-9.]+)", "Laufzeit: 12,48 s", 12.48),
         (r"t: (?P<t>[0-9.]+)", "t: 1,204.5 img/s", 1204.5),
         (r"t: ([0-9.]+)", "t: 1'204.5 img/s", 1204.5),
+        (r"([0-9]+) tok/s", "at 1_204 tok/s", 1204.0),
         (r"t: ([0-9.]+)", "t: 1 204,5 img/s", 1204.5),
         (r"t: ([0-9.]+)", "t: 1.20e+02", 120.0),
         (r"t: ([0-9]+)", "t: 12.48", 12.48),

@@ -16,6 +16,7 @@ from tuner.launch.launch_syntax import (
     KEEPS,
     LAUNCHERS,
     MODULES,
+    MPIS,
     OTHER_LAUNCHERS,
     PYTHON,
     SHELL,
@@ -232,10 +233,14 @@ def _name(syntax: Syntax, typed: str) -> str | None:
 
 def _unknown(syntax: Syntax, word: str, typed: str) -> UsageError:
     near = nearest(typed, [name for name in syntax.arity if len(name) > 2])
+    others = [other.name for other in MPIS if typed.partition("=")[0] in other.arity]
+    meant = f"did you mean --{near}?\n" if near else ""
+    if syntax in MPIS and others:
+        meant = f"it is one of {others[0]}: put the mpirun that the line is for first on PATH\n"
     return UsageError(
         f"{shown(word)} is no option of {syntax.name} that tune knows, so it cannot tell where the"
         " program begins",
-        (f"did you mean --{near}?\n" if near else "")
+        meant
         + "or give the program alone, tune init -- PROGRAM …, and put what is for the launcher into"
         " mpirun_args of the study file",
     )

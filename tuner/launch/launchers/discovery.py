@@ -31,6 +31,8 @@ VARIABLE = "TUNE_MPIRUN"
 NAMES_HOSTS = re.compile(
     r"-{1,2}((default-|add-)?hostfile|(add-)?host|hosts|hostlist|machinefile|H|f)(=.*)?"
 )
+#: What says to any launcher how many ranks there are.
+_SAYS_RANKS = re.compile(r"-{1,2}(np?([0-9]+|=.*)?|(ntasks|nproc[-_]per[-_]node)(=.*)?)")
 
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
@@ -60,7 +62,7 @@ def find(
 
     Raises:
         UsageError: There is none, it is broken or of an unknown kind, or it would hang here,
-            or an argument names hosts.
+            or an argument names hosts or says how many ranks there are.
     """
     step = environ.get("SLURM_STEP_ID", "")
     if re.fullmatch(r"[0-9]{1,10}", step) and int(step) < _SPECIAL_STEPS:
@@ -73,6 +75,12 @@ def find(
         raise UsageError(
             f"{word} among the arguments for mpirun names hosts, which tune must know itself",
             "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
+        )
+    for word in filter(_SAYS_RANKS.fullmatch, extra_args):
+        raise UsageError(
+            f"{word} among the arguments for mpirun says how many ranks there are, which tune must"
+            " know itself",
+            "leave it out there, and say it with --mpi-procs 4",
         )
     wanted = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []

@@ -28,7 +28,8 @@ class CutError(ValueError):
 
 #: What stands between groups of digits or before decimals. No-break spaces do; a blank does not.
 _NUMBER = re.compile(
-    r"(?:(?<![\w.)\]-])[+-])?(?:\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+)(?:[EeDd][+-]?\d+)?",
+    r"(?:(?<![\w.)\]-])[+-])?(?:(?<!\w)\d{1,3}(?:_\d{3})+(?![\d_])(?:\.\d+)?"
+    r"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+)(?:[EeDd][+-]?\d+)?",
     re.ASCII,
 )
 #: ``0:01:25``, ``1 day, 2:03:04.5``.
@@ -45,7 +46,7 @@ _DIGIT = re.compile(r"[+-]?\.?\d", re.ASCII)
 #: Digits in groups with blanks between them: only if the pattern's own group has the blanks.
 _WITH_BLANKS = re.compile(r"\s*\d{1,3}(?: \d{3})+(?:[.,]\d+)?\s*", re.ASCII)
 #: A mark between groups of digits that is no decimal mark anywhere.
-_GROUPED = re.compile("(?<=\\d)['\u2019\u00a0\u202f](?=\\d{3}(?!\\d))", re.ASCII)
+_GROUPED = re.compile("(?<=\\d)['_\u2019\u00a0\u202f](?=\\d{3}(?!\\d))", re.ASCII)
 
 
 def _form(
