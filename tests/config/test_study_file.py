@@ -44,7 +44,7 @@ def test_former_keys_still_work(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (".".join(["a"] * 800) + " = 1", "too long or too deep"),
-        ("# " + "x" * 1_000_000, "larger than 1 MB"),
+        ("# " + "x" * 1_000_000, "longer than 1 MB"),
         ("a = 1\ntrials = \n", r"line 2, column 10"),
         (b"\xff\xfe\x00", "UTF-8"),
     ],

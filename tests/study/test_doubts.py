@@ -52,6 +52,14 @@ def test_a_first_launch_that_left_the_others_little_to_do(
     assert any("--prepare" in text for text in texts) == is_doubted
 
 
+def test_slow_defaults_that_were_launched_once_show_nothing() -> None:
+    others = [record(n, BEST, Purpose.SEARCH, ran(0.3)) for n in (2, 3, 4)]
+    history = launches(3.6)
+    for other in others:
+        history = history.add(other)
+    assert doubts(history) == []
+
+
 def test_what_we_stopped_tells_nothing_of_the_first_launch() -> None:
     history = launches(3.6, 0.3)
     stopped = record(3, THIRD, Purpose.SEARCH, replace(ran(STOPPED), wall_s=0.1))

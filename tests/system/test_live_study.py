@@ -22,6 +22,7 @@ pytestmark = [
 #: Not confirmed: that is launches, as without windows.
 STUDY = (
     *("--study", "chainer_mnist", "-n", "2", "--trials", "2", "--fix", "iterator_workers=1"),
+    *("--mpirun-arg", "--bind-to none"),
     *("--min-gain", "20%", "--no-confirm", "--live", "on", "--json"),
 )
 

@@ -62,8 +62,15 @@ def _left_running(launches: Sequence[LaunchRecord]) -> str:
 
 
 def _resumed(history: History, launches: Sequence[LaunchRecord]) -> str:
-    """Compare the first launch with the later ones: it may have left them little to do."""
+    """Compare the first launch with the later ones: it may have left them little to do.
+
+    One of these must have its setting: slow defaults that were never launched again show nothing.
+    """
     if len(launches) <= LATER or launches[0] is not history.records[0]:
+        return ""
+    canonical = history.pooling.canonical
+    settings = [canonical(record.setting) for record in launches]
+    if settings[0] not in settings[1:]:
         return ""
     first_s, *later_s = [record.outcome.wall_s for record in launches]
     longest_s = max(later_s)
