@@ -101,7 +101,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if given["on_finish"]:
             from tuner.cli import stored
 
-            data = stored.load(stored.open_store(given["storage"]), spec.name, detail=False)
+            data = stored.load(stored.open_store(given["storage"]), spec.name)
             on_finish.tell(given["on_finish"], _document(data.result, data.spec))
         raise
     typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE

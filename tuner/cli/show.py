@@ -32,7 +32,7 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     from tuner.results.report import facts
     from tuner.results.study_view import contributions
 
-    data = stored.load(stored.open_store(storage), study, detail=False)
+    data = stored.load(stored.open_store(storage), study)
     if as_json:
         document = {
             "schema": "tuner.show/2",

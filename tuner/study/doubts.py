@@ -10,6 +10,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from tuner.knobs import setting_text
+from tuner.knobs.effects import shared_cpus
 from tuner.model import LaunchRecord, Setting, wording
 from tuner.stats import estimates
 from tuner.study import evidence
@@ -34,7 +36,7 @@ def doubts(history: History) -> list[str]:
 def early_doubts(history: History) -> list[str]:
     """Return the sentences that stay the same while the study goes on."""
     launches = _finished(history)
-    texts = _left_running(launches), _resumed(history, launches)
+    texts = _left_running(launches), _resumed(history, launches), _share_cpus(history)
     notes = evidence.notes(history.records, history.spec.objective)
     return [*filter(None, texts), *notes]
 
@@ -81,6 +83,17 @@ def _resumed(history: History, launches: Sequence[LaunchRecord]) -> str:
         f" {wording.seconds(max(later_s[:LATER]))}: does the program go on from what an earlier"
         " launch left? --prepare COMMAND can remove that before each launch"
     )
+
+
+def _share_cpus(history: History) -> str:
+    """Name the first launch whose ranks shared a CPU though others were free."""
+    spec = history.spec
+    for record in history.records if spec.layout.is_local else ():  # elsewhere numbers repeat
+        ranks = record.outcome.observation.ranks
+        if text := shared_cpus(ranks, spec.machine.affinity_cpus, spec.environment):
+            setting = setting_text.assigned(record.setting, spec.knobs, cut=True)
+            return f"in launch {record.number} ({setting}) {text}"
+    return ""
 
 
 def _wrote_less(history: History) -> list[str]:

@@ -45,7 +45,7 @@ def result(store: Store, name: str) -> Result:
         UsageError: No such study.
     """
     row = store.load(name)
-    history = History.judged(row.spec, store.launches(name, detail=False), row.forgiven_until)
+    history = History.judged(row.spec, store.launches(name), row.forgiven_until)
     return build(history, store.url, row.state, row.reason, row.best)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from tuner.hosts import process, stacks
-from tuner.knobs.effects import shared_cpus
 from tuner.launch import render
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.live.eligibility import live_vs_cold, why_switched_off
@@ -344,9 +343,6 @@ class StudyRun:
         if purpose is Purpose.WARM_UP and not history.records:
             for text in warm_up.notes(record.outcome, launch, spec.objective):
                 self._say(text)
-        if spec.layout.is_local:  # CPUs of several hosts have the same numbers
-            ranks = record.outcome.observation.ranks
-            self._say(shared_cpus(ranks, spec.machine.affinity_cpus, spec.environment))
         record, note = self.interference.judged(record, spec, history.records)
         if note:
             self.context.emit(Note(note))
