@@ -85,6 +85,18 @@ def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path
             find(mpirun, (option, "a"), environ=environ)
 
 
+@pytest.mark.parametrize("version", ["4.1.8", "5.0.11"])
+def test_an_argument_that_mpirun_would_start_as_the_program_is_refused(
+    environ: dict[str, str], tmp_path: Path, version: str
+) -> None:
+    mpirun = str(script(tmp_path / "mpirun", f"echo 'mpirun (Open MPI) {version}'"))
+    for words in (("./b.out",), ("--map-by", "node", "sleep", "0.2"), (":",), ("--", "./b")):
+        with pytest.raises(UsageError, match="which would start it in place of the program"):
+            find(mpirun, words, environ=environ)
+    for args in (("--mca", "btl", "self"), ("--map-by", "node"), ("--of-another-version", "x")):
+        assert find(mpirun, args, environ=environ).extra_args == args
+
+
 def test_arguments_that_say_how_many_ranks_there_are_are_refused(
     environ: dict[str, str], tmp_path: Path
 ) -> None:

