@@ -77,14 +77,14 @@ time.sleep(2)  # so that the workers are seen
 if rank == 0:
     for n in range(1, 1000):
         time.sleep(0.2)
-        report(*(10.0 * entry for entry in range(1, n + 1)))
+        report(*(0.2 * entry for entry in range(1, n + 1)))
 time.sleep(50)
 """
-    stopper = ProjectionStopper(Limit(50.0), Noise(), 100)
+    stopper = ProjectionStopper(Limit(5.0), Noise(), 100)
     outcome = run_trainer(tmp_path, body, options={"expected_iterations": 100, "stopper": stopper})
     assert isinstance(outcome.ending, Stopped), outcome.ending
-    assert outcome.ending.projection_s > 50
-    assert outcome.ending.bound_s <= 10.0 * outcome.progress[-1].iteration + outcome.wall_s
+    assert outcome.ending.projection_s > 5
+    assert outcome.ending.bound_s <= 0.2 * outcome.progress[-1].iteration + outcome.wall_s
     assert outcome.samples == ()
     assert outcome.observation is not None
     assert max(rank.children for rank in outcome.observation.ranks) >= 1
