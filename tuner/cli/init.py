@@ -133,15 +133,15 @@ def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
     """The keys of a study for a launch line, and the program that it starts."""
     from tuner.config.typed_launch import typed_launch
     from tuner.launch import launchers
-    from tuner.launch.launch_syntax import HYDRA, LAUNCHERS, OPEN_MPI_4, OPEN_MPI_5
+    from tuner.launch.launch_syntax import HYDRA, LAUNCHERS, open_mpi_syntax
 
     syntaxes, mpirun = LAUNCHERS[line.name], ""
     if len(syntaxes) > 1:
         with suppress(UsageError):  # there is none here, or it cannot be asked
             info = launchers.find(line.launcher[0], environ=os.environ)
             mpirun = info.mpirun
-            open_mpi = OPEN_MPI_4 if info.version.startswith(("1.", "4.")) else OPEN_MPI_5
-            syntaxes = (open_mpi if info.kind == "openmpi" else HYDRA,)
+            is_open_mpi = info.kind == "openmpi"
+            syntaxes = (open_mpi_syntax(info.version) if is_open_mpi else HYDRA,)
     keys, command, left_out = typed_launch(line, syntaxes, os.environ)
     for words in left_out:
         console.err(f"left out: {words}, since tune starts, times and ends the launches")

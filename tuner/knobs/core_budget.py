@@ -38,11 +38,11 @@ def most_demand(spec: StudySpec) -> float | None:
     """
     if spec.oversubscription is None or not any(knob.name in ROLES for knob in spec.knobs):
         return None
-    least = _asked(spec, min) / spec.machine.usable_cores
+    least = _cores_used(spec, min) / spec.machine.usable_cores
     return spec.oversubscription * max(1.0, least)
 
 
-def _asked(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
+def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
     """The cores that a host is asked for with the number picked of each role."""
     per_rank: int = pick(
         asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
@@ -90,7 +90,7 @@ def summary(spec: StudySpec) -> str:
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
     cores = spec.machine.usable_cores
-    least, most = (_asked(spec, pick) for pick in (min, max))
+    least, most = (_cores_used(spec, pick) for pick in (min, max))
     ranks = wording.count(spec.layout.ranks_per_host, "rank")
     where = "this" if spec.layout.is_local else "the smallest"
     return (

@@ -218,6 +218,12 @@ TORCHRUN = Syntax(
 #: The MPIs that a plain ``mpirun`` may be of.
 MPIS = (OPEN_MPI_5, OPEN_MPI_4, HYDRA)
 
+
+def open_mpi_syntax(version: str) -> Syntax:
+    """Return the options of an Open MPI by its version, such as ``4.1.8``."""
+    return OPEN_MPI_4 if version.startswith(("1.", "2.", "3.", "4.")) else OPEN_MPI_5
+
+
 #: Per name of a program the launchers that it may be.
 LAUNCHERS: Mapping[str, tuple[Syntax, ...]] = {
     **dict.fromkeys(("mpirun", "mpiexec"), MPIS),

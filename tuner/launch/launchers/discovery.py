@@ -13,7 +13,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.launch_line import options_of
-from tuner.launch.launch_syntax import OPEN_MPI_4, OPEN_MPI_5, SRUN, TORCHRUN
+from tuner.launch.launch_syntax import SRUN, TORCHRUN, open_mpi_syntax
 from tuner.launch.launchers.kinds import (
     Launcher,
     head,
@@ -100,7 +100,7 @@ def find(
                 raise
             faults.append(error)
     else:
-        raise _none_found(kind, wanted, faults)
+        raise _no_launcher(kind, wanted, faults)
     _refuse_program(found)
     return found
 
@@ -110,9 +110,8 @@ def _refuse_program(info: LauncherInfo) -> None:
 
     Of Hydra's kin nothing is refused: not all options of each of them are known.
     """
-    syntaxes = {"srun": SRUN, "torchrun": TORCHRUN, "openmpi": OPEN_MPI_5}
-    is_old = info.kind == "openmpi" and info.version.startswith(("1.", "2.", "3.", "4."))
-    syntax = OPEN_MPI_4 if is_old else syntaxes.get(info.kind)
+    syntaxes = {"srun": SRUN, "torchrun": TORCHRUN, "openmpi": open_mpi_syntax(info.version)}
+    syntax = syntaxes.get(info.kind)
     if syntax is None:
         return
     try:
@@ -127,9 +126,10 @@ def _refuse_program(info: LauncherInfo) -> None:
         )
 
 
-def _none_found(
+def _no_launcher(
     kind: str | None, wanted: Launcher | None, faults: Sequence[UsageError]
 ) -> UsageError:
+    """Return the error for a host that has no launcher of the wanted kind."""
     name = "mpirun" if wanted is None else LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
     said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
