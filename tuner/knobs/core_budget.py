@@ -43,7 +43,7 @@ def most_demand(spec: StudySpec) -> float | None:
 
 
 def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
-    """The cores that a host is asked for with the number picked of each role."""
+    """Return how many cores a host needs if each role has the number that `pick` chooses."""
     per_rank: int = pick(
         asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
         for world in worlds(axes(spec.knobs), requirements_of(spec))

@@ -67,7 +67,7 @@ class LaunchLine(NamedTuple):
 
 
 def launch_line(words: Sequence[str]) -> LaunchLine | None:
-    """The launcher that a command begins with, also behind ``env``, ``time``, ``sh -c``, ...
+    """Return the launcher that a command begins with, also behind ``env``, ``time``, ``sh -c``, …
 
     A program before it whose own options are not known hides it.
     """

@@ -42,7 +42,7 @@ def early_doubts(history: History) -> list[str]:
 
 
 def _finished(history: History) -> list[LaunchRecord]:
-    """Return the launches, without windows, that ended by themselves."""
+    """Return the launches that ended by themselves; windows of a running job are left out."""
     return [r for r in history.records if r.job is None and r.outcome.samples]
 
 
