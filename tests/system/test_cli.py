@@ -43,7 +43,8 @@ def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:
     assert (document["schema"], document["state"]) == ("tuner.result/1", "finished")
     assert (document["verdict"], document["finding"]["claim"]) == ("faster", "faster")
     assert document["finding"]["low"] > 1
-    assert document["export"] == document["best"]["setting"]
+    # Handed over is the best setting, less what makes no difference to it.
+    assert document["export"].items() <= document["best"]["setting"].items()
     assert done.stderr == ""
 
 
