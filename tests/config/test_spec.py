@@ -300,11 +300,6 @@ def test_the_space_can_be_typed() -> None:
         ({"knobs": ("huge_pages",)}, "the kernel gives them to none", "madvise"),
         ({"knobs": ("map_by",)}, "map_by: it exists only if bind_to is", "to bind_to's values"),
         (
-            {"launcher": "torchrun", "mpirun_args": ("--nproc-per-node=8",)},
-            "how many ranks torchrun starts",
-            "--mpi-procs",
-        ),
-        (
             {"knobs": ("bind_to=none,core",), "launcher": "torchrun"},
             "bind_to: bind_to=none: torchrun has no such option",
             "under an mpirun",

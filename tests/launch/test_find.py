@@ -15,6 +15,7 @@ from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
 OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
+SRUN = "echo 'slurm-wlm 22.05.8'"
 HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
 
 
@@ -77,12 +78,33 @@ def test_only_the_folder_of_a_python_counts(
     assert find(None, program=str(train), environ=environ).mpirun == str(on_path)
 
 
-def test_arguments_that_name_hosts_are_refused(environ: dict[str, str], tmp_path: Path) -> None:
-    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
-    for option in ("--hostfile", "--host=a,b", "-host", "-hosts", "-H", "-f", "-machinefile"):
-        said = f"{option} among the arguments for mpirun names hosts"
-        with pytest.raises(UsageError, match=said):
-            find(mpirun, (option, "a"), environ=environ)
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (OPEN_MPI, "--hostfile a"),
+        (OPEN_MPI, "--mca pml ob1 --host=a,b"),
+        (OPEN_MPI, "-H a"),
+        (HYDRA, "-f a"),
+        (HYDRA, "-hosts a"),
+        (SRUN, "-wa"),
+        (SRUN, "-l --nodelist=a"),
+    ],
+)
+def test_arguments_that_name_hosts_are_refused(
+    environ: dict[str, str], tmp_path: Path, says: str, words: str
+) -> None:
+    launcher = str(script(tmp_path / ("srun" if says == SRUN else "mpirun"), says))
+    with pytest.raises(UsageError, match="among the arguments for mpirun names hosts"):
+        find(launcher, words.split(), environ={**environ, "SLURM_JOB_ID": "1"})
+
+
+def test_what_an_option_says_depends_on_the_launcher(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    """``-H`` of srun holds the job."""
+    srun = str(script(tmp_path / "srun", SRUN))
+    info = find(srun, ("-H",), environ={**environ, "SLURM_JOB_ID": "1"})
+    assert info.extra_args == ("-H",)
 
 
 @pytest.mark.parametrize("version", ["4.1.8", "5.0.11"])
@@ -97,15 +119,25 @@ def test_an_argument_that_mpirun_would_start_as_the_program_is_refused(
         assert find(mpirun, args, environ=environ).extra_args == args
 
 
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (OPEN_MPI, "-n 4"),
+        (OPEN_MPI, "--bind-to core -np 4"),
+        (OPEN_MPI, "--np=4"),
+        (OPEN_MPI, "-n4"),
+        (OPEN_MPI, "-npernode 4"),
+        (SRUN, "-n4"),
+        (SRUN, "--ntasks=4"),
+        (SRUN, "-N 2"),
+    ],
+)
 def test_arguments_that_say_how_many_ranks_there_are_are_refused(
-    environ: dict[str, str], tmp_path: Path
+    environ: dict[str, str], tmp_path: Path, says: str, words: str
 ) -> None:
-    mpirun = str(script(tmp_path / "mpirun", OPEN_MPI))
-    for option in ("-n", "-np", "--np", "-n4", "--ntasks=4", "--nproc_per_node"):
-        said = f"{option} among the arguments for mpirun says how many ranks"
-        with pytest.raises(UsageError, match=said):
-            find(mpirun, (option, "4"), environ=environ)
-    assert find(mpirun, ("--nolocal", "-nooversubscribe"), environ=environ).kind == "openmpi"
+    launcher = str(script(tmp_path / ("srun" if says == SRUN else "mpirun"), says))
+    with pytest.raises(UsageError, match="among the arguments for mpirun says how many ranks"):
+        find(launcher, words.split(), environ={**environ, "SLURM_JOB_ID": "1"})
 
 
 def test_a_path_is_absolute_and_bin_is_resolved(
@@ -217,6 +249,9 @@ def test_torchrun_is_that_of_the_commands_interpreter(
     for kind in (None, "torchrun"):
         info = find(str(torchrun), kind=kind, environ=environ)
         assert info == LauncherInfo("torchrun", str(torchrun), "2.9.1")
+    for word in ("--nnodes=2", "--nproc_per_node=gpu"):
+        with pytest.raises(UsageError, match="says how many ranks there are"):
+            find(str(torchrun), (word,), environ=environ)
 
 
 def test_a_python_without_torch(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -103,10 +103,6 @@ def test_torchrun() -> None:
 
 
 def test_what_torchrun_cannot_be_told() -> None:
-    for word in ("--nnodes=2", "--nproc-per-node", "--nproc_per_node=gpu"):
-        with pytest.raises(UsageError, match="how many ranks torchrun starts") as caught:
-            argv("torchrun", word)
-        assert "--mpi-procs" in caught.value.hint
     unknown: tuple[dict[str, Any], ...] = ({"bind_to": "core"}, {"btl": "self"})
     for options in unknown:
         with pytest.raises(UsageError, match="torchrun has no such option"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.launch_line import options_of
-from tuner.launch.launch_syntax import SRUN, TORCHRUN, open_mpi_syntax
+from tuner.launch.launch_syntax import HYDRA, SRUN, TORCHRUN, Role, open_mpi_syntax
 from tuner.launch.launchers.kinds import (
     Launcher,
     head,
@@ -29,13 +29,22 @@ from tuner.model.wording import LAUNCHER_NAMES, one_line
 #: Names the mpirun to take if no option does.
 VARIABLE = "TUNE_MPIRUN"
 
-#: What names hosts to an mpirun.
-NAMES_HOSTS = re.compile(
-    r"-{1,2}((default-|add-)?hostfile|(add-)?host|hosts|hostlist|machinefile|H|f)(=.*)?"
-)
-#: What says to any launcher how many ranks there are.
-_SAYS_RANKS = re.compile(r"-{1,2}(np?([0-9]+|=.*)?|(ntasks|nproc[-_]per[-_]node)(=.*)?)")
+#: Per role of an option what it says that tune must know itself, and how tune is told.
+_FOR_TUNE = {
+    **dict.fromkeys(
+        (Role.HOSTS, Role.HOSTFILE),
+        (
+            "names hosts",
+            "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
+        ),
+    ),
+    **dict.fromkeys(
+        (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST),
+        ("says how many ranks there are", "leave it out there, and say it with --mpi-procs 4"),
+    ),
+}
 
+_SYNTAXES = {"mpich": HYDRA, "srun": SRUN, "torchrun": TORCHRUN}
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
 _SPECIAL_STEPS = 0xFFFFFFF0
@@ -73,17 +82,6 @@ def find(
             " ranks of torchrun have srun's numbers too",
             "start tune from sbatch or salloc, without srun before it",
         )
-    for word in filter(NAMES_HOSTS.fullmatch, extra_args):
-        raise UsageError(
-            f"{word} among the arguments for mpirun names hosts, which tune must know itself",
-            "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
-        )
-    for word in filter(_SAYS_RANKS.fullmatch, extra_args):
-        raise UsageError(
-            f"{word} among the arguments for mpirun says how many ranks there are, which tune must"
-            " know itself",
-            "leave it out there, and say it with --mpi-procs 4",
-        )
     wanted = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []
     for path in _candidates(mpirun, wanted.programs if wanted else ("mpirun",), program, environ):
@@ -101,24 +99,29 @@ def find(
             faults.append(error)
     else:
         raise _no_launcher(kind, wanted, faults)
-    _refuse_program(found)
+    _refuse_arguments(found)
     return found
 
 
-def _refuse_program(info: LauncherInfo) -> None:
-    """Raise ``UsageError`` if a word of the user's arguments would be taken for the program.
+def _refuse_arguments(info: LauncherInfo) -> None:
+    """Raise ``UsageError`` for an argument of the user's that stands in the way of tune's own.
 
-    Of Hydra's kin nothing is refused: not all options of each of them are known.
+    Of Hydra's kin no word is taken for the program: not all options of each of them are known.
     """
-    syntaxes = {"srun": SRUN, "torchrun": TORCHRUN, "openmpi": open_mpi_syntax(info.version)}
-    syntax = syntaxes.get(info.kind)
-    if syntax is None:
-        return
+    syntax = _SYNTAXES.get(info.kind) or open_mpi_syntax(info.version)
     try:
-        _, program = options_of(syntax, info.extra_args)
+        options, program = options_of(syntax, info.extra_args)
     except UsageError:  # an option that tune does not know is for the launcher to judge
         return
-    if program:
+    for option in options:
+        if for_tune := _FOR_TUNE.get(syntax.roles.get(option.name, Role.OURS)):
+            says, hint = for_tune
+            raise UsageError(
+                f"{option.words[0]} among the arguments for mpirun {says}, which tune must know"
+                " itself",
+                hint,
+            )
+    if program and syntax is not HYDRA:
         raise UsageError(
             f"{shown(program[0])} among the arguments for mpirun belongs to no option of"
             f" {syntax.name}, which would start it in place of the program",

@@ -381,8 +381,7 @@ class Torchrun(Launcher):
         """The whole command; ``program`` is no Python script, but a program of any kind.
 
         Raises:
-            UsageError: An option that torchrun does not have, or an argument of the user's that
-                says how many ranks there are.
+            UsageError: An option that torchrun does not have.
         """
         for option, value in options.items():
             raise UsageError(
@@ -392,12 +391,6 @@ class Torchrun(Launcher):
             )
         # torchrun also takes ``--rdzv_backend``.
         dashed = [word.replace("_", "-") for word in info.extra_args]
-        if _sets_option(dashed, "nnodes", "nproc-per-node", "node-rank"):
-            raise UsageError(
-                f"--mpirun-arg {' '.join(dashed)}: how many ranks torchrun starts is for tune to"
-                " say",
-                "give their number with --mpi-procs, and other hosts with --hosts",
-            )
         each = evenly(layout, "torchrun")
         as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
         if layout.is_local:
