@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from tuner.launch import command
-from tuner.model import Failed, FailureKind, LaunchRecord
+from tuner.launch import command, failure
+from tuner.model import Failed, FailureKind
 from tuner.study.history import History
 
 #: This many settings that fail with one message are pointed out.
@@ -19,28 +20,34 @@ def note(history: History) -> str:
     """Say that settings fail with one message, and how to leave such settings out.
 
     Empty: too few do, or the baseline does too, so that their values are not to blame. The figures
-    in a message may differ.
+    in the program's own line may differ.
     """
     canonical = history.pooling.canonical
-    alike: dict[str, dict[object, LaunchRecord]] = {}
+    alike: dict[tuple[int | None, str], dict[object, tuple[int, str]]] = {}
     for record in history.valid:
-        ending = record.outcome.ending
-        if isinstance(ending, Failed) and ending.kind is FailureKind.CRASHED:
-            message = re.sub(r"\d+", "0", ending.reason)
-            alike.setdefault(message, {}).setdefault(canonical(record.setting), record)
-    for failures in alike.values():
-        if len(failures) < ENOUGH or history.default in failures:
+        ending, code = record.outcome.ending, record.outcome.exit_code
+        if not isinstance(ending, Failed) or ending.kind is not FailureKind.CRASHED:
             continue
-        first = list(failures.values())[:ENOUGH]
-        ending = first[0].outcome.ending
-        assert isinstance(ending, Failed)
-        numbers = ", ".join(str(record.number) for record in first)
+        if line := _own_line(code, ending.log_tail):
+            settings = alike.setdefault((code, re.sub(r"\d+", "0", line)), {})
+            settings.setdefault(canonical(record.setting), (record.number, line))
+    for settings in alike.values():
+        if len(settings) < ENOUGH or history.default in settings:
+            continue
+        launches = list(settings.values())[:ENOUGH]
+        numbers = ", ".join(str(number) for number, _ in launches)
         return (
-            f"{ENOUGH} settings failed with one message (launches {numbers}): {ending.reason};"
+            f"{ENOUGH} settings failed with one message (launches {numbers}): {launches[0][1]};"
             " if only some values go together, say which, and no others are launched:"
             f" --require '{_example(history)}', for example"
         )
     return ""
+
+
+@lru_cache(1024)
+def _own_line(code: int | None, output: str) -> str:
+    """Return the line of a failed launch's output that tells why; empty if it printed none."""
+    return failure.explain(code, output).line
 
 
 def _example(history: History) -> str:
