@@ -240,8 +240,8 @@ class Finished:
     reading: Reading | None = None
 
 
-#: Rules of :mod:`tuner.search.stopper` that know how long a launch took, not where it was going.
-_WITHOUT_FORECAST = frozenset({"elapsed", "whole launch", "cut"})
+#: The rules of a stopper that know how long a launch took, not where it was going.
+ELAPSED, WHOLE_LAUNCH, CUT = "elapsed", "whole launch", "cut"
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,8 @@ class Stopped:
 
         Without a log the search works with the bound and a constant; no user is shown that.
         """
-        return self.rule not in _WITHOUT_FORECAST and self.projection_s > self.bound_s
+        is_by_log = self.rule not in {ELAPSED, WHOLE_LAUNCH, CUT}
+        return is_by_log and self.projection_s > self.bound_s
 
 
 @dataclass(frozen=True)

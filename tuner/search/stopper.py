@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from tuner.model import Stopped
+from tuner.model.outcome import CUT, ELAPSED, WHOLE_LAUNCH
 from tuner.stats.noise import SpreadPrior, spread
 
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
@@ -162,14 +163,14 @@ class ProjectionStopper:
             presumed = since_launch_s - _PATIENCE * self.noise.startup_s
             if not self._exceeds(presumed):
                 return GoOn()
-            return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, "whole launch")
+            return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, WHOLE_LAUNCH)
         bound = elapsed_bound(progress, since_launch_s, startup_s)
         verdict: Verdict = GoOn()
         if iterations is not None:
             rule = self._by_forecast if len(progress) >= 2 else self._by_bounds
             verdict = rule(progress, iterations, bound)
         if isinstance(verdict, GoOn) and self._exceeds(bound):  # longer than the limit already
-            verdict = Stopped(bound, bound * 1.2, bound, None, 0.5, "elapsed")
+            verdict = Stopped(bound, bound * 1.2, bound, None, 0.5, ELAPSED)
         if isinstance(verdict, Stopped) and bound < self.limit.least * self.limit.seconds:
             return GoOn(verdict.projection_s)
         return verdict
@@ -240,7 +241,7 @@ class TimeLimitStopper:
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if bound_s <= self.limit_s:
             return GoOn()
-        return Stopped(bound_s, bound_s, bound_s, None, 0.5, "cut")
+        return Stopped(bound_s, bound_s, bound_s, None, 0.5, CUT)
 
     def in_window(self) -> TimeLimitStopper:
         """The same."""
