@@ -30,7 +30,7 @@ from tuner.model import (
     Purpose,
     Setting,
 )
-from tuner.study import evidence
+from tuner.study import believed_figures
 from tuner.study.history import History
 
 FAST = Setting.of({"chunk": 2})
@@ -168,7 +168,7 @@ def test_what_is_said_of_figures_once(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         history = printed(folder, pattern, *lines, **objective)
-        notes = evidence.notes(history.records, history.spec.objective)
+        notes = believed_figures.notes(history.records, history.spec.objective)
         assert [said in note for note in notes] == ([True] if said else [])
 
 
@@ -191,7 +191,7 @@ def test_of_a_resumed_log_the_launches_own_entries_count(tmp_path: Path) -> None
     history = study(tmp_path, ObjectiveSpec(), *launches, (FAST, resumed(5.5), 5.5))
     assert figures_of(history) == [own_time(20.0), own_time(5.0), own_time(5.5)]
     assert history.records[0].outcome.samples[0].iterations == 504
-    (note,) = evidence.notes(history.records, history.spec.objective)
+    (note,) = believed_figures.notes(history.records, history.spec.objective)
     assert note.startswith("a resumed log: ") and "3618 s after a launch of 20.0 s" in note
 
 
@@ -266,8 +266,8 @@ def test_figures_that_do_not_follow_the_launches_are_pointed_out(tmp_path: Path)
     ):
         folder.mkdir()
         records = timed(folder, *[(0.5, wall_s) for wall_s in walls])
-        notes = evidence.notes(records, objective)
+        notes = believed_figures.notes(records, objective)
         assert ("all launches have the same figure, 0.500 s" in "".join(notes)) is is_said
         # The next launch does not change the note: it is told once.
         more = [*records, replace(records[-1], number=len(records) + 1)]
-        assert evidence.notes(more, objective) == notes
+        assert believed_figures.notes(more, objective) == notes

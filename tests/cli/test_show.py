@@ -45,7 +45,7 @@ from tuner.model import (
 )
 from tuner.results import claims
 from tuner.results.explain import explain
-from tuner.results.explain.evidence import median_run
+from tuner.results.explain.explained_runs import median_run
 from tuner.results.exporters import json as as_json
 from tuner.results.exporters import table
 from tuner.results.report import facts, words

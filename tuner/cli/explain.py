@@ -12,7 +12,7 @@ from tuner.cli.options import json_option, option, storage_option, study_argumen
 
 if TYPE_CHECKING:
     from tuner.model import JsonDict, LaunchRecord
-    from tuner.results.explain.evidence import ExplainedRun
+    from tuner.results.explain.explained_runs import ExplainedRun
     from tuner.results.study_view import StudyView
     from tuner.store import Store
 
@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Explain one launch or two."""
     from tuner.cli import stored
-    from tuner.results.explain.evidence import explained_run
+    from tuner.results.explain.explained_runs import explained_run
     from tuner.results.exporters.json import dumps
 
     store = stored.open_store(storage)
@@ -70,7 +70,7 @@ def chosen(
     """
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
-    from tuner.results.explain.evidence import median_run
+    from tuner.results.explain.explained_runs import median_run
     from tuner.stats import estimates
 
     name, canonical = data.spec.name, data.pooling.canonical
@@ -108,7 +108,7 @@ def chosen(
 def line(store: Store, data: StudyView) -> str:
     """For the end of ``tune``: what holds the best setting back; empty if that is not known."""
     from tuner.results.explain import Cause
-    from tuner.results.explain.evidence import explained_run, sentence
+    from tuner.results.explain.explained_runs import explained_run, sentence
 
     if data.result.best is None:
         return ""
@@ -150,7 +150,7 @@ def _json(run: ExplainedRun) -> JsonDict:
 def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
-    from tuner.results.explain.evidence import table
+    from tuner.results.explain.explained_runs import table
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:

@@ -2,7 +2,7 @@
 
 Exit code 0 does not show that a program did its work: a worker in the background was killed, a
 checkpoint left nothing to do, a program died behind a pipe without a word. What the figures
-themselves show is in :mod:`tuner.study.evidence`.
+themselves show is in :mod:`tuner.study.believed_figures`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tuner.knobs import setting_text
 from tuner.knobs.effects import shared_cpus
 from tuner.model import LaunchRecord, Setting, wording
 from tuner.stats import estimates
-from tuner.study import evidence
+from tuner.study import believed_figures
 from tuner.study.history import History
 
 #: A first launch that takes this many times as long as each later one, and this much longer (s),
@@ -37,7 +37,7 @@ def early_doubts(history: History) -> list[str]:
     """Return the sentences that stay the same while the study goes on."""
     launches = _finished(history)
     texts = _left_running(launches), _resumed(history, launches), _share_cpus(history)
-    notes = evidence.notes(history.records, history.spec.objective)
+    notes = believed_figures.notes(history.records, history.spec.objective)
     return [*filter(None, texts), *notes]
 
 

@@ -26,7 +26,7 @@ from tuner.model import (
     Value,
 )
 from tuner.stats import estimates
-from tuner.study import evidence
+from tuner.study import believed_figures
 
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
@@ -51,7 +51,7 @@ _OF_THE_PROGRAM = frozenset(
 class History:
     """The state of a search.
 
-    ``records`` are judged by :func:`tuner.study.evidence.believed` and
+    ``records`` are judged by :func:`tuner.study.believed_figures.believed` and
     :func:`tuner.stats.estimates.judged`, and their windows
     are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
     ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
@@ -75,7 +75,7 @@ class History:
         baseline: Setting | None = None,
     ) -> History:
         """The history of these launches, judged and rescaled: one may change what others say."""
-        judged = estimates.judged(evidence.believed(records, spec.objective))
+        judged = estimates.judged(believed_figures.believed(records, spec.objective))
         return cls(spec, rescaled(judged, spec.objective), forgiven_until, baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:

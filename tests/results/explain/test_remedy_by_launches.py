@@ -7,7 +7,7 @@ import pytest
 from tests.study_samples import launched, setting
 from tuner.model import Purpose
 from tuner.results.explain.cause import Remedy
-from tuner.results.explain.evidence import _by_launches
+from tuner.results.explain.explained_runs import _by_launches
 
 ONE = setting(omp_threads=1, iterator_workers=1, communicator="naive")
 FOUR = setting(omp_threads=4, iterator_workers=1, communicator="naive")

@@ -2,8 +2,8 @@
 
 A group of a pattern only points at a number. What is read is the whole number that stands there,
 so that a group that holds a part of it is noticed. What a line alone does not tell (is ``1,204``
-a little more than one, or more than a thousand?) is decided in :mod:`tuner.study.evidence`, which
-sees all lines of a study.
+a little more than one, or more than a thousand?) is decided in
+:mod:`tuner.study.believed_figures`, which sees all lines of a study.
 """
 
 from __future__ import annotations

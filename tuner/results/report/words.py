@@ -9,7 +9,7 @@ from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, figures, price, wording
 from tuner.model.errors import UsageError
 from tuner.results import claims
-from tuner.results.explain.evidence import ExplainedRun, explained_run, table
+from tuner.results.explain.explained_runs import ExplainedRun, explained_run, table
 from tuner.results.exporters import shell
 from tuner.results.report import facts
 from tuner.results.report.plots import Table, runs

@@ -20,7 +20,7 @@ from tuner.model import (
     figures,
     wording,
 )
-from tuner.results.explain.evidence import median_run
+from tuner.results.explain.explained_runs import median_run
 from tuner.results.report.plots import style
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.study_samples import FAST, record
 from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose
 from tuner.results.explain import Remedy
-from tuner.results.explain.evidence import median_run, remedy_sentence
+from tuner.results.explain.explained_runs import median_run, remedy_sentence
 
 
 def test_what_to_turn() -> None:
