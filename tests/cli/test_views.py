@@ -24,7 +24,8 @@ from tests.study_samples import (
 )
 from tuner.cli import console
 from tuner.cli.live import LiveView
-from tuner.cli.progress import PlainView, Tally
+from tuner.cli.progress import PlainView
+from tuner.cli.tally import Tally
 from tuner.model import (
     BASELINE,
     Exclusion,

@@ -17,7 +17,7 @@ from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.cli.progress import Tally
+    from tuner.cli.tally import Tally
     from tuner.results.compare import Comparison
     from tuner.study.events import Event
 
@@ -112,7 +112,7 @@ def _remeasure(
 ) -> Comparison:
     """The comparison by launches in turn; they end as soon as their interval tells."""
     from tuner.cli import console, stored
-    from tuner.cli.progress import Tally
+    from tuner.cli.tally import Tally
     from tuner.study.in_turn import launch_in_turn, require_different, to_launch
     from tuner.study.interruption import StudyInterrupted
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.cli import console
-from tuner.cli.progress import Tally
+from tuner.cli.tally import Tally
 from tuner.knobs import setting_text
 from tuner.model import figures, wording
 from tuner.study.events import Event, Note
