@@ -30,6 +30,7 @@ from tuner.model import (
     Purpose,
     Setting,
 )
+from tuner.model.errors import UsageError
 from tuner.study import believed_figures
 from tuner.study.history import History
 
@@ -136,7 +137,8 @@ def test_a_change_of_unit_or_mark_shows_both_lines(tmp_path: Path) -> None:
         (
             (
                 ["940 MB/s", "1.2 GB/s"],
-                "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s",
+                "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s; let the program print"
+                " one unit in all launches",
             ),
             (["12.5", "9,5"], "its decimal mark is not a point: «9,5»; launch 1: «12.5»"),
             (["1.5 s", "1,204 s"], ""),
@@ -153,12 +155,6 @@ def test_what_is_said_of_figures_once(tmp_path: Path) -> None:
     rows: list[tuple[str, list[str], dict[str, Any], str]] = [
         (r"([0-9.,]+)", ["12,48", "12,02"], {}, "12,48 is read as 12.48"),
         (r"([0-9.]+)", ["1.95it/s", "1.31s/it"], {"maximize": True}, "converted to it/s: "),
-        (
-            r"([0-9.]+)",
-            ["1.95it/s", "1.31it/s"],
-            {},
-            "less counts as better, but the figure is",
-        ),
         (r"([0-9.]+)", ["12 s", "9 s"], {"maximize": True}, "more counts as better"),
         (r"([0-9.]+)", ["300 s", "200 s"], {"unit": "s"}, "300 s, but the launch took 100 s"),
         (r"([0-9.]+)", ["30 s", "20 s"], {"unit": "s"}, ""),
@@ -170,6 +166,31 @@ def test_what_is_said_of_figures_once(tmp_path: Path) -> None:
         history = printed(folder, pattern, *lines, **objective)
         notes = believed_figures.notes(history.records, history.spec.objective)
         assert [said in note for note in notes] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "objective", "is_refused"),
+    [
+        ("1.95it/s", {}, True),
+        ("940 MB/s", {}, True),
+        ("12 ns/day", {}, True),
+        ("1.95it/s", {"maximize": True}, False),
+        ("1.95it/s", {"unit": "s/it"}, False),
+        ("3 errors/s", {"unit": "errors"}, False),
+        ("1.95s/it", {}, False),
+    ],
+)
+def test_the_lowest_rate_is_no_aim(
+    line: str, objective: dict[str, Any], is_refused: bool, tmp_path: Path
+) -> None:
+    history = printed(tmp_path, "([0-9.]+)", line, **objective)
+    try:
+        believed_figures.check_direction(history.records, history.spec.objective)
+    except UsageError as error:
+        assert is_refused and error.hint.startswith("add --maximize")
+        assert "launch 1 is a rate, but the lowest would count as the best: «" in error.message
+    else:
+        assert not is_refused
 
 
 def resumed(wall_s: float, *, start_s: float = 3600.0, entries: int = 4) -> str:

@@ -41,6 +41,7 @@ def test_wishes_that_do_not_go_together() -> None:
         ({"kind": "wall", "maximize": True}, "--maximize: the wall time is better if"),
         ({"maximize": True}, "--maximize: the elapsed_time is better if it is smaller"),
         ({"key": "v", "unit": "ms", "maximize": True}, "a time in ms is better if it is"),
+        ({"key": "v", "unit": "it/s"}, "the lowest rate in it/s would count as the best"),
         ({"key": "v", "unit": "seconds"}, "the unit 'seconds' is not known as a time"),
         ({"key": "v", "unit": "ns /\nday"}, "cannot be shown after a figure"),
         ({"key": "v", "unit": "x" * 21}, "cannot be shown after a figure"),

@@ -41,9 +41,11 @@ from tuner.model import (
     Finished,
     Launch,
     LaunchRecord,
+    Mark,
     ObjectiveSpec,
     Outcome,
     Purpose,
+    Reading,
     Result,
     Setting,
     Stopped,
@@ -260,6 +262,15 @@ def test_failures_that_may_be_the_settings_fault_end_it_after_five(
     with pytest.raises((NothingMeasuredError, LimitReachedError)):
         study_in(folder, runner, NAMES)
     assert len(runner.settings) == 1 + 5
+
+
+def test_a_rate_of_which_the_lowest_would_win_ends_the_study_at_once(folder: Path) -> None:
+    reading = Reading("bar: ", "3.00", "it/s", 3.0, None, Mark.POINT, "it/s")
+    runner = FakeRunner(lambda _: Finished(3.0, 0, reading=reading))
+    spec = replace(SPEC, objective=ObjectiveSpec(kind="pattern", pattern=r"([0-9.]+)it/s"))
+    with pytest.raises(UsageError, match=r"bar: «3\.00»it/s"):
+        study_in(folder, runner, spec)
+    assert len(runner.settings) == 1
 
 
 def test_settings_that_fail_alike_beside_a_baseline_that_works_are_tried(folder: Path) -> None:

@@ -26,6 +26,7 @@ from tuner.model import (
     figures,
     wording,
 )
+from tuner.model.errors import UsageError
 from tuner.model.units import converted, unit_of
 from tuner.search.throughput import began_before, is_longer, steady_s
 
@@ -57,6 +58,25 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
         objective: Says how the figures were asked for.
     """
     return [text for note in _NOTES if (text := note(records, objective))]
+
+
+def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> None:
+    """Refuse to look for the lowest rate, unless --unit calls it by a name that is no rate.
+
+    Raises:
+        UsageError: It shows the line of the first launch.
+    """
+    usage = _Usage.of(records, objective)
+    if objective.maximize or not usage.readings or (objective.unit and not unit_of(objective.unit)):
+        return
+    unit = unit_of(usage.target)
+    if unit is not None and unit.is_rate:
+        number, reading = usage.first
+        raise UsageError(
+            f"the figure of launch {number} is a rate, but the lowest would count as the best:"
+            f" {wording.one_line(reading.marked)}",
+            "add --maximize, and --fresh to begin this study anew",
+        )
 
 
 def _as_it_came(record: LaunchRecord) -> LaunchRecord:
@@ -159,7 +179,10 @@ class _Usage:
         value = converted(as_printed, unit or target, target) if same else None
         if value is None:
             units = f"{unit or 'no unit'} instead of {first or target}"
-            raise ValueError(f"its figure has {units}: {reading.marked}{self._beside(self.first)}")
+            raise ValueError(
+                f"its figure has {units}: {reading.marked}{self._beside(self.first)}; let the"
+                " program print one unit in all launches, or time the launches: --objective wall"
+            )
         return value
 
     def _beside(self, launch: tuple[int, Reading] | None) -> str:
@@ -340,10 +363,8 @@ def _note_of_units(records: Sequence[LaunchRecord], objective: ObjectiveSpec) ->
 def _note_of_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
     usage = _Usage.of(records, objective)
     unit = unit_of(usage.target) if usage.readings else None
-    if unit is None or unit.is_rate == objective.maximize:
+    if unit is None or unit.is_rate or not objective.maximize:
         return ""
-    if unit.is_rate:
-        return f"less counts as better, but the figure is a rate ({usage.target}): --maximize?"
     return f"more counts as better (--maximize), but the figure is a time ({usage.target})"
 
 

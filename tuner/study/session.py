@@ -36,7 +36,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, outputs, warm_up, workers
+from tuner.study import alike, believed_figures, outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
@@ -232,7 +232,9 @@ class StudyRun:
             self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
 
     def _tell_what_is_new(self, step: Step) -> None:
+        """Say what the launches have shown, each thing once; refuse to search for a low rate."""
         history = self.history
+        believed_figures.check_direction(history.records, history.spec.objective)
         switched_off = why_switched_off(history.records)
         notes = (*early_doubts(history), *dropped_notes(history), switched_off)
         for text in (*notes, alike.note(history)):

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner.model import CLOCK, TIME_UNITS_S, Failed, Finished, ObjectiveSpec, Progress, plugins
 from tuner.model.errors import UsageError, shown
-from tuner.model.units import SECONDS
+from tuner.model.units import SECONDS, unit_of
 
 #: The entry point group of objectives from other packages.
 GROUP = "tuner.objectives"
@@ -137,6 +137,12 @@ def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
         yield (
             f"a time in {unit} is better if it is smaller, but --maximize is given",
             "leave out --maximize, or give the unit of a rate, such as it/s",
+        )
+    measured = unit_of(unit)
+    if measured is not None and measured.is_rate and not spec.maximize:
+        yield (
+            f"the lowest rate in {unit} would count as the best",
+            "add --maximize; if the lowest is the best, give --unit a name that is no rate",
         )
     if spec.statistic not in {"last", "steady"}:
         yield f"the statistic {shown(spec.statistic)} is not known", "last or steady"
