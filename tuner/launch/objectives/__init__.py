@@ -133,17 +133,7 @@ def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
             f"the unit {shown(unit)} cannot be shown after a figure",
             f"at most {LONGEST_UNIT} letters, such as --unit ns/day",
         )
-    if spec.maximize and unit in TIME_UNITS_S:
-        yield (
-            f"a time in {unit} is better if it is smaller, but --maximize is given",
-            "leave out --maximize, or give the unit of a rate, such as it/s",
-        )
-    measured = unit_of(unit)
-    if measured is not None and measured.is_rate and not spec.maximize:
-        yield (
-            f"the lowest rate in {unit} would count as the best",
-            "add --maximize; if the lowest is the best, give --unit a name that is no rate",
-        )
+    yield from _faults_of_direction(spec.unit, maximize=spec.maximize)
     if spec.statistic not in {"last", "steady"}:
         yield f"the statistic {shown(spec.statistic)} is not known", "last or steady"
     one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
@@ -166,3 +156,18 @@ def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
                 f"--maximize: the {what} is better if it is smaller",
                 f"leave it out, or name a rate: {rate}",
             )
+
+
+def _faults_of_direction(unit: str, *, maximize: bool) -> Iterator[tuple[str, str]]:
+    """Yield a fault and a hint if the best figure is sought where the worst ones are."""
+    if maximize and unit in TIME_UNITS_S:
+        yield (
+            f"a time in {unit} is better if it is smaller, but --maximize is given",
+            "leave out --maximize, or give the unit of a rate, such as it/s",
+        )
+    measured = unit_of(unit)
+    if measured is not None and measured.is_rate and not maximize:
+        yield (
+            f"the lowest rate in {unit} would count as the best",
+            "add --maximize; if the lowest is the best, give --unit a name that is no rate",
+        )
