@@ -7,13 +7,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.study_surface import SPEC
 from tuner.cli import standard_input
 from tuner.launch.launchers import wrapper_argv
 from tuner.model.errors import UsageError
+from tuner.store.identity import difference, identity
 
 
 @contextmanager
@@ -34,6 +37,17 @@ def test_a_file_is_named_and_not_read(tmp_path: Path) -> None:
         with file.open() as opened:
             assert standard_input.read(opened.fileno()) == expected
             assert opened.read() == content
+
+
+def test_a_file_that_changes_is_another_job(tmp_path: Path) -> None:
+    file, identities = tmp_path / "job.in", []
+    for content in ("a\n", "a\n", "b\n"):
+        file.write_text(content)
+        digest = standard_input.digest(str(file))
+        identities.append(identity(replace(SPEC, input=str(file), input_digest=digest)))
+    assert difference(*identities[:2]) == []
+    (text,) = difference(*identities[1:])
+    assert text.startswith(f"standard input: {file} (SHA-256 87428fc52280…) -> {file} (SHA-256")
 
 
 def test_a_here_document_and_a_pipe_are_read_to_their_end() -> None:

@@ -81,7 +81,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if not given["join"]:
         content = standard_input.read()
         if isinstance(content, str):
-            spec = replace(spec, input=content)
+            digest = standard_input.digest(content) if content else ""
+            spec = replace(spec, input=content, input_digest=digest)
         else:
             piped = content
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import select
 import stat
@@ -49,6 +50,13 @@ def read(descriptor: int = 0, *, first_s: float = FIRST_S, pause_s: float = PAUS
         " and has no end",
         _HINT,
     )
+
+
+def digest(path: str) -> str:
+    """Return the SHA-256 of a file at the input; empty if that is larger than 64 MiB."""
+    with Path(path).open("rb") as file:
+        is_large = os.fstat(file.fileno()).st_size > MOST
+        return "" if is_large else hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_ready(descriptor: int, limit_s: float) -> bool:

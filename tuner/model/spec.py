@@ -256,6 +256,7 @@ class StudySpec:
     wait_for_children: bool = False  # a launch lasts until all that it started has ended
     prepare_limit_s: float = 600.0  # of the command before each launch
     input: str = ""  # the file that rank 0 reads as its standard input; empty: it has none
+    input_digest: str = ""  # the SHA-256 of its content; empty: it was not read
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def identity(spec: StudySpec) -> JsonDict:
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children or None,  # earlier studies have none
-        **({"standard input": spec.input} if spec.input else {}),
+        **({"standard input": _standard_input(spec)} if spec.input else {}),
         "folder": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,
@@ -60,6 +60,11 @@ def identity(spec: StudySpec) -> JsonDict:
         "gpus": list(machine.gpus),
         ENVIRONMENT: dict(spec.environment),
     }
+
+
+def _standard_input(spec: StudySpec) -> str:
+    """Return the file and a part of its digest: a file with another content is another job."""
+    return spec.input + (f" (SHA-256 {spec.input_digest[:12]}…)" if spec.input_digest else "")
 
 
 def _hosts(spec: StudySpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -97,7 +98,8 @@ def tune(
     if joined:  # the hosts may share a disk
         folder /= spec.machine.hostname
     if piped:
-        spec = replace(spec, input=str(folder / folders.INPUT))
+        digest = hashlib.sha256(piped).hexdigest()
+        spec = replace(spec, input=str(folder / folders.INPUT), input_digest=digest)
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         store = stack.enter_context(Store.open(url, create=True))
