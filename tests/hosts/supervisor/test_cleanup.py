@@ -62,9 +62,10 @@ def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def segment() -> Iterator[Path]:
-    """A new file of ours in the shared memory, called as MPICH's are."""
-    path = Path(f"/dev/shm/mpich_shm_litter_{os.getpid()}")
+def segment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A new file of ours in the shared memory; an MPI's would be swept by other tests' launches."""
+    path = Path(f"/dev/shm/tune_test_{os.getpid()}")
+    monkeypatch.setattr(cleanup, "_SEGMENTS", (str(path),))
     path.write_bytes(bytes(mmap.PAGESIZE))
     yield path
     path.unlink(missing_ok=True)
