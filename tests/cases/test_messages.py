@@ -110,11 +110,21 @@ def test_the_database_of_another_program_is_left_as_it_is(tune: Tune, tmp_path: 
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE contacts (name TEXT)")
     before = path.read_bytes()
-    for words in (("show",), ("--objective", "wall")):
+    start = ("--objective", "wall")
+    for words in (("show",), start, (*start, "--dry-run")):
         done = tune(*words, "--storage", str(path), *(() if words[0] == "show" else ("--", "true")))
         assert done.code == 2, done.err
         assert "is of another program: it has the table 'contacts'" in done.err
     assert path.read_bytes() == before
+
+
+def test_a_dry_run_looks_at_the_database_and_makes_none(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    words = ("--objective", "wall", "--dry-run", "--storage")
+    for place, said in (("file/x.db", "Not a directory"), (".", "is a folder"), ("new/x.db", "")):
+        done = tune(*words, str(tmp_path / place), "--", "true")
+        assert said in done.err and done.code == (2 if said else 0)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_database_with_a_strange_version_is_left_as_it_is(tune: Tune, database: Path) -> None:

@@ -68,9 +68,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
         from tuner.cli import dry_run
+        from tuner.store import database
+        from tuner.store.urls import resolve_url
         from tuner.study import samplers
 
         samplers.check(spec)
+        database.check(resolve_url(given["storage"], os.environ))
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
     from tuner.cli import progress, standard_input
