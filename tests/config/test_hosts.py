@@ -150,7 +150,7 @@ def spec_of(
 
 
 def test_a_study_runs_on_the_hosts_of_options_and_slurm(tmp_path: Path) -> None:
-    (tmp_path / "my hosts").write_text("h1:4\nh2:4\n")
+    (tmp_path / "my hosts").write_text("h1:4\nh2:4\n", "utf-8-sig")  # as Windows writes it
     eight = Layout(8, ("h1", "h2"), (4, 4))
     spec = spec_of(tmp_path, hostfile="my hosts", ssh="ssh -F 'config'")
     assert spec.layout == eight

@@ -262,7 +262,7 @@ def offered(
     if file:
         source = f"--hostfile {file}"
         data = read_typed(typed_path(file, "--hostfile", cwd), source, MOST_HOSTFILE)
-        return hosts.parse_hostfile(data.decode(errors="replace"), source), source
+        return hosts.parse_hostfile(data.decode("utf-8-sig", "replace"), source), source
     if command:
         return hosts_from(command), f"--hosts-from {shlex.join(command)}"
     found = hosts.from_slurm(environ)

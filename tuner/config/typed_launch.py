@@ -222,10 +222,7 @@ def _ranks_of_torchrun(last: Mapping[Role, Option]) -> dict[str, Any]:
             f"torchrun --nnodes {nodes} is typed once on each host, and tune starts all of them",
             'leave --nnodes out, and name the hosts in the study file: hosts = "h1:8,h2:8"',
         )
-    if Role.RANKS not in last:
-        return {"mpi_procs": 1}
-    # One rank per GPU is what tune does by itself.
-    return {} if last[Role.RANKS].value[0] == "gpu" else {"mpi_procs": _count(last[Role.RANKS])}
+    return {"mpi_procs": _count(last[Role.RANKS]) if Role.RANKS in last else 1}
 
 
 def _count(option: Option) -> int:
