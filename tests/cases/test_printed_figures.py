@@ -76,6 +76,7 @@ def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> Histor
     return study(folder, spec, *[(s, line, 100.0) for s, line in zip(settings, lines, strict=True)])
 
 
+BAD = FailureKind.BAD_LOG
 CUT, DOUBTED = FailureKind.CUT_FIGURE, FailureKind.DOUBTED_FIGURE
 RATE = {"unit": "it/s", "maximize": True}
 
@@ -108,6 +109,8 @@ RATE = {"unit": "it/s", "maximize": True}
         (r"t: ([0-9.]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [CUT, CUT]),
         (r"t: ([0-9.e+]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [120, 95]),
         (r"t: ([0-9:]+)", ["t: 0:00:55", "t: 1:02:03"], {"unit": "min"}, [55 / 60, 62.05]),
+        (r"[T ]([0-9:.]+) ", ["2026-11-26T12:00:05 end", "2026/1/6 12:00:05.5 "], {}, [BAD, BAD]),
+        (r"T([0-9:.]+) ", ["2026-11-26 T0:00:55 ", "DT0:01:05 "], {}, [55, 65]),
         (r"t: .*:([0-9]+)$", ["t: 0:00:55", "t: 0:01:05"], {"unit": "s"}, [CUT, CUT]),
         # The decimal mark is that of all figures of the study, or is asked for.
         (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [12.48, 1.204]),

@@ -34,6 +34,8 @@ _NUMBER = re.compile(
 )
 #: ``0:01:25``, ``1 day, 2:03:04.5``.
 _CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+(?::\d\d){1,2}(?:[.,]\d+)?)(?![:\d])", re.ASCII)
+#: What makes a time of day of the clock behind it: ``2026-11-26T12:00:05``.
+_DATE_BEFORE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?[T ]$", re.ASCII)
 #: ``1m 1.35s``, ``2 hours 3 minutes``; not ``1s 54ms/step``, which are two times.
 _NAMED = re.compile(
     r"(?:(\d+) ?(?:d|days?)(?![A-Za-z/]),? *)?"
@@ -112,6 +114,8 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     if number is None or number.start >= end:
         raise no_number
     first, last = number.start, number.end
+    if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
+        raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
     more = _BLANK_AND_DIGITS.match(line, last)
     if more and not is_separated and re.fullmatch(r"\d{1,3}", line[first:last], re.ASCII):
         last = more.end()
