@@ -110,6 +110,24 @@ def test_the_nearest_line_is_shown_if_none_matches(tmp_path: Path) -> None:
     assert "matches nothing; it is empty" in str(costs(result(tmp_path, b"")))
 
 
+def test_a_pattern_that_reads_the_nearest_line_is_proposed(tmp_path: Path) -> None:
+    for pattern, line, value in (
+        (r"([0-9.]+)it/s", "100%|##| 20/20 [00:26<00:00, 1.31s/it]", 1.31),
+        (r"Throughput: ([0-9.]+)", "Throughput : 12.5 img/s (of 8)", 12.5),
+        (r"time=([0-9.]+)", "Total Time: 0:01:25 for 3 runs", 85.0),
+        (r"loss=([0-9.]+)", "epoch 3 loss 1.2e-3 acc 0.4", 1.2e-3),
+        (r"([0-9.]+) GFLOPS", "N=4096 970 GFlops", 970.0),
+        (r"Performance: ([0-9.]+)", "took 12.5 s", None),
+        (r"Performance: ([0-9.]+)", "Performance: not known", None),
+    ):
+        said = str(costs(result(tmp_path, line.encode(), pattern)))
+        proposed = said.partition("which this one reads: ")[2]
+        assert bool(proposed) is (value is not None)
+        if proposed:
+            spec = with_argument(ObjectiveSpec(), shlex.split(proposed)[0])
+            assert costs(result(tmp_path, line.encode(), spec.pattern)) == pytest.approx(value)
+
+
 def test_it_is_said_that_only_the_end_was_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,9 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     line = before + plain + after
     start = len(before) + len(plain) - len(plain.lstrip())
     end = len(before) + len(plain.rstrip())
-    number = next((each for each in _numbers(line, is_separated) if each.end > start), None)
+    number = next(
+        (each for each in numbers(line, is_separated=is_separated) if each.end > start), None
+    )
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
@@ -158,8 +160,8 @@ def _unit_beside(line: str, start: int, end: int) -> str:
     return before[1] if before and unit_of(before[1]) else ""
 
 
-def _numbers(line: str, is_separated: bool) -> Iterator[_Number]:
-    """The numbers in a line, from left to right."""
+def numbers(line: str, *, is_separated: bool = False) -> Iterator[_Number]:
+    """Yield the numbers in a line, from left to right."""
     end = 0
     while digit := _DIGIT.search(line, end):
         start = digit.start()

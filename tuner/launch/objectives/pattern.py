@@ -29,6 +29,8 @@ SEARCHED_BYTES = 16 << 20
 #: This many letters of what a group holds are kept, and on either side of it.
 LONGEST_TEXT = 200
 LONGEST_SIDE = 100
+#: A pattern is proposed for this many letters of the line that comes nearest.
+LONGEST_LINE = 1000
 #: Progress bars go back by some letters.
 _BACKSPACES = re.compile(r"\x08+")
 
@@ -126,6 +128,9 @@ class Pattern(Objective):
         """What an empty search came near to, and what it did not look at."""
         line = pattern_advice.nearest_line(self.spec.pattern, lines)
         said = f"; the line that comes nearest is {one_line(line)!r}" if line else "; it is empty"
+        group = min(self._compiled.groupindex.values(), default=1)
+        if better := pattern_advice.for_nearest(self.spec.pattern, group, line[:LONGEST_LINE]):
+            said += f", which this one reads: {shlex.quote(f'pattern:{better}')}"
         if len(data) < SEARCHED_BYTES:
             return said
         return f" in the last {SEARCHED_BYTES >> 20} MiB, which alone are searched{said}"

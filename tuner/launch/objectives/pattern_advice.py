@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tuner.launch.objectives.number import read
+import regex
+
+from tuner.launch.objectives.number import numbers, read
 from tuner.model import Reading
 
 #: What may take the place of a group so that it reads a whole number, the simplest first.
@@ -23,6 +25,8 @@ _WHOLE = (
 )
 #: Of many lines so many at the end are looked at.
 _LINES = 2000
+#: One search of a line for a proposed pattern may take this long, s.
+_LIMIT_S = 0.1
 _CAPTURES = re.compile(r"\((?!\?)|\(\?P?<(?![=!])")
 _WORD = re.compile(r"[^\W\d_]+|%")
 
@@ -59,7 +63,7 @@ def is_separated(pattern: str, group: int) -> bool:
 def for_whole_number(pattern: str, group: int, whole: Reading) -> str:
     """A pattern that reads the whole number of a line; empty if none is found.
 
-    It is the user's own with another group, or else one of the words before the number.
+    It is the user's own with another group, or else one of the words beside the number.
     """
     start, end = parentheses(pattern, group)
     name = re.match(r"\(\?P?<\w+>", pattern[start:])
@@ -68,7 +72,11 @@ def for_whole_number(pattern: str, group: int, whole: Reading) -> str:
     label = re.search(r"(?:^|(?<=\s))[^\d\s][^\d]*$|$", whole.before)
     words = " +".join(re.escape(word) for word in label[0].split()) if label else ""
     blank = " *" if whole.before[-1:].isspace() else ""
-    patterns = [(opened, closed), (f"{words}{blank}(" if words else f"^{blank}(", ")")]
+    unit = re.match(r" ?[^\W\d][^\s\d,;)\]]*", whole.after)
+    patterns = [(opened, closed)]
+    patterns += [(f"{words}{blank}(", ")")] if words else []
+    patterns += [("(", ")" + re.escape(unit[0]).replace("\\ ", " "))] if unit else []
+    patterns += [] if words else [(f"^{blank}(", ")")]
     return next(
         (before + of + after for before, after in patterns for of in _WHOLE
          if _reads(before + of + after, whole)),
@@ -77,13 +85,13 @@ def for_whole_number(pattern: str, group: int, whole: Reading) -> str:
 
 
 def _reads(pattern: str, whole: Reading) -> bool:
-    try:
-        compiled = re.compile(pattern)
-    except re.error:  # regex knows more than re: the next pattern is simpler
-        return False
     line = whole.before + whole.text + whole.after
+    try:
+        compiled = regex.compile(pattern)
+        matches = [*compiled.finditer(line, timeout=_LIMIT_S)]
+    except (regex.error, TimeoutError):  # the next pattern is simpler
+        return False
     group = min(compiled.groupindex.values(), default=1)
-    matches = [*compiled.finditer(line)]
     if not matches or matches[-1][group] is None:
         return False
     start, end = matches[-1].span(group)
@@ -96,11 +104,35 @@ def _reads(pattern: str, whole: Reading) -> bool:
 
 def nearest_line(pattern: str, lines: Sequence[str]) -> str:
     """The line that has the most words of a pattern, of several the last; empty without lines."""
-    words = {word.lower() for word in _WORD.findall(re.sub(r"\[[^]]*\]|\\.", " ", pattern))}
 
     def likeness(line: str) -> tuple[int, bool]:
-        common = words & {word.lower() for word in _WORD.findall(line[:1000])}
-        return sum(map(len, common)), any(letter.isdigit() for letter in line)
+        return _likeness(pattern, line[:1000]), any(letter.isdigit() for letter in line)
 
     some = [line.strip() for line in lines[-_LINES:] if line.strip()]
     return max(reversed(some), key=likeness, default="")
+
+
+def for_nearest(pattern: str, group: int, line: str) -> str:
+    """Return a pattern that reads the number in a line whose words are most like the pattern's.
+
+    Empty: no number in the line stands beside a word of the pattern.
+    """
+    opens, closes = parentheses(pattern, group)
+    spans = [(number.start, number.end) for number in numbers(line)]
+    ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(line)]
+    likeness = [
+        _likeness(pattern[:opens], line[ends[at] : start])
+        + _likeness(pattern[closes:], line[end : starts[at + 1]])
+        for at, (start, end) in enumerate(spans)
+    ]
+    if not any(likeness):
+        return ""
+    start, end = spans[likeness.index(max(likeness))]
+    return for_whole_number(pattern, group, Reading(line[:start], line[start:end], line[end:]))
+
+
+def _likeness(pattern: str, text: str) -> int:
+    """Return how many letters the words have that a pattern and a text have in common."""
+    literal = re.sub(r"\[[^]]*\]|\\.", " ", pattern)
+    words, others = ({w.lower() for w in _WORD.findall(part)} for part in (literal, text))
+    return sum(map(len, words & others))
