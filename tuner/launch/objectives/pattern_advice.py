@@ -94,7 +94,7 @@ def _reads(pattern: str, whole: Reading) -> bool:
     group = min(compiled.groupindex.values(), default=1)
     if not matches or matches[-1][group] is None:
         return False
-    start, end = matches[-1].span(group)
+    start, end = map(int, matches[-1].span(group))
     try:
         read(line[:start], line[start:end], line[end:])
     except ValueError:
