@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from tuner.hosts.typed_paths import require_text
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class TuneCommand(click.Command):
         if words is not None and not self.takes_tail and not ctx.resilient_parsing:
             args = [*args, "--", *words]
         ctx.allow_extra_args = self.takes_tail
-        require_text(args)
+        for word in args:
+            require_text(word)
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             _refuse_empty(self, ctx)
@@ -122,17 +124,6 @@ class TuneCommand(click.Command):
 
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
-
-
-def require_text(words: Sequence[str]) -> None:
-    """Raise ``UsageError`` for a word that is no text: no database and no JSON takes it."""
-    for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"{word!r} holds bytes that are no UTF-8", "give the file or the study another name"
-            ) from error
 
 
 def _refuse_empty(command: click.Command, ctx: click.Context) -> None:

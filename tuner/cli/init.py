@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,10 @@ import click
 from click.types import FuncParamType
 
 from tuner.cli import console, exits
-from tuner.cli.base import TuneCommand, require_text, tail
+from tuner.cli.base import TuneCommand, tail
 from tuner.cli.options import option
 from tuner.config.options import WORDS
-from tuner.hosts.typed_paths import typed_path
+from tuner.hosts.typed_paths import require_text, typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,13 +77,15 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     from tuner.launch.command import OUT, placeholders
     from tuner.launch.launch_line import launch_line
     from tuner.launch.launch_syntax import LAUNCHERS
+    from tuner.launch.secrets import refuse_secrets
 
     if words is None:
         usual = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
         read = FuncParamType(WORDS.read)
         words = click.prompt("Command, as you type it today", usual, type=read, err=True)
-    require_text(words)
-    _refuse_secrets(words)
+    for word in words:
+        require_text(word)
+    refuse_secrets(words, os.environ)
     line = launch_line(words)
     keys: dict[str, Any] = {}
     command = list(words)
@@ -99,34 +100,6 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     source = Path(program.script_of(command) or os.devnull).read_text("utf-8", "replace")
     has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source)
     return first_study.study_text(keys, command, options, "logreport" if has_log else "wall")
-
-
-def _refuse_secrets(words: Sequence[str]) -> None:
-    """Raise ``UsageError`` for a command that holds a password: the file would keep it in plain."""
-    from tuner.launch.launch_line import ASSIGNMENT
-    from tuner.launch.secrets import Redactor
-
-    shown = Redactor.of(os.environ, words).words(words)
-    at = next(
-        (n for n, pair in enumerate(zip(words, shown, strict=True)) if len({*pair}) > 1), None
-    )
-    if at is None:
-        return
-    before = shown[at - 1 : at] if at and words[at - 1].startswith("-") else ()
-    option = "".join(before) or shown[at].partition("=")[0].partition(" ")[0]
-    variable = re.sub(r"\W+", "_", option.strip("-")).upper() or "SECRET"
-    hint = (
-        f"keep it in a variable, which the ranks inherit: export {variable}=…\n"
-        f"tune init -- … sh -c 'exec PROGRAM {option} \"${variable}\"'"
-    )
-    if ASSIGNMENT.fullmatch(words[at]):
-        name = words[at].partition("=")[0]
-        hint = f"export {name} before tune, and leave its value out of the command"
-    raise UsageError(
-        f"the command holds a secret, {shlex.join((*before, shown[at]))}, and a study file would"
-        " keep it in plain",
-        hint,
-    )
 
 
 def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:

@@ -12,10 +12,9 @@ from tuner.config.hosts import expand_nodes
 from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, Option, options_of
 from tuner.launch.launch_syntax import HYDRA, KEEPS, MPIS, SHELLS, SRUN, TORCHRUN, Role, Syntax
 from tuner.launch.launchers import in_slurm
+from tuner.launch.launchers.kinds import OPENMPI_FLAGS
 from tuner.model.errors import UsageError
 
-#: Open MPI 5 knows these only with two dashes, all other MPIs also so.
-_TWO_DASHES = ("bind-to", "map-by", "rank-by")
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -60,7 +59,7 @@ def typed_launch(
     for option in options:
         if role := syntax.roles.get(option.name):
             options_by_role.setdefault(role, []).append(option)
-        elif option.name in _TWO_DASHES and syntax in MPIS:
+        elif syntax in MPIS and f"--{option.name}" in OPENMPI_FLAGS:
             arguments += (f"--{option.words[0].lstrip('-')}", *option.words[1:])
         else:
             arguments += option.words

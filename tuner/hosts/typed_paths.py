@@ -23,15 +23,11 @@ def typed_path(text: str | Path, place: str, folder: Path | None = None) -> Path
             in a circle of links, or through a folder that may not be entered.
     """
     text = str(text)
+    require_text(text, f"{place} ")
     try:
-        text.encode()
         path = Path(folder or "", text)
         with suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{place} {shown(text)} holds bytes that are no UTF-8", "give it another name"
-        ) from error
     except ValueError as error:
         raise UsageError(f"{place} {shown(text)} holds a NUL character", "remove it") from error
     except OSError as error:
@@ -39,6 +35,17 @@ def typed_path(text: str | Path, place: str, folder: Path | None = None) -> Path
             f"{place} {shown(text)}: {error.strerror}", "name a file or folder that can be there"
         ) from error
     return path
+
+
+def require_text(typed: str, place: str = "") -> None:
+    """Raise ``UsageError`` for a word that is no text: no database and no JSON takes it."""
+    try:
+        typed.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{place}{shown(typed)} holds bytes that are no UTF-8",
+            "give the file or the study another name",
+        ) from error
 
 
 def read_typed(path: Path, place: str, most_bytes: int) -> bytes:

@@ -17,7 +17,9 @@ from itertools import pairwise
 from pathlib import PurePath
 from urllib.parse import quote, unquote
 
+from tuner.launch.launch_line import ASSIGNMENT
 from tuner.model import Failed, Finished, LaunchRecord, StudySpec
+from tuner.model.errors import UsageError
 
 #: Stands in place of a secret. A text that had it from the start counts as one that hides one.
 HIDDEN = "***"
@@ -315,6 +317,31 @@ def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
         forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= LINE}
     longest_first = sorted((f for f in forms if len(f) >= SHORTEST), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+
+def refuse_secrets(words: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Raise ``UsageError`` for a command with a secret: a study file would keep it in plain."""
+    shown = Redactor.of(environ, words).words(words)
+    at = next(
+        (n for n, pair in enumerate(zip(words, shown, strict=True)) if len({*pair}) > 1), None
+    )
+    if at is None:
+        return
+    before = shown[at - 1 : at] if at and words[at - 1].startswith("-") else ()
+    option = "".join(before) or shown[at].partition("=")[0].partition(" ")[0]
+    variable = re.sub(r"\W+", "_", option.strip("-")).upper() or "SECRET"
+    hint = (
+        f"keep it in a variable, which the ranks inherit: export {variable}=…\n"
+        f"tune init -- … sh -c 'exec PROGRAM {option} \"${variable}\"'"
+    )
+    if ASSIGNMENT.fullmatch(words[at]):
+        name = words[at].partition("=")[0]
+        hint = f"export {name} before tune, and leave its value out of the command"
+    raise UsageError(
+        f"the command holds a secret, {shlex.join((*before, shown[at]))}, and a study file would"
+        " keep it in plain",
+        hint,
+    )
 
 
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:

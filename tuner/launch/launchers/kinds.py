@@ -147,6 +147,8 @@ _OPENMPI: OptionWords = {
     "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
     "rank_by": ("--rank-by", {"slot": "slot", "node": "node"}),
 }
+#: Open MPI 5 knows these only with two dashes, all other MPIs also so.
+OPENMPI_FLAGS = frozenset(flag for flag, _ in _OPENMPI.values())
 _MPICH: OptionWords = {
     "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
     # Hydra's slots are not in the order of anything: by core is what others call by slot.
