@@ -248,7 +248,7 @@ def test_a_launcher_that_starts_nothing_is_quoted_and_the_host_named(
 
 def test_a_caller_without_the_secret_is_not_listened_to() -> None:
     def with_impostor(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
-        port = int(program[program.index("no") - 1])
+        port = next(int(word) for word in program if word.isdecimal())
         for hello in (b"", b"x" * 40):
             with socket.create_connection(("127.0.0.1", port)) as sock:
                 sock.sendall(hello)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 from ipaddress import ip_address, ip_network
 
-from tuner.hosts.networks import Network, common_interfaces, networks, shared
+from tuner.hosts.networks import Network, common_interfaces, measure, networks, shared
 
 H1 = (
     Network("docker0", "172.17.0.1", "172.17.0.0/16"),
@@ -33,3 +34,16 @@ def test_the_networks_of_this_host_are_without_the_loopback() -> None:
         assert each.interface in {name for _, name in socket.if_nameindex()}
         assert not each.address.startswith("127.")
         assert ip_address(each.address) in ip_network(each.subnet)
+
+
+def test_a_link_whose_other_end_hangs_up_is_a_fault() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            with listener.accept()[0] as sock, sock.makefile("rb") as messages:
+                messages.read(5)
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        assert measure("127.0.0.1", listener.getsockname()[1]).fault == "the connection was closed"
+        thread.join()

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from threading import Thread
 
-from tuner.hosts.remote.dial import read_exactly
-
 #: The bridges of containers and virtual machines, by the begin of their names: what is sent there
 #: stays on the host.
 BRIDGES = ("docker", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxd", "podman", "veth")
@@ -93,11 +91,16 @@ def answer() -> int:
     listener.settimeout(SILENCE_S)
 
     def serve() -> None:
-        with suppress(OSError), listener, listener.accept()[0] as sock:
+        with (
+            suppress(OSError),
+            listener,
+            listener.accept()[0] as sock,
+            sock.makefile("rb") as messages,
+        ):
             sock.settimeout(SILENCE_S)
-            while True:
-                (size,) = struct.unpack("!I", read_exactly(sock, 4))
-                read_exactly(sock, min(size, MESSAGE_BYTES))
+            while len(header := messages.read(4)) == 4:
+                (size,) = struct.unpack("!I", header)
+                messages.read(min(size, MESSAGE_BYTES))
                 sock.sendall(b"+")
 
     Thread(target=serve, daemon=True).start()
@@ -113,7 +116,8 @@ def measure(address: str, port: int) -> Link:
             def trip_s(size: int) -> float:
                 start_s = time.perf_counter()
                 sock.sendall(struct.pack("!I", size) + bytes(size))
-                read_exactly(sock, 1)
+                if not sock.recv(1):
+                    raise ConnectionResetError("the connection was closed")
                 return time.perf_counter() - start_s
 
             latencies_s = sorted(trip_s(1) for _ in range(21))

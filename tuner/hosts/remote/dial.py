@@ -1,7 +1,7 @@
 """How an agent comes up on a host, and the connection between it and the head.
 
-The launcher gives this file to ``python -c`` on each host, so it is the standard library alone and
-imports nothing of ours. The head is the host that ``tune`` runs on.
+The launcher gives this file to ``python -c`` on each host, so it imports the standard library
+alone. The head is the host that ``tune`` runs on.
 
 1. The agent makes a secret and prints a line with it, which reaches the head through the launcher
    (over ssh or the batch system). So the secret stands in no argument, variable or file.
@@ -127,7 +127,7 @@ def _dial(port: int, addresses: list[str], ident: bytes, secret: str) -> Channel
     raise problem
 
 
-def _detach() -> None:
+def detach() -> None:
     """Leave the launcher, which then takes us for ended."""
     if os.fork():
         os._exit(0)
@@ -140,8 +140,8 @@ def _detach() -> None:
         os.dup2(null, fd)
 
 
-def main(port: str, stays: str, *addresses: str) -> None:
-    """Be an agent; ``stays``: in the foreground (``yes``), as batch systems need it."""
+def connect_to_head(port: str, *addresses: str) -> Channel:
+    """Say who this agent is, dial the head, and make the code that it sends importable."""
     rank = next((os.environ[name] for name in RANKS if name in os.environ), "-")
     ident, secret = os.urandom(ID_BYTES), os.urandom(32).hex()
     os.write(1, f"{GREETING} {rank} {ident.hex()} {secret}\n".encode())
@@ -158,6 +158,4 @@ def main(port: str, stays: str, *addresses: str) -> None:
     archive = os.memfd_create("tune")
     os.write(archive, code)
     sys.path.insert(0, f"/proc/self/fd/{archive}")
-    from tuner.hosts.remote.agent import serve  # it is in the archive
-
-    serve(channel, None if stays == "yes" else _detach)
+    return channel

@@ -52,6 +52,14 @@ _OF_A_HOST = re.compile(
     r"(\S*/)?(ssh|srun)\b|\S+@\S+: |Executable: |Node: |\[proxy:[\d:]+@\S+\] .*error"
 )
 
+#: How the text that is given to each host ends, after :mod:`~tuner.hosts.remote.dial`: the code of
+#: the agent can be imported once the connection has brought it.
+_SERVE = """
+channel = connect_to_head(*sys.argv[1:])
+from tuner.hosts.remote.agent import serve
+serve(channel, {detach})
+"""
+
 #: The command that starts a program once on each host: (hosts, program) -> argv.
 OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
@@ -78,12 +86,11 @@ def probe_code() -> dict[str, str]:
 
 
 def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
-    """What the launcher runs on each host. The links of a virtual environment are followed."""
-    source = Path(dial.__file__).read_bytes() + b"\nmain(*sys.argv[1:])\n"
-    text = base64.b64encode(zlib.compress(source, 9)).decode()
+    """Return what the launcher runs on each host. Links of a virtual environment are followed."""
+    source = Path(dial.__file__).read_text() + _SERVE.format(detach=None if stays else "detach")
+    text = base64.b64encode(zlib.compress(source.encode(), 9)).decode()
     loader = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{text}')))"
-    words = (str(port), "yes" if stays else "no", *addresses)
-    return (os.path.realpath(sys.executable), "-I", "-S", "-c", loader, *words)
+    return (os.path.realpath(sys.executable), "-I", "-S", "-c", loader, str(port), *addresses)
 
 
 @contextmanager
