@@ -31,15 +31,15 @@ _PLACES = {name: place for place, names in _OPTIONS.items() for name in names.sp
 
 def proposals(text: str) -> dict[str, list[str]]:
     """The names of the options in a help text that ``tune`` could set, by placeholder."""
-    found: dict[str, list[str]] = {}
+    names_by_place: dict[str, list[str]] = {}
     for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
         has_value = entry[2][:1] == ":" or entry[1].rpartition(names[-1])[2].strip(" ,=")
         names.sort(key=lambda name: name[:2] != "--")  # the long ones first
         place = _PLACES.get(re.sub(r".*[.]|^-*", "", names[0]).replace("_", "-"))
         if has_value and place:
-            found.setdefault(place, names)
-    return found
+            names_by_place.setdefault(place, names)
+    return names_by_place
 
 
 def study_text(

@@ -51,7 +51,7 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
     Raises:
         UsageError: With the line that is wrong.
     """
-    found: list[Offer] = []
+    offers: list[Offer] = []
     dialects: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = _SPACED.sub("=", line.partition("#")[0]).split()
@@ -83,10 +83,10 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
                     f"{where}: {shown(word)} is no number of slots",
                     "write `h1 slots=2`; users and ports of hosts belong into ~/.ssh/config",
                 )
-        found.append(Offer(_name(name, where), number_of))
-    if not found:
+        offers.append(Offer(_name(name, where), number_of))
+    if not offers:
         raise UsageError(f"{place} names no host", "write a host a line, such as `h1 slots=2`")
-    return _merged(found, place)
+    return _merged(offers, place)
 
 
 def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
@@ -95,13 +95,13 @@ def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
     Raises:
         UsageError: With what is wrong.
     """
-    found = []
+    offers = []
     for part in text.split(","):
         where = f"{place} {shown(text)}"
         _refuse_ipv6(part, where)
         name, colon, slots = part.strip().partition(":")
-        found.append(Offer(_name(name, where), _slots(slots, where) if colon else None))
-    return _merged(found, place)
+        offers.append(Offer(_name(name, where), _slots(slots, where) if colon else None))
+    return _merged(offers, place)
 
 
 def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
@@ -123,10 +123,10 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
     place = f"SLURM_TASKS_PER_NODE={shown(tasks)}"
     slots: list[int] = []
     for part in tasks.split(","):
-        found = re.fullmatch(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?", part)
-        if found is None:
+        tasks_of_nodes = re.fullmatch(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?", part)
+        if tasks_of_nodes is None:
             raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
-        slots += [_slots(found[1], place)] * min(int(found[2] or 1), MOST)
+        slots += [_slots(tasks_of_nodes[1], place)] * min(int(tasks_of_nodes[2] or 1), MOST)
     if len(slots) != len(names):
         raise UsageError(
             f"{place} is for {count(len(slots), 'node')}, SLURM_JOB_NODELIST has {len(names)}",
@@ -170,7 +170,7 @@ def expand_nodes(text: str, place: str) -> list[str]:
     """
     if not re.fullmatch(rf"{_NODE}(?:,{_NODE})*", text):
         raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
-    found: list[str] = []
+    hosts: list[str] = []
     for node in re.findall(_NODE, text):
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]+)\]", node):
@@ -178,20 +178,20 @@ def expand_nodes(text: str, place: str) -> list[str]:
             if len(names) * len(ends) > MOST:
                 raise UsageError(f"{place} names more than {MOST} hosts", _SLURM_HINT)
             names = [name + end for name in names for end in ends]
-        found += names
-    return found
+        hosts += names
+    return hosts
 
 
 def _numbers(ranges: str, place: str) -> list[str]:
     """``01-03,7`` as ``01 02 03 7``."""
-    found: list[str] = []
+    numbers: list[str] = []
     for part in ranges.split(","):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if match is None or not first <= last < first + MOST:
             raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
-        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-    return found
+        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return numbers
 
 
 def _name(text: str, where: str) -> str:

@@ -1,4 +1,4 @@
-"""The keys of a study out of a launch line as it is typed: ``mpirun -n 8 -H h1:4,h2:4 ./x``."""
+"""Make the keys of a study out of a typed launch line: ``mpirun -n 8 -H h1:4,h2:4 ./x``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TypedLaunch(NamedTuple):
 def typed_launch(
     line: LaunchLine, syntaxes: Sequence[Syntax], environ: Mapping[str, str]
 ) -> TypedLaunch:
-    """The keys of a study, and the program, of a launch line.
+    """Return the keys of a study, and the program, of a launch line.
 
     Args:
         line: It begins with a launcher that tune drives.
@@ -95,7 +95,7 @@ def _refuse_unheld(
 
 
 def several_programs(what: str) -> UsageError:
-    """The error for a line that starts several programs (MPMD)."""
+    """Return the error for a line that starts several programs (MPMD)."""
     return UsageError(
         f"{what} starts several programs in one job (MPMD), and a study has one program, whose"
         " ranks all get the same setting",
@@ -105,7 +105,11 @@ def several_programs(what: str) -> UsageError:
 
 
 def _checked_before(line: LaunchLine) -> list[str]:
-    """What stands before the launcher and may be left out."""
+    """Return what stands before the launcher and may be left out.
+
+    Raises:
+        UsageError: A study cannot hold what stands there.
+    """
     if line.in_shell:
         raise UsageError(
             f"the script of the shell does more than start {line.name}, and a study has one"
@@ -134,7 +138,7 @@ def _checked_before(line: LaunchLine) -> list[str]:
 def _reading(
     line: LaunchLine, syntaxes: Sequence[Syntax]
 ) -> tuple[Syntax, list[Option], tuple[str, ...]]:
-    """The launcher that the line is of, its options and the program."""
+    """Return the syntax that the line is written in, its options and the program."""
     readings, faults = [], []
     for syntax in syntaxes:
         try:
@@ -153,7 +157,7 @@ def _reading(
 
 
 def _hosts(syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]]) -> dict[str, Any]:
-    """The key that names the hosts; none if the line names none."""
+    """Return the key that names the hosts; none if the line names none."""
     lists = options_by_role.get(Role.HOSTS, [])
     files = [option.value[0] for option in options_by_role.get(Role.HOSTFILE, [])]
     names: list[str] = []
@@ -184,7 +188,7 @@ def _ranks(
     keys: Mapping[str, Any],
     environ: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The keys that say how many ranks there are."""
+    """Return the keys that say how many ranks there are."""
     last = {role: options[-1] for role, options in options_by_role.items()}
     if syntax is TORCHRUN:
         return _ranks_of_torchrun(last)
@@ -225,7 +229,7 @@ def _ranks_of_torchrun(last: Mapping[Role, Option]) -> dict[str, Any]:
 
 
 def _count(option: Option) -> int:
-    """The number that an option says; ``-pernode`` and ``-rr`` are one."""
+    """Return the number that an option says; ``-pernode`` and ``-rr`` stand for 1."""
     text = option.value[0] if option.value else "1"
     if _COUNT.fullmatch(text):
         return int(text)
@@ -236,7 +240,7 @@ def _count(option: Option) -> int:
 
 
 def _of_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) -> tuple[str, ...]:
-    """The program as torchrun starts it: by its own Python, unless it is told not to."""
+    """Return the program as torchrun starts it: by its own Python, unless by ``--no-python``."""
     if "no-python" in options:
         return program
     first = line.launcher[0]

@@ -1,4 +1,4 @@
-"""What a setting must meet to be launched: ``px * py * pz == ranks``, say. Pure.
+"""Requirements, which a setting must meet to be launched, such as ``px * py * pz == ranks``. Pure.
 
 An expression compares what is computed of knobs, ``ranks`` and constants. It is parsed by `ast` and
 never evaluated by Python. It says nothing of a setting that lacks one of its knobs. If it cannot be
@@ -91,7 +91,7 @@ class _Expression:
     compute: _Compute
 
     def failure(self, values: Mapping[str, _Operand]) -> str | None:
-        """Why these values do not meet it; empty: it is false. ``None``: they do."""
+        """Return why these values do not meet it, empty if it is false; ``None``: they do."""
         try:
             return None if self.compute(values) else ""
         except (_UncomputableError, ArithmeticError) as error:
@@ -101,8 +101,8 @@ class _Expression:
 class _Parser:
     """Makes functions of the parts of an expression; refuses, and marks, what is no part of one."""
 
-    def __init__(self, text: str, known: Collection[str] | None) -> None:
-        self.text, self.known = text, known
+    def __init__(self, text: str, knobs: Collection[str] | None) -> None:
+        self.text, self.knobs = text, knobs
         self.names: set[str] = set()
 
     def error(self, node: ast.AST, why: str, hint: str = "") -> UsageError:
@@ -115,7 +115,7 @@ class _Parser:
         return UsageError(f"--require: {why}: {before}>>>{part}<<<{after}", hint)
 
     def truth(self, node: ast.expr) -> _Compute:
-        """A part that holds or does not."""
+        """Return a function that says whether a part of the expression holds."""
         if isinstance(node, ast.BoolOp):
             parts = [self.truth(value) for value in node.values]
             every = all if isinstance(node.op, ast.And) else any
@@ -151,7 +151,7 @@ class _Parser:
         return holds
 
     def value(self, node: ast.expr) -> _Compute:
-        """A part that is a number or a text."""
+        """Return a function that gives the number or text of a part of the expression."""
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, int | float | str)
@@ -184,18 +184,18 @@ class _Parser:
 
     def _name(self, node: ast.Name) -> _Compute:
         name = node.id
-        if self.known is not None and name not in {*self.known, RANKS}:
+        if self.knobs is not None and name not in {*self.knobs, RANKS}:
             raise self.error(
                 node,
                 f"there is no knob {name!r} in this study",
-                suggestion(name, [*self.known, RANKS]),
+                suggestion(name, [*self.knobs, RANKS]),
             )
         self.names.add(name)
         return operator.itemgetter(name)
 
 
 def as_operand(value: Value | float) -> _Operand:
-    """A value as it is compared: a text of a number is that number."""
+    """Return a value as it is compared: a text of a number is that number."""
     if not isinstance(value, str):
         return value
     for kind in (int, float):
@@ -208,11 +208,11 @@ def as_operand(value: Value | float) -> _Operand:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str, known: frozenset[str] | None = None) -> _Expression:
-    """The requirement of a text.
+def _parsed(text: str, knobs: frozenset[str] | None = None) -> _Expression:
+    """Return the requirement that a text says.
 
     Raises:
-        UsageError: It is none, or names what is not ``known``.
+        UsageError: It is none, or names what is none of ``knobs``.
     """
     text = text.strip()
     if len(text) > MOST_CHARACTERS:
@@ -224,7 +224,7 @@ def _parsed(text: str, known: frozenset[str] | None = None) -> _Expression:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as "is" with a literal
             tree = ast.parse(text, mode="eval")
-        parser = _Parser(text, known)
+        parser = _Parser(text, knobs)
         compute = parser.truth(tree.body)
     except SyntaxError as error:
         place = max(0, (error.offset or 1) - 1)
@@ -258,11 +258,11 @@ class Requirements:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The knobs that they name."""
+        """Return the knobs that the requirements name."""
         return frozenset(name for each in self._expressions for name in each.names)
 
     def broken(self, chosen: Mapping[str, Value]) -> tuple[str, str] | None:
-        """The first expression that a setting does not meet, and why if it cannot be computed."""
+        """Return the first expression that a setting breaks, and why if it cannot be computed."""
         if not self.texts:
             return None
         values = {RANKS: self.ranks, **{n: as_operand(v) for n, v in chosen.items()}}
@@ -274,11 +274,11 @@ class Requirements:
         return None
 
     def meets(self, chosen: Mapping[str, Value]) -> bool:
-        """True if the setting, or the part of one, may be launched."""
+        """Return whether the setting, or the part of one, may be launched."""
         return self.broken(chosen) is None
 
     def parts(self, world: World) -> Sequence[World]:
-        """The products, without a setting in common, of what meets them in a product of values."""
+        """Return the products of values, without an overlap, that meet the requirements."""
         if self.names.isdisjoint(world):
             return [world] if self.meets({}) else []
         pinned = sorted(self.names & world.keys(), key=lambda name: len(world[name]))
@@ -292,7 +292,7 @@ _Part = tuple[tuple[str, tuple[Value, ...]], ...]
 
 @lru_cache(maxsize=256)
 def _combinations(requirements: Requirements, axes: _Part) -> tuple[_Part, ...]:
-    """The values that go together; the last knob's are listed for each choice of the others.
+    """Return the values that go together; the last knob's are listed for each choice of the others.
 
     Raises:
         UsageError: There are too many to look through.
@@ -303,7 +303,7 @@ def _combinations(requirements: Requirements, axes: _Part) -> tuple[_Part, ...]:
 def _walk(
     requirements: Requirements, axes: _Part, chosen: dict[str, Value], tried: Iterator[int]
 ) -> Iterator[_Part]:
-    """Leave a choice as soon as it breaks a requirement whose knobs it has."""
+    """Yield the values that go together; a choice is left as soon as it breaks a requirement."""
     (name, values), *others = axes
     met = []
     for value in values:
@@ -326,7 +326,7 @@ NONE = Requirements()
 
 
 def requirements_of(spec: StudySpec) -> Requirements:
-    """What the settings of a study must meet."""
+    """Return what the settings of a study must meet."""
     return Requirements(spec.require, spec.layout.ranks)
 
 

@@ -1,4 +1,4 @@
-"""Where in a command line the launcher stands, its options, and where the program begins (pure).
+"""Find the launcher in a command line, its options, and where the program begins. Pure.
 
 Nothing is guessed: how many words an option takes stands in :mod:`tuner.launch.launch_syntax`, and
 one that does not stand there is asked for.
@@ -38,7 +38,7 @@ _ATTACHED = re.compile(r"--?(np?)([0-9]+)")
 
 
 class Option(NamedTuple):
-    """An option of a launcher as it was typed.
+    """One option of a launcher as it was typed.
 
     ``name`` is without dashes, ``value`` the words that follow, or what is behind its ``=``.
     """
@@ -97,7 +97,7 @@ def launch_line(words: Sequence[str]) -> LaunchLine | None:
 
 
 def _starter(words: tuple[str, ...]) -> LaunchLine | None:
-    """The launcher whose name, or module of Python, is the first word."""
+    """Return the launcher whose name, or module of Python, is the first word."""
     name, length = PurePath(words[0]).name, 1
     if _PYTHON_NAME.fullmatch(name):
         try:
@@ -118,7 +118,7 @@ def _starter(words: tuple[str, ...]) -> LaunchLine | None:
 
 
 def _in_shell(words: tuple[str, ...], before: Sequence[tuple[str, ...]]) -> LaunchLine | None:
-    """The first launcher in the script of ``sh -c SCRIPT``; scripts in files are not read."""
+    """Return the first launcher in the script of ``sh -c SCRIPT``; no file is read."""
     try:
         options, rest = options_of(SHELL, words[1:])
     except UsageError:
@@ -135,7 +135,7 @@ def _in_shell(words: tuple[str, ...], before: Sequence[tuple[str, ...]]) -> Laun
 
 
 def _commands(script: str) -> Iterator[tuple[str, ...]]:
-    """The simple commands of a shell's script, as far as they can be told without a shell."""
+    """Yield the simple commands of a shell's script, as far as no shell is needed to tell them."""
     lexer = shlex.shlex(script, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace, lexer.whitespace_split = " \t\r", True
     command: list[str] = []
@@ -156,7 +156,7 @@ def _commands(script: str) -> Iterator[tuple[str, ...]]:
 def options_of(
     syntax: Syntax, words: Sequence[str], last: Sequence[str] = ()
 ) -> tuple[list[Option], tuple[str, ...]]:
-    """The options before a program, and the program with its arguments.
+    """Return the options before a program, and the program with its arguments.
 
     Args:
         syntax: Whose options they are.
@@ -180,7 +180,7 @@ def options_of(
 
 
 def _named(syntax: Syntax, words: tuple[str, ...]) -> tuple[list[Option], tuple[str, ...]]:
-    """``--name``, ``--name VALUE`` or ``--name=VALUE``, and the words after it."""
+    """Return ``--name``, ``--name VALUE`` or ``--name=VALUE``, and the words after it."""
     attached = _ATTACHED.fullmatch(words[0])
     if attached and syntax.roles.get(attached[1]) is Role.RANKS:
         return [Option(attached[1], (attached[2],), words[:1])], words[1:]
@@ -197,7 +197,10 @@ def _named(syntax: Syntax, words: tuple[str, ...]) -> tuple[list[Option], tuple[
 
 
 def _letters(syntax: Syntax, words: tuple[str, ...]) -> tuple[list[Option], tuple[str, ...]]:
-    """``-lN2``: letters, of which one that takes a value ends the word; and the words after it."""
+    """Return the options of ``-lN2``, and the words after them.
+
+    A letter that takes a value ends the word.
+    """
     options: list[Option] = []
     for at, letter in enumerate(words[0][1:], 2):
         behind = words[0][at:]
@@ -211,7 +214,7 @@ def _letters(syntax: Syntax, words: tuple[str, ...]) -> tuple[list[Option], tupl
 
 
 def _following(syntax: Syntax, words: tuple[str, ...], end: int) -> tuple[str, ...]:
-    """The words up to ``end`` that follow an option as its value."""
+    """Return the words up to ``end``, which follow an option as its value."""
     if len(words) < end:
         raise UsageError(
             f"{words[0]} of {syntax.name} takes another word, and the line ends there",
@@ -221,11 +224,11 @@ def _following(syntax: Syntax, words: tuple[str, ...], end: int) -> tuple[str, .
 
 
 def _name(syntax: Syntax, typed: str) -> str | None:
-    """The option that is meant, by its name or by an unambiguous begin of it; ``None``: none."""
+    """Return the option that a name, or its unambiguous begin, stands for; ``None``: none."""
     for name in (typed, typed.replace("_", "-")):
         if name in syntax.arity and (len(name) > 1 or not syntax.is_gnu):
             return name
-        longer = [known for known in syntax.arity if known.startswith(name)]
+        longer = [option for option in syntax.arity if option.startswith(name)]
         if syntax.has_prefixes and len(name) > 1 and len(longer) == 1:
             return longer[0]
     return None

@@ -1,4 +1,4 @@
-"""A number in a line of text, with its unit and its format. Pure.
+"""Reads a number in a line of text, with its unit and its format. Pure.
 
 A group of a pattern only points at a number. What is read is the whole number that stands there,
 so that a group that holds a part of it is noticed. What a line alone does not tell (is ``1,204``
@@ -135,7 +135,7 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
 
 
 def figure(reading: Reading, decimal: Mark, unit: str = "") -> float:
-    """The figure of a reading in a unit, as far as the units go together.
+    """Return the figure of a reading in a unit, if the units go together.
 
     Raises:
         ValueError: It cannot be compared; the message goes on after "the match".
@@ -153,7 +153,7 @@ def figure(reading: Reading, decimal: Mark, unit: str = "") -> float:
 
 
 def _unit_beside(line: str, start: int, end: int) -> str:
-    """The word after the number, else a unit of time before it: ``Time (ms): 54``."""
+    """Return the word after the number, else a unit of time before it: ``Time (ms): 54``."""
     if after := _UNIT.match(line, end):
         return after[1].replace(" per ", "/")
     before = _UNIT_BEFORE.search(line[:start])
@@ -196,7 +196,7 @@ def _named(line: str, start: int) -> tuple[int, float] | None:
 
 
 def _split(run: str, start: int, is_separated: bool) -> Iterator[_Number]:
-    """The number that digits and marks in a row are, or those of a list with commas."""
+    """Yield the number that digits and marks in a row are, or those of a list with commas."""
     run = run.rstrip(".") if run.count(".") != 1 else run  # the end of a sentence
     values = _formatted(run)
     if "," in run and (is_separated or values is None):
@@ -208,7 +208,10 @@ def _split(run: str, start: int, is_separated: bool) -> Iterator[_Number]:
 
 
 def _formatted(run: str) -> tuple[float | None, float | None, Mark] | None:
-    """By point, by comma, and the mark that it shows; ``None``: its format is not known."""
+    """Return a number by point and by comma, and the mark that it shows.
+
+    ``None``: its format is not known.
+    """
     match = re.fullmatch(r"([+-]?)([^EeDd]*)(?:[EeDd]([+-]?\d+))?", run, re.ASCII)
     if match is None:
         return None
@@ -219,7 +222,7 @@ def _formatted(run: str) -> tuple[float | None, float | None, Mark] | None:
     def value(decimal: str | None) -> float | None:
         if decimal is None:
             return None
-        plain = "".join(each for each in digits if each.isdecimal() or each == decimal)
+        plain = "".join(letter for letter in digits if letter.isdecimal() or letter == decimal)
         return float(f"{match[1]}{plain.replace(',', '.')}e{match[3] or 0}")
 
     for form, by_point, by_comma, mark in _FORMATS if is_bare else _FORMATS[2:]:

@@ -1,4 +1,4 @@
-"""What to do about a pattern that matches nothing, or reads a part of a number. Pure."""
+"""Propose another pattern for one that matches nothing, or reads a part of a number. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W\d_]+|%")
 
 
 def parentheses(pattern: str, group: int) -> tuple[int, int]:
-    """Where the group of that number begins and ends in a pattern: at its parentheses."""
+    """Return the places of the parentheses of a pattern's group, by the number of the group."""
     count, is_class, stack, place = 0, False, list[tuple[int, int]](), 0
     while place < len(pattern):
         letter = pattern[place]
@@ -55,13 +55,13 @@ def parentheses(pattern: str, group: int) -> tuple[int, int]:
 
 
 def is_separated(pattern: str, group: int) -> bool:
-    """Whether the pattern names a comma or a blank beside its group: then it is of no number."""
+    """Return whether the pattern names a comma or a blank beside its group: no number has it."""
     start, end = parentheses(pattern, group)
     return pattern[:start].endswith(",") or pattern[end + 1 :].startswith((",", " ", "\\s", "[ "))
 
 
 def for_whole_number(pattern: str, group: int, whole: Reading) -> str:
-    """A pattern that reads the whole number of a line; empty if none is found.
+    """Return a pattern that reads the whole number of a line; empty if there is none.
 
     It is the user's own with another group, or else one of the words beside the number.
     """
@@ -103,7 +103,7 @@ def _reads(pattern: str, whole: Reading) -> bool:
 
 
 def nearest_line(pattern: str, lines: Sequence[str]) -> str:
-    """The line that has the most words of a pattern, of several the last; empty without lines."""
+    """Return the line with the most words of a pattern, the last of several."""
 
     def likeness(line: str) -> tuple[int, bool]:
         return _likeness(pattern, line[:1000]), any(letter.isdigit() for letter in line)
