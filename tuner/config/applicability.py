@@ -166,10 +166,10 @@ def _hosts(host: TargetHost) -> _Problem | None:
 def _networks(host: TargetHost) -> _Problem | None:
     if len(host.found.interfaces) > 1:
         return None
-    found = ", ".join(host.found.interfaces)
-    why = f"the hosts share {f'{found} alone' if found else 'no interface'}"
-    hint = f"--fix interface={found} keeps to it" if found else "leave it out"
-    return why, hint, bool(found)
+    names = ", ".join(host.found.interfaces)
+    why = f"the hosts share {f'{names} alone' if names else 'no interface'}"
+    hint = f"--fix interface={names} keeps to it" if names else "leave it out"
+    return why, hint, bool(names)
 
 
 def _neighbours(host: TargetHost) -> _Problem | None:

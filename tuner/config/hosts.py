@@ -268,8 +268,8 @@ def place(
             "--mpi-procs 8 for all hosts together, or --ppn 4 for each of them",
         )
     if ppn is None and offers[0].slots is None:
-        each, rest = divmod(ranks or 0, len(offers))
-        room = [each + (index < rest) for index in range(len(offers))]
+        share, rest = divmod(ranks or 0, len(offers))
+        room = [share + (index < rest) for index in range(len(offers))]
     else:
         room = [ppn or offer.slots or 1 for offer in offers]
     for offer, most in zip(offers, room, strict=True):
@@ -279,27 +279,27 @@ def place(
                 "--oversubscribe-hosts runs more ranks on a host than it has slots",
             )
     total = sum(room)
-    wanted = total if ranks is None else ranks
-    if wanted > total and oversubscribe and ppn is None:
-        room = [slots * -(-wanted // total) for slots in room]
-    elif wanted > total:
+    total_ranks = total if ranks is None else ranks
+    if total_ranks > total and oversubscribe and ppn is None:
+        room = [slots * -(-total_ranks // total) for slots in room]
+    elif total_ranks > total:
         have = f"{count(len(offers), 'host')} with " + (
             f"--ppn {ppn}" if ppn else f"{count(total, 'slot')} in all"
         )
         raise UsageError(
-            f"--mpi-procs {wanted}, but {source} has {have}",
+            f"--mpi-procs {total_ranks}, but {source} has {have}",
             "name more hosts, or fewer ranks"
             + ("" if ppn else "; --oversubscribe-hosts runs more ranks than there are slots"),
         )
     by_host: dict[str, int] = {}
-    left = wanted
+    left = total_ranks
     for offer, most in zip(offers, room, strict=True):
         if min(most, left):
             by_host[offer.name] = min(most, left)
             left -= by_host[offer.name]
     if [*by_host] == [LOCALHOST]:
-        return Layout(wanted)
-    return Layout(wanted, tuple(by_host), tuple(by_host.values()))
+        return Layout(total_ranks)
+    return Layout(total_ranks, tuple(by_host), tuple(by_host.values()))
 
 
 def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:
@@ -313,8 +313,8 @@ def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
     sizes = {2**power for power in range(most.bit_length())} | {most}
     if layout.is_local:
         return [Layout(ranks) for ranks in ppns or sorted(sizes)]
-    found = []
+    layouts = []
     for size in sorted(sizes | set(range(1, min(most, 4) + 1))):
-        for each in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:
-            found.append(Layout(sum(each), layout.hosts[:size], each))
-    return found
+        for ranks_by_host in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:
+            layouts.append(Layout(sum(ranks_by_host), layout.hosts[:size], ranks_by_host))
+    return layouts

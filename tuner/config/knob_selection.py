@@ -42,13 +42,13 @@ _EXPECTED = frozenset({"iterator_workers", "communicator"})
 class Selection:
     """The knobs of a study, not yet cut to the machine.
 
-    ``asked`` are those that the user named, ``own`` those whose values too; the others are
+    ``named`` are those that the user named, ``own`` those whose values too; the others are
     there by themselves, as far as they apply. ``left_out`` says why a known knob is not among
     them.
     """
 
     knobs: tuple[Knob, ...]
-    asked: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     fixed: Setting = BASELINE
     left_out: tuple[tuple[str, str], ...] = ()
@@ -99,15 +99,15 @@ def select(
         if rows[name].changes_numerics and name not in named and default is not None:
             fixed[name] = default
             rows[name] = replace(rows[name], domain=Choice((default,)))
-    wanted = {*file.knobs, *placed, *domains, *fixes}
+    used_names = {*file.knobs, *placed, *domains, *fixes}
     for row in table.KNOBS:
         joins = typed.get("all_knobs") or (row.usual and not file.knobs)
         if joins and row.name not in file.left_out and not needs_placeholder(row):
-            wanted.add(row.name)
+            used_names.add(row.name)
     used = [
         row
         for name, row in rows.items()
-        if name in wanted and not (row.changes_numerics and name not in {*named, *fixed})
+        if name in used_names and not (row.changes_numerics and name not in {*named, *fixed})
     ]
     used, doubled = _one_a_variable(used, {*named, *domains}, placed)
     lost = {row.name for row in used if needs_placeholder(row) and row.name not in placed}
@@ -136,7 +136,7 @@ def select(
 
 
 def _one_a_variable(
-    rows: Sequence[Knob], asked: Set[str], placed: Sequence[str]
+    rows: Sequence[Knob], named: Set[str], placed: Sequence[str]
 ) -> tuple[list[Knob], dict[str, str]]:
     """The knobs of which no two set one variable in the same launch, and why others are left out.
 
@@ -145,11 +145,11 @@ def _one_a_variable(
     """
     kept: list[Knob] = []
     doubled: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: row.name not in asked):
+    for row in sorted(rows, key=lambda row: row.name not in named):
         for other in kept:
             variable = _shared_variable(row, other)
             if variable and not {row.name, other.name} & {*placed}:
-                if row.name in asked:
+                if row.name in named:
                     raise UsageError(
                         f"the knobs {other.name} and {row.name} both set {variable}",
                         f"keep one of them: {_sets(other)}; {_sets(row)}",
@@ -270,8 +270,8 @@ def _put_variables(
     rows: dict[str, Knob], typed: Mapping[str, Any], domains: Mapping[str, str | None]
 ) -> dict[str, str]:
     """``--env-knob``: put a row for each variable; returns their domains as they were typed."""
-    found = _pairs("--env-knob", typed.get("env_knobs", ()))
-    for name in found:
+    typed_domains = _pairs("--env-knob", typed.get("env_knobs", ()))
+    for name in typed_domains:
         if name in domains or name in rows:
             raise UsageError(
                 f"--env-knob {name}: there is a knob of that name", f"--knob {name}=… tunes it"
@@ -279,7 +279,7 @@ def _put_variables(
         if not name.isidentifier():
             raise UsageError(f"--env-knob {name}: is not the name of a variable", "NAME=1,2,4")
         rows[name] = Knob(name, Choice(()), Env((name,)))
-    return found
+    return typed_domains
 
 
 def _put_baselines(
@@ -354,9 +354,9 @@ def applying(
     lost: dict[str, str] = {}
     for row in chosen.knobs:
         got = answer(row, host, own=row.name in chosen.own)
-        if got.why_not and row.name in chosen.asked and not got.possible:
+        if got.why_not and row.name in chosen.named and not got.possible:
             raise UsageError(f"{row.name}: {got.why_not}", got.hint)
-        if got.why_not and row.name not in chosen.asked:
+        if got.why_not and row.name not in chosen.named:
             if "hosts" in row.needs and len(host.layout.hosts) == 1:
                 continue  # nobody misses it
             lost[row.name] = got.why_not
@@ -365,7 +365,7 @@ def applying(
     _check_conditions(kept)
     while reasons := _never_there(kept):
         for name, (why, hint) in reasons.items():
-            if name in chosen.asked:
+            if name in chosen.named:
                 raise UsageError(f"{name}: {why}", hint)
             lost[name] = why
             del kept[name]
@@ -397,7 +397,7 @@ def _check_conditions(knobs: Mapping[str, Knob]) -> None:
 
 def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
     """The knobs with a condition that holds in no setting: why, and what to do."""
-    found: dict[str, tuple[str, str]] = {}
+    problems: dict[str, tuple[str, str]] = {}
     for name, knob in kept.items():
         for parent, values in knob.when:
             if parent in kept:
@@ -407,8 +407,8 @@ def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
                 holds = bool(values) if neutral is None else neutral in values
             if not holds:
                 why = f"it exists only if {parent} is {_listed(values)}"
-                found.setdefault(name, (why, _hint(parent, values, kept)))
-    return found
+                problems.setdefault(name, (why, _hint(parent, values, kept)))
+    return problems
 
 
 def _hint(parent: str, values: Sequence[Value], kept: Mapping[str, Knob]) -> str:
@@ -427,8 +427,8 @@ def _check_size(kept: Mapping[str, Knob]) -> None:
     """Raise ``UsageError`` if conditions split the space into more parts than can be walked."""
     knobs = tuple(kept.values())
     if any(number == MAX_WORLDS for number, _ in enumerate(conditions.worlds(space.axes(knobs)))):
-        asked = {parent for knob in knobs for parent, _ in knob.when}
-        parents = [knob.name for knob in knobs if knob.name in asked]
+        names = {parent for knob in knobs for parent, _ in knob.when}
+        parents = [knob.name for knob in knobs if knob.name in names]
         listed = ", ".join(parents[:6]) + (", …" if len(parents) > 6 else "")
         raise UsageError(
             f"the conditions (when) split the settings into more than {MAX_WORLDS} parts: so many"

@@ -171,8 +171,8 @@ def folder_of(template: Sequence[str], job: Sequence[str], cwd: Path) -> str:
     It cannot matter to a shipped trainer that is not told where its data lies.
     """
     shipped = (script_of(template) or "").startswith("{workloads}/")
-    told = any(word.partition("=")[0] in _READ for word in (*template, *job))
-    return "" if shipped and not told else str(cwd)
+    names_its_data = any(word.partition("=")[0] in _READ for word in (*template, *job))
+    return "" if shipped and not names_its_data else str(cwd)
 
 
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
@@ -186,13 +186,13 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
     word = templates.fill(word, {})
     path = typed_path(word, "the command's program", cwd)
     if "/" not in word:
-        found = shutil.which(word, path=environ.get("PATH", os.defpath))
-        if found is None:
+        on_path = shutil.which(word, path=environ.get("PATH", os.defpath))
+        if on_path is None:
             hint = "is its environment active? its full path works as well"
             if path.is_file():
                 hint = f"it lies in the current folder: write {_start(word)}"
             raise UsageError(f"the command's program {word!r} is not on PATH", hint)
-        return str(Path(found).absolute())
+        return str(Path(on_path).absolute())
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise UsageError(

@@ -117,7 +117,7 @@ class KnobEntry(_Table):
 
     def knob(self, name: str, where: str) -> Knob:
         """The knob: the tool's row with this entry's changes, or one of the file's own."""
-        known = table.knob(name) if table.is_known(name) else None
+        table_row = table.knob(name) if table.is_known(name) else None
         domain: Domain
         if self.fix is not None:
             domain = Choice((self.fix,))
@@ -125,13 +125,13 @@ class KnobEntry(_Table):
             domain = domains.parse_domain(self.range, where=f"{where}.range")
         elif self.values is not None:
             domain = domains.check_domain(Choice(self.values), where=f"{where}.values")
-        elif known is not None:
-            domain = known.domain
+        elif table_row is not None:
+            domain = table_row.domain
         elif self.switch is not None:
             domain = Choice((OFF, ON))
         else:
             raise UsageError(f"{where}: needs range, values or fix")
-        row = known or Knob(name, domain, Flag())
+        row = table_row or Knob(name, domain, Flag())
         route = self.route()
         if route is not None:  # a route of the user's own does not need what the table's needs
             row = replace(row, route=route, launchers=(), needs=())

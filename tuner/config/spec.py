@@ -64,13 +64,13 @@ FindLauncher = Callable[[WantedLauncher, str, Mapping[str, str]], LauncherInfo]
 
 
 def find_launcher(
-    wanted: WantedLauncher, program_path: str, environ: Mapping[str, str]
+    launcher: WantedLauncher, program_path: str, environ: Mapping[str, str]
 ) -> LauncherInfo:
     """The mpirun of this host (:func:`tuner.launch.launchers.find`)."""
     from tuner.launch import launchers
 
     return launchers.find(
-        wanted.mpirun, wanted.args, kind=wanted.kind, program=program_path, environ=environ
+        launcher.mpirun, launcher.args, kind=launcher.kind, program=program_path, environ=environ
     )
 
 
@@ -139,10 +139,10 @@ def build_spec(
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
     path = program.check(template, environ=environ, cwd=cwd)
-    wanted = WantedLauncher(
+    wanted_launcher = WantedLauncher(
         study.option("mpirun"), study.option("launcher"), study.option("mpirun_args") or ()
     )
-    launcher = replace(find(wanted, path, environ), ssh=study.option("ssh") or ())
+    launcher = replace(find(wanted_launcher, path, environ), ssh=study.option("ssh") or ())
     if launcher.kind == "torchrun" and not layout.is_local:
         launcher = with_carrier(launcher, environ)
     # The launcher refuses the user's own arguments now, not at the first launch.
@@ -374,10 +374,10 @@ def _nested(line: LaunchLine, place: str) -> UsageError:
     )
 
 
-def _check_gpus(template: Sequence[str], found: Sequence[str], source: str) -> None:
+def _check_gpus(template: Sequence[str], gpus: Sequence[str], source: str) -> None:
     """Raise ``UsageError`` for a shipped trainer that is to use GPUs if there is none."""
     script = program.script_of(template) or ""
-    if script.startswith("{workloads}/") and "--gpu" in template and not found:
+    if script.startswith("{workloads}/") and "--gpu" in template and not gpus:
         trainer = script.removeprefix("{workloads}/").removesuffix(".py")
         raise UsageError(
             f"the command ({source}) asks for a GPU (--gpu), and none was found here",

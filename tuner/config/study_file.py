@@ -192,14 +192,14 @@ def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
         return f"{place}: unknown key. {capital(suggestion(str(error['loc'][-1]), keys))}"
     if kind == "string_too_short" or given == "":
         return f"{place}: must not be empty."
-    wanted = {
+    types = {
         "int_type": "must be a whole number",
         "bool_type": "must be true or false",
         "string_type": "must be a string",
         "dict_type": "must be a table",
         "model_type": "must be a table",
     }
-    text = wanted.get(kind) or str(error.get("ctx", {}).get("error", error["msg"]))
+    text = types.get(kind) or str(error.get("ctx", {}).get("error", error["msg"]))
     if places and first in places:
         value = shlex.quote(given) if isinstance(given, str) else shown(given)
         return f"{place} {value}: {text}."
@@ -231,8 +231,8 @@ def _knob_mistakes(name: str, entry: KnobEntry, is_not_placed: bool) -> list[str
         given = [key for key in keys if getattr(entry, key) is not None]
         if len(given) > 1:
             return [f"{where}: has {' and '.join(given)}: keep one of them."]
-    known = table.is_known(name)
-    if not known and entry.route() is None and is_not_placed:
+    is_ours = table.is_known(name)
+    if not is_ours and entry.route() is None and is_not_placed:
         return [
             f"{where}: nothing carries it to the program: "
             f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
@@ -243,9 +243,9 @@ def _knob_mistakes(name: str, entry: KnobEntry, is_not_placed: bool) -> list[str
         return [f"{where}: a switch has the values on and off."]
     try:
         knob = entry.knob(name, where)
-        if known and entry.values is None:
+        if is_ours and entry.values is None:
             domains.check_against(table.knob(name), knob.domain, where=where)
-        elif known and not isinstance(table.knob(name).domain, Choice):
+        elif is_ours and not isinstance(table.knob(name).domain, Choice):
             domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
     except UsageError as error:
         return [_sentences(error)]

@@ -60,11 +60,11 @@ class LogReport(Objective):
             path, stat = self._find(out_dir)
             version = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if version != self._version:
-                entries, found = parse(_read(path), path.suffix), []
+                entries, entries_so_far = parse(_read(path), path.suffix), []
                 with suppress(BadLogError):
                     for step in steps(entries):
-                        found.append(step)
-                self._version, self._progress = version, tuple(found)
+                        entries_so_far.append(step)
+                self._version, self._progress = version, tuple(entries_so_far)
         return self._progress
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
@@ -158,8 +158,8 @@ def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
     for number, entry in enumerate(entries, start=1):
         done = entry.get("iteration")
         if type(done) is not int or not 0 <= done <= MOST_ITERATIONS:
-            found = f"iteration {shown(done)}" if "iteration" in entry else "no iteration"
-            raise BadLogError(f"has {found} in entry {number}")
+            text = f"iteration {shown(done)}" if "iteration" in entry else "no iteration"
+            raise BadLogError(f"has {text} in entry {number}")
         step = Progress(done, _number(entry, CLOCK, f"entry {number}"))
         if number > 1 and (step.elapsed_s < last.elapsed_s or step.iteration < last.iteration):
             raise BadLogError(
@@ -204,8 +204,8 @@ def final_loss(entries: Sequence[JsonDict], key: str = "") -> float | None:
     """The last value of `key`; without one, of the first usual key that the last entry has."""
     if key:
         entries = [entry for entry in entries if key in entry] or [{}]
-    found = (loss_check.finite(entries[-1].get(usual)) for usual in ((key,) if key else LOSSES))
-    return next((loss for loss in found if loss is not None), None)
+    losses = (loss_check.finite(entries[-1].get(usual)) for usual in ((key,) if key else LOSSES))
+    return next((loss for loss in losses if loss is not None), None)
 
 
 def _number(entry: JsonDict, key: str, where: str) -> float:
