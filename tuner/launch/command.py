@@ -40,7 +40,7 @@ def names_in(token: str) -> tuple[str, ...]:
     Raises:
         UsageError: A brace that is neither doubled nor part of a placeholder.
     """
-    found = []
+    names = []
     for part in _PART.finditer(token):
         if part.group() in ("{{", "}}"):
             continue
@@ -50,8 +50,8 @@ def names_in(token: str) -> tuple[str, ...]:
                 f"the command has {part.group()!r} in {token!r}, which is not a placeholder",
                 "write {{ and }} for literal braces",
             )
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)
 
 
 def placeholders(template: Sequence[str]) -> tuple[str, ...]:
@@ -61,14 +61,14 @@ def placeholders(template: Sequence[str]) -> tuple[str, ...]:
 
 def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
     """The placeholders of a template that may be knobs; other braces are passed over."""
-    found = (part.group(1) or "" for token in template for part in _PART.finditer(token))
-    names = dict.fromkeys(name for name in found if _NAME.fullmatch(name))
+    parts = (part.group(1) or "" for token in template for part in _PART.finditer(token))
+    names = dict.fromkeys(name for name in parts if _NAME.fullmatch(name))
     return tuple(name for name in names if name not in RESERVED)
 
 
-def check(template: Sequence[str], known: Iterable[str]) -> None:
+def check(template: Sequence[str], knobs: Iterable[str]) -> None:
     """Raise ``UsageError`` for a placeholder that is neither reserved nor in ``known``."""
-    allowed = [*RESERVED, *known]
+    allowed = [*RESERVED, *knobs]
     for name in placeholders(template):
         if name not in allowed:
             raise UsageError(

@@ -114,11 +114,11 @@ def _cause(
 ) -> tuple[_Meaning, str] | None:
     """What ran out or is gone, and the line that tells."""
     last_words = () if exceptions else own[-LAST_WORDS:]
-    found = [(shortage(line, code), line) for code, line in reversed(exceptions[-EXCEPTIONS:])]
-    found += [(_match(line, _IN_NOTICES), line) for line in launcher]
-    found += [(_match(line, _IN_LINES), line) for line in reversed([*launcher, *own])]
-    found += [(shortage(line), line) for line in reversed(last_words)]
-    return next(((meaning, line) for meaning, line in found if meaning is not None), None)
+    causes = [(shortage(line, code), line) for code, line in reversed(exceptions[-EXCEPTIONS:])]
+    causes += [(_match(line, _IN_NOTICES), line) for line in launcher]
+    causes += [(_match(line, _IN_LINES), line) for line in reversed([*launcher, *own])]
+    causes += [(shortage(line), line) for line in reversed(last_words)]
+    return next(((meaning, line) for meaning, line in causes if meaning is not None), None)
 
 
 # --- what else tells ------------------------------------------------------------------------------
@@ -254,9 +254,9 @@ def explain(
     if _NEEDS_TORCHRUN.search(line):
         reason += " (--launcher torchrun sets it for each rank)"
     if oom_kills and code not in _FAULT_CODES:
-        told = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
+        says_killed = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
         certain = certain and not any(map(_FAULT.search, launcher))
-        if code in _KILLED_CODES or told or certain:
+        if code in _KILLED_CODES or says_killed or certain:
             said = line or "it printed nothing"
             reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
             return Explanation(FailureKind.OUT_OF_MEMORY, reason, line)
@@ -269,7 +269,7 @@ def explain(
 def lost_host(text: str) -> str:
     """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
     notices = (" ".join(notice.split()) for notice in NOTICE.findall(text))
-    lost = (each for each in notices if _match(each, _IN_NOTICES) == _HOST)
+    lost = (notice for notice in notices if _match(notice, _IN_NOTICES) == _HOST)
     return _shortened(next(lost, ""))
 
 
@@ -300,15 +300,15 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
     They stand below a line of code or at the very end; what else looks like one was printed.
     One that was handled (another one was raised meanwhile) ended nothing.
     """
-    found = []
+    raised = []
     for number, line in enumerate(lines):
         if not EXCEPTION.fullmatch(line):
             continue
         before = lines[number - 1] if number else ""
         handled = number + 1 < len(lines) and lines[number + 1].startswith(HANDLED)
         if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
-            found.append((before, line))
-    return found
+            raised.append((before, line))
+    return raised
 
 
 def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
@@ -316,9 +316,9 @@ def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Seque
     errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
     signals = [line for line in own if _SIGNAL.fullmatch(line)]
     sources = (exceptions[-1:], complaints[:1], signals[:1], errors[-1:], own[-1:], launcher[:1])
-    for found in sources:
-        if found:
-            return found[0].strip()
+    for lines in sources:
+        if lines:
+            return lines[0].strip()
     return ""
 
 

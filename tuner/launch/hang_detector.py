@@ -106,27 +106,27 @@ class HangDetector:
         return Failed(FailureKind.STALLED, reason)
 
 
-def _explain(seen: Sequence[Activity], busy: Collection[Activity]) -> str:
+def _explain(processes: Sequence[Activity], busy: Collection[Activity]) -> str:
     """Which ranks do nothing, in words."""
-    ranks = {each.rank for each in seen if each.rank is not None}
-    waiting = {each.rank for each in busy}
+    ranks = {process.rank for process in processes if process.rank is not None}
+    waiting = {process.rank for process in busy}
     idle = sorted(rank for rank in ranks if rank not in waiting)
-    held = _held(seen)
+    held = _held(processes)
     if not ranks:
         return f"no rank has started{held}"
     if len(idle) == len(ranks):
         return ("all ranks are idle" if len(ranks) > 1 else f"rank {idle[0]} is idle") + held
     if not idle:
         return f"all ranks wait for each other{held}"
-    hosts = sorted({each.host for each in seen if each.rank in idle and each.host})
+    hosts = sorted({process.host for process in processes if process.rank in idle and process.host})
     who = ", ".join(map(str, idle)) + (f" (on {', '.join(hosts)})" if hosts else "")
     is_idle = f"rank {who} is idle" if len(idle) == 1 else f"ranks {who} are idle"
     return f"{is_idle}, the others wait{held}"
 
 
-def _held(seen: Sequence[Activity]) -> str:
+def _held(processes: Sequence[Activity]) -> str:
     """Which processes a signal has stopped; empty if none is."""
-    stopped = [each.rank for each in seen if each.state == "T"]
+    stopped = [process.rank for process in processes if process.state == "T"]
     ranks = sorted({rank for rank in stopped if rank is not None})
     whose = [f"rank {rank}" for rank in ranks] + (["the launcher"] if None in stopped else [])
     return f"; a process of {' and '.join(whose)} is stopped by a signal" if whose else ""

@@ -107,8 +107,8 @@ class LaunchMonitor:
         """From now on the launch hangs if nothing happens for this long."""
         # A rank that is not seen has ended, and the others may wait for it, unless it may run on a
         # host that is not looked at.
-        known = not (self.spec.layout.is_local and may_be_elsewhere(self.launch.env))
-        ranks = 0 if known else self.spec.layout.ranks
+        sees_all_ranks = not (self.spec.layout.is_local and may_be_elsewhere(self.launch.env))
+        ranks = 0 if sees_all_ranks else self.spec.layout.ranks
         self._watched_s = self.clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
         most_s = min(MOST_S, self._hang_check_s)
@@ -134,15 +134,15 @@ class LaunchMonitor:
 
     def report_progress(self) -> None:
         """Read the log and hand on the entries that are new, with the moment they were seen."""
-        before, found = self.progress, self.objective.progress(self.launch.out_dir)
+        before, entries = self.progress, self.objective.progress(self.launch.out_dir)
         same = 0
-        for old, new in zip(before, found, strict=False):
+        for old, new in zip(before, entries, strict=False):
             if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
                 break
             same += 1
         now_s = self.passed_s
-        seen = (replace(entry, seen_s=now_s) for entry in found[same:])
-        self.progress = (*before[:same], *seen)
+        new_entries = (replace(entry, seen_s=now_s) for entry in entries[same:])
+        self.progress = (*before[:same], *new_entries)
         if began_before(self.progress, now_s, AHEAD_S):
             return  # nobody is to take the time of an earlier run for that of this launch
         for step in self.progress[len(before) :]:

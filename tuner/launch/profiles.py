@@ -72,9 +72,9 @@ def read(folder: Path) -> Profile | None:
     """
     ranks: dict[int, dict[str, float]] = {}
     for path in sorted(folder.glob("rank-*.json")):
-        if (found := _NAME.fullmatch(path.name)) is None:
+        if (match := _NAME.fullmatch(path.name)) is None:
             continue
-        rank, own_s = int(found[1]), _own_s(path)
+        rank, own_s = int(match[1]), _own_s(path)
         if sum(own_s.values()) > sum(ranks.get(rank, {}).values()):
             ranks[rank] = own_s
     names = {name for own_s in ranks.values() for name in own_s}
@@ -84,11 +84,11 @@ def read(folder: Path) -> Profile | None:
 
 def changes(before: Profile, after: Profile) -> list[FunctionChange]:
     """Every function of either profile, the one whose share changed most first."""
-    found = []
+    changes = []
     for name in {*before.own_s, *after.own_s}:
         seconds = before.own_s.get(name, 0.0), after.own_s.get(name, 0.0)
-        found.append(FunctionChange(name, before.share(name), after.share(name), *seconds))
-    return sorted(found, key=lambda change: (-abs(change.points), change.function))
+        changes.append(FunctionChange(name, before.share(name), after.share(name), *seconds))
+    return sorted(changes, key=lambda change: (-abs(change.points), change.function))
 
 
 def _own_s(path: Path) -> dict[str, float]:

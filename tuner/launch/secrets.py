@@ -118,13 +118,15 @@ _ASSIGNED = re.compile(r"([-+~]{0,2}[A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[A-Za-z]", re.DOTALL)
 
 
-def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret) -> tuple[str, ...]:
+def hide_words(
+    argv: Sequence[str], hide: Callable[[str], str], on_secret: OnSecret
+) -> tuple[str, ...]:
     """The words with ``***`` for secrets.
 
     Args:
         argv: A command, or a template of one; a placeholder is never a secret.
         hide: Hides more in the text of a word.
-        found: Told each secret.
+        on_secret: Called with each secret.
     """
     words = []
     for (setter, before), word in zip(pairwise(("", "", *argv)), argv, strict=False):
@@ -147,7 +149,7 @@ def hide_words(argv: Sequence[str], hide: Callable[[str], str], found: OnSecret)
             words.append(hide(word))
             continue
         if value[start:] != HIDDEN:
-            found(value[start:])
+            on_secret(value[start:])
         words.append(head + value[:start] + HIDDEN)
     return tuple(words)
 
@@ -201,17 +203,17 @@ _TOKENS = re.compile(
 )
 
 
-def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
+def hide_shapes(text: str, on_secret: OnSecret = lambda _: None) -> str:
     """The text with ``***`` for what looks like a secret.
 
     Args:
         text: Any text; of a password only the part that can be seen as one is hidden.
-        found: Told each secret.
+        on_secret: Called with each secret.
     """
 
     def hide(match: re.Match[str]) -> str:
         before, value = match.groups() if match.re.groups else ("", match[0])
-        found(value)
+        on_secret(value)
         return before + HIDDEN
 
     def in_login(match: re.Match[str]) -> str:
@@ -222,7 +224,7 @@ def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
         if start is None or start.end() == end:
             return word
         if (value := word[start.end() : end].strip("\"'")) != HIDDEN:
-            found(value)
+            on_secret(value)
         return word[: start.end()] + HIDDEN + word[end:]
 
     text = re.sub(r"\S+", in_login, _TOKENS.sub(hide, text))
@@ -246,7 +248,7 @@ def hide_shapes(text: str, found: OnSecret = lambda _: None) -> str:
         start = 0 if in_query else _secret_in(name, bare)
         if start is None or bare[start:] in {"", HIDDEN}:
             continue
-        found(bare[start:])
+        on_secret(bare[start:])
         shown = f"{quotation}{bare[:start]}{HIDDEN}{quotation}"
         parts += [text[done : named.end()], shown]
         done = value.end()
@@ -277,14 +279,14 @@ class Redactor:
     @classmethod
     def of(cls, environ: Mapping[str, str], *commands: Sequence[str]) -> Redactor:
         """The secrets of an environment and of these commands, as they are run."""
-        found: set[str] = set()
+        values: set[str] = set()
         for name, value in environ.items():
             if is_secret_variable(name):
-                found.add(value)
-            hide_shapes(value, found.add)
+                values.add(value)
+            hide_shapes(value, values.add)
         for command in commands:
-            hide_words(command, lambda word: hide_shapes(word, found.add), found.add)
-        secrets = {s for s in found if len(s) >= SHORTEST and s.lower() not in _EMPTY_WORDS}
+            hide_words(command, lambda word: hide_shapes(word, values.add), values.add)
+        secrets = {s for s in values if len(s) >= SHORTEST and s.lower() not in _EMPTY_WORDS}
         return cls(frozenset(secrets), frozenset(filter(_RANDOM.fullmatch, environ.values())))
 
     def text(self, text: str) -> str:

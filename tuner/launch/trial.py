@@ -253,8 +253,8 @@ def _files_in(folder: Path) -> tuple[str, ...]:
 
 def oom_kills() -> int:
     """How often this host's kernel has ended a process for want of memory; 0: not known."""
-    found = re.search(rb"^oom_kill (\d+)$", procfs.read(VMSTAT), re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(rb"^oom_kill (\d+)$", procfs.read(VMSTAT), re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 @dataclass(frozen=True)

@@ -82,25 +82,27 @@ def find(
             " ranks of torchrun have srun's numbers too",
             "start tune from sbatch or salloc, without srun before it",
         )
-    wanted = None if kind is None else launcher_for(kind)
+    launcher = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []
-    for path in _candidates(mpirun, wanted.programs if wanted else ("mpirun",), program, environ):
+    for path in _candidates(
+        mpirun, launcher.programs if launcher else ("mpirun",), program, environ
+    ):
         try:
-            found = _identify(path, wanted, extra_args, environ)
-            if found.kind == "srun" and not in_slurm(environ):
+            info = _identify(path, launcher, extra_args, environ)
+            if info.kind == "srun" and not in_slurm(environ):
                 raise UsageError(
                     f"{path} would wait for an allocation of its own at each launch",
                     "start tune from sbatch or salloc",
                 )
             break
         except UsageError as error:
-            if mpirun is not None or wanted is None:
+            if mpirun is not None or launcher is None:
                 raise
             faults.append(error)
     else:
-        raise _no_launcher(kind, wanted, faults)
-    _refuse_arguments(found)
-    return found
+        raise _no_launcher(kind, launcher, faults)
+    _refuse_arguments(info)
+    return info
 
 
 def _refuse_arguments(info: LauncherInfo) -> None:
@@ -130,10 +132,10 @@ def _refuse_arguments(info: LauncherInfo) -> None:
 
 
 def _no_launcher(
-    kind: str | None, wanted: Launcher | None, faults: Sequence[UsageError]
+    kind: str | None, launcher: Launcher | None, faults: Sequence[UsageError]
 ) -> UsageError:
     """Return the error for a host that has no launcher of the wanted kind."""
-    name = "mpirun" if wanted is None else LAUNCHER_NAMES.get(wanted.kind, wanted.kind)
+    name = "mpirun" if launcher is None else LAUNCHER_NAMES.get(launcher.kind, launcher.kind)
     said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
         return missing_srun()
@@ -172,13 +174,13 @@ def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo
         UsageError: There is none.
     """
     try:
-        found = find(None, kind="srun" if in_slurm(environ) else None, environ=environ)
+        carrier = find(None, kind="srun" if in_slurm(environ) else None, environ=environ)
     except UsageError as error:
         raise UsageError(
             f"torchrun on several hosts is started there by an mpirun or srun: {error.message}",
             error.hint,
         ) from error
-    return replace(info, carrier=Carrier(found.kind, found.mpirun, found.version))
+    return replace(info, carrier=Carrier(carrier.kind, carrier.mpirun, carrier.version))
 
 
 def _candidates(
@@ -190,12 +192,12 @@ def _candidates(
     torchrun needs the torch of the ranks.
     """
     search = environ.get("PATH", os.defpath)
-    for wanted, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
-        if wanted:
-            exists = typed_path(wanted, place).exists()
-            named = shutil.which(wanted, path=search)
+    for typed, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
+        if typed:
+            exists = typed_path(typed, place).exists()
+            named = shutil.which(typed, path=search)
             if named is None:
-                fault = f"{wanted} is not an executable file" if exists else f"there is no {wanted}"
+                fault = f"{typed} is not an executable file" if exists else f"there is no {typed}"
                 raise UsageError(f"{place}: {fault}", "give the path of an mpirun")
             yield _absolute(named)
             if mpirun:
@@ -207,8 +209,10 @@ def _candidates(
             return
         # The mpirun beside another program (sh, sleep) is the system's, which PATH may hide.
         python = interpreter_of(Path(resolved))
-        if python and (found := shutil.which(python, path=search)):  # `env python3` names no path
-            beside.insert(0, found)
+        if python and (
+            interpreter := shutil.which(python, path=search)
+        ):  # `env python3` names no path
+            beside.insert(0, interpreter)
     for neighbour in beside:
         for name in names:
             # Not resolved: in a virtual environment `python` is a link to elsewhere.

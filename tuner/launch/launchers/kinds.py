@@ -42,7 +42,7 @@ class Launcher:
     def version(self, text: str) -> str | None:
         """The version in what the question's command printed; ``None`` for another launcher."""
         matches = (re.search(pattern, text) for pattern in self.versions)
-        return next((one_line(found[1], 60) for found in matches if found), None)
+        return next((one_line(match[1], 60) for match in matches if match), None)
 
     def default_place(self, layout: Layout) -> str:  # noqa: ARG002
         """What the launcher binds ranks to if no option says so, ``none`` too; empty: unknown."""
@@ -206,7 +206,7 @@ class OpenMPI(Launcher):
         if layout.is_local:
             by_user = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
             return ("--oversubscribe",) if layout.oversubscribed and not by_user else ()
-        found: tuple[str, ...] = ("--host", layout.listed)
+        words: tuple[str, ...] = ("--host", layout.listed)
         if info.ssh:
             if any(set(word) & set(" \t") for word in info.ssh):
                 raise UsageError(
@@ -215,8 +215,8 @@ class OpenMPI(Launcher):
                 )
             is_old = info.version.startswith(("1.", "2.", "3.", "4."))
             option = ("--mca", "plm_rsh_agent") if is_old else ("--prtemca", "plm_ssh_agent")
-            found += (*option, " ".join(info.ssh))
-        return found
+            words += (*option, " ".join(info.ssh))
+        return words
 
 
 class MPICH(Launcher):
@@ -262,24 +262,24 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value])
                 f"launcher_option {option!r}: {info.kind} knows no such option",
                 suggestion(option, list(words)),
             )
-    found: list[str] = []
-    for option, (flag, known) in words.items():
-        wanted = str(options.get(option, ""))
+    flags: list[str] = []
+    for option, (flag, words_of_values) in words.items():
+        chosen = str(options.get(option, ""))
         if option not in options:
             continue
-        if wanted not in known:
+        if chosen not in words_of_values:
             raise UsageError(
-                f"{option}={wanted}: {info.kind} knows {', '.join(known)}",
-                suggestion(wanted, known),
+                f"{option}={chosen}: {info.kind} knows {', '.join(words_of_values)}",
+                suggestion(chosen, words_of_values),
             )
         if _sets_option(info.extra_args, flag.lstrip("-")):
             raise UsageError(
-                f"{option}={wanted}, but the arguments for mpirun say it too:"
+                f"{option}={chosen}, but the arguments for mpirun say it too:"
                 f" {' '.join(info.extra_args)}",
                 f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
             )
-        found += (flag, known[wanted]) if known[wanted] else ()
-    return tuple(found)
+        flags += (flag, words_of_values[chosen]) if words_of_values[chosen] else ()
+    return tuple(flags)
 
 
 def _sets_option(args: Sequence[str], *names: str) -> bool:
@@ -318,13 +318,13 @@ class Srun(Launcher):
         program: Sequence[str],
     ) -> tuple[str, ...]:
         """The whole command; errors as :meth:`Launcher.argv`."""
-        each = evenly(layout, "srun")
+        per_host = evenly(layout, "srun")
         nodes = () if layout.is_local else ("--nodelist", ",".join(layout.hosts))
         speaks = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
         return (
             *(info.mpirun, "--overlap", "--kill-on-bad-exit=1", *nodes),
             *("--nodes", str(len(layout.hosts)), "--ntasks", str(layout.ranks)),
-            *("--ntasks-per-node", str(each), *speaks),
+            *("--ntasks-per-node", str(per_host), *speaks),
             *_flags(_SRUN, info, options),
             *info.extra_args,
             *program,
@@ -393,7 +393,7 @@ class Torchrun(Launcher):
             )
         # torchrun also takes ``--rdzv_backend``.
         dashed = [word.replace("_", "-") for word in info.extra_args]
-        each = evenly(layout, "torchrun")
+        per_host = evenly(layout, "torchrun")
         as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
         if layout.is_local:
             meeting: tuple[str, ...] = ("--standalone",)  # with a free port of this host
@@ -403,7 +403,7 @@ class Torchrun(Launcher):
             meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", layout.hosts[0])
         words = (
             *(info.mpirun, *as_module, *meeting, *info.extra_args),
-            *("--nnodes", str(len(layout.hosts)), "--nproc-per-node", str(each), "--no-python"),
+            *("--nnodes", str(len(layout.hosts)), "--nproc-per-node", str(per_host), "--no-python"),
             *program,
         )
         if layout.is_local or info.carrier is None:
@@ -448,8 +448,8 @@ def interpreter_of(program: Path) -> str | None:
     """The Python that a program is, or runs in by its first line; ``None`` for any other."""
     if is_python(program):
         return str(program)
-    found = _INTERPRETER.match(head(program))
-    return found.group(1) if found and is_python(Path(found.group(1))) else None
+    match = _INTERPRETER.match(head(program))
+    return match.group(1) if match and is_python(Path(match.group(1))) else None
 
 
 def head(file: Path) -> str:
