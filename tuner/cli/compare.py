@@ -70,26 +70,26 @@ def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int
 
     limit, names = given["fail_if_slower"], (before, after)
     share = WORSE if limit is None else limit
-    found = compare(*(read(name, _export(name, given["storage"])) for name in names))
+    comparison = compare(*(read(name, _export(name, given["storage"])) for name in names))
     if given["remeasure"]:
         for name in filter(_is_file, names):
             said = f"--remeasure: {name} is a file, which cannot be launched"
             raise UsageError(said, "name the study itself")
-        if found.best.is_open(share):
-            found = _remeasure(found, share, ctx.meta[TYPED], given)
+        if comparison.best.is_open(share):
+            comparison = _remeasure(comparison, share, ctx.meta[TYPED], given)
     if given["as_json"]:
-        sys.stdout.write(dumps(found.json(share)))
+        sys.stdout.write(dumps(comparison.json(share)))
     else:
-        unit = f" ({found.before.unit})" if found.before.unit else ""
+        unit = f" ({comparison.before.unit})" if comparison.before.unit else ""
         titles = ["setting", f"before{unit}", f"after{unit}", "times as fast"]
-        console.print_table(titles, found.table())
-        for side in (found.before, found.after):
+        console.print_table(titles, comparison.table())
+        for side in (comparison.before, comparison.after):
             made = wording.count(len(side.best), "launch", "launches")
             console.out(f"best of {side.name}: {made} {side.origin}")
-        for each in found.differences:
+        for each in comparison.differences:
             console.out(f"differs: {each}")
-        console.out(found.verdict(share), bold=True)
-    return exits.WORSE if limit is not None and found.is_worse(share) else exits.OK
+        console.out(comparison.verdict(share), bold=True)
+    return exits.WORSE if limit is not None and comparison.is_worse(share) else exits.OK
 
 
 def _is_file(name: str) -> bool:
@@ -108,7 +108,7 @@ def _export(name: str, storage: str | None) -> str:
 
 
 def _remeasure(
-    found: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
+    comparison: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
     """The comparison by launches in turn; they end as soon as their interval tells."""
     from tuner.cli import console, stored
@@ -117,7 +117,7 @@ def _remeasure(
     from tuner.study.interruption import StudyInterrupted
 
     store, specs = stored.open_store(given["storage"]), []
-    for side in (found.before, found.after):
+    for side in (comparison.before, comparison.after):
         view = stored.load(store, side.name)
         assert view.result.best is not None, "it was compared"
         specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
@@ -126,18 +126,18 @@ def _remeasure(
     require_different(specs)
     first, second = (spec.name for spec in specs)
     kept = f"launches in turn, kept as the studies {first} and {second}"
-    console.err(f"{found.best.missing(share)}: {kept}")
+    console.err(f"{comparison.best.missing(share)}: {kept}")
     show = [partial(_show, spec.name, Tally(time.monotonic, spec)) for spec in specs]
     place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
     try:
         for costs, error in launch_in_turn(specs, show, **place):
-            found = found.with_best([[*map(figure, side)] for side in costs], error)
-            if not found.best.is_open(share):
+            comparison = comparison.with_best([[*map(figure, side)] for side in costs], error)
+            if not comparison.best.is_open(share):
                 break
     except StudyInterrupted as interruption:
         interruption.result = None  # it is of one of them, and the same command begins anew
         raise
-    return found
+    return comparison
 
 
 def _show(name: str, tally: Tally, event: Event) -> None:

@@ -141,13 +141,13 @@ def _check_study(text: str, file: str) -> None:
     document = parse(text.encode(), file)
     missing: list[UsageError] = []
 
-    def find(wanted: WantedLauncher, path: str, environ: Mapping[str, str]) -> LauncherInfo:
+    def find(launcher: WantedLauncher, path: str, environ: Mapping[str, str]) -> LauncherInfo:
         try:
-            return find_launcher(wanted, path, environ)
+            return find_launcher(launcher, path, environ)
         except UsageError as error:
             missing.append(error)
-            kind, mpirun = wanted.kind or "openmpi", wanted.mpirun or "mpirun"
-            return LauncherInfo(kind, mpirun, "", extra_args=wanted.args)
+            kind, mpirun = launcher.kind or "openmpi", launcher.mpirun or "mpirun"
+            return LauncherInfo(kind, mpirun, "", extra_args=launcher.args)
 
     if document.get("launcher") == "srun" and not in_slurm(os.environ):  # has the nodes later
         document = {key: value for key, value in document.items() if key != "ppn"}
@@ -173,17 +173,17 @@ def _options(command: Sequence[str]) -> dict[str, list[str]]:
     argv = (*substitute(command, own), "--help")
     if not click.confirm(f"Run `{shlex.join(argv)}` to find its options?", True, err=True):
         return {}
-    found, problem = {}, ""
+    proposed, problem = {}, ""
     try:
         done = run_tool(argv, timeout_s=HELP_LIMIT_S)
-        found = proposals(done.stdout + done.stderr)
+        proposed = proposals(done.stdout + done.stderr)
         if done.returncode:
             problem = f": {failed_command(done.returncode, done.stdout + done.stderr)}"
     except OSError as error:  # it cannot be started, or takes too long
         problem = f": {error.strerror or error}"
-    for place, (name, *_) in found.items():
+    for place, (name, *_) in proposed.items():
         console.err(f"  {name} {{{place}}}")
-    if found:
-        return found if click.confirm("Let tune set them?", True, err=True) else {}
+    if proposed:
+        return proposed if click.confirm("Let tune set them?", True, err=True) else {}
     console.err(f"it names no option that tune can set{problem}")
     return {}

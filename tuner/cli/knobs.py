@@ -74,10 +74,10 @@ def command(
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 
-def _print_row(found: Answer) -> None:
+def _print_row(applicability: Answer) -> None:
     from tuner.cli import console
 
-    knob = found.knob
+    knob = applicability.knob
     console.out(f"{knob.name}: {knob.help}", bold=True)
     facts = {
         "why": knob.why,
@@ -87,8 +87,8 @@ def _print_row(found: Answer) -> None:
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
         "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
-        "applies here": _here(found),
-        "then": found.hint,
+        "applies here": _here(applicability),
+        "then": applicability.hint,
     }
     for label, text in facts.items():
         if text:
@@ -122,21 +122,21 @@ def route(knob: Knob) -> str:
     return f"the launcher's {knob.route.option.replace('_', '-')}"
 
 
-def _here(found: Answer) -> str:
-    if found.why_not:
-        return f"no: {found.why_not}"
-    marks = ["yes"] + ["changes numerics"] * found.knob.changes_numerics
-    where = conditions(found.knob)
+def _here(applicability: Answer) -> str:
+    if applicability.why_not:
+        return f"no: {applicability.why_not}"
+    marks = ["yes"] + ["changes numerics"] * applicability.knob.changes_numerics
+    where = conditions(applicability.knob)
     return ", ".join([*marks, where] if where else marks)
 
 
-def _json(found: Answer) -> JsonDict:
+def _json(applicability: Answer) -> JsonDict:
     from tuner.results.exporters.json import knob_json
 
-    document: dict[str, Any] = knob_json(found.knob)
+    document: dict[str, Any] = knob_json(applicability.knob)
     return document | {
-        "applies": not found.why_not,
-        "why_not": found.why_not,
-        "hint": found.hint,
-        "possible": found.possible,
+        "applies": not applicability.why_not,
+        "why_not": applicability.why_not,
+        "hint": applicability.hint,
+        "possible": applicability.possible,
     }

@@ -159,11 +159,11 @@ def _click_error(error: click.ClickException) -> tuple[str, str]:
     path = context.command_path if context is not None else "tune"
     hint = f"`{path} --help` lists its options"
     if isinstance(error, click.NoSuchOption) and context is not None:
-        known = [opt for param in context.command.get_params(context) for opt in param.opts]
+        options = [opt for param in context.command.get_params(context) for opt in param.opts]
         command = context.command
         if isinstance(command, TuneCommand) and command.takes_tail and tail(context) is None:
             hint += f"\n{BEHIND_DASHES}"
-        meant = nearest(error.option_name, [opt for opt in known if opt.startswith("--")])
+        meant = nearest(error.option_name, [opt for opt in options if opt.startswith("--")])
         message = f"unknown option: {error.option_name}"
         return message, f"did you mean {meant}? {hint}" if meant else hint
     message = error.format_message().rstrip(".")

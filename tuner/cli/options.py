@@ -77,8 +77,8 @@ def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
     from tuner.store.urls import study_names as stored_names
 
-    found = stored_names(ctx.params.get("storage"), os.environ)
-    return [name for name in found if name.startswith(incomplete)]
+    names = stored_names(ctx.params.get("storage"), os.environ)
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> Any:
@@ -135,8 +135,8 @@ def _shipped_studies(ctx: click.Context, param: click.Parameter, text: str) -> l
 
 
 def _lessons(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    known = [*study_names(ctx, param, text), "auto", "none"]
-    return [name for name in known if name.startswith(text)]
+    names = [*study_names(ctx, param, text), "auto", "none"]
+    return [name for name in names if name.startswith(text)]
 
 
 #: What is completed after an option of the table.

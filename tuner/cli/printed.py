@@ -94,7 +94,7 @@ def print_settings(data: StudyView) -> None:
     console.print_table(list(table.head), [list(row) for row in table.rows], right=right)
     if launches := claims.rests_on(data):
         console.out(f"  measured: runs in the whole study; the verdict rests on {launches}")
-    if any(found.stopped for found in data.measurements):
+    if any(measurement.stopped for measurement in data.measurements):
         console.out("  ~ projected from the log, > at least: stopped early, as it could not win")
 
 

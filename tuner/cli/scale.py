@@ -47,15 +47,15 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from tuner.results.exporters.json import dumps
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
-    found = _measured(specs, given)
+    scaling = _measured(specs, given)
     if given["as_json"]:
-        sys.stdout.write(dumps(found.json()))
+        sys.stdout.write(dumps(scaling.json()))
     else:
-        table = found.grid()
+        table = scaling.grid()
         console.print_table(table.head, table.rows)
-        console.out(found.verdict(), bold=True)
+        console.out(scaling.verdict(), bold=True)
     if given["filename"]:
-        outfile.write(Path(given["filename"]), Export(found.page()))
+        outfile.write(Path(given["filename"]), Export(scaling.page()))
     return exits.OK
 
 
@@ -70,14 +70,14 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
         raise UsageError(f"--ppn {ppn!r} is no list of whole numbers", "--ppn 1,2,4")
     ppns = sorted({int(each) for each in ppn.split(",") if each})
-    asked = {**given, "ppn": max(ppns, default=None), "price_per_hour": None}
+    typed = {**given, "ppn": max(ppns, default=None), "price_per_hour": None}
     if setting is not None:
         if given["fixes"]:
             raise UsageError("--setting and --fix both set knobs", "name all of them in --setting")
         fixed = () if setting == "defaults" else tuple(setting.split(","))
-        asked |= {"fixes": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
+        typed |= {"fixes": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
     try:
-        largest = options.spec_of(asked, words)
+        largest = options.spec_of(typed, words)
         layouts = smaller(largest.layout, ppns)
         if len(layouts) < 2:
             raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
@@ -90,12 +90,16 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
         shared = [values(knob.domain) for knob in largest.knobs if knob.name == "interface"]
         interfaces = tuple(str(each) for of in shared for each in of if each != UNSET)
         features = replace(host_features(os.environ), interfaces=interfaces)
-        known = {"machine": largest.machine, "found": features, "find": lambda *_: largest.launcher}
+        of_host = {
+            "machine": largest.machine,
+            "found": features,
+            "find": lambda *_: largest.launcher,
+        }
         specs = []
         for layout in layouts:
-            asked["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
-            asked["price_per_hour"] = sum(prices[host] for host in layout.hosts) or None
-            specs.append(options.spec_of(asked, words, part=layout, **known))
+            typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
+            typed["price_per_hour"] = sum(prices[host] for host in layout.hosts) or None
+            specs.append(options.spec_of(typed, words, part=layout, **of_host))
     except UsageError as error:
         if setting is None:
             raise
@@ -131,14 +135,14 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
 
     is_fixed, failed = given["setting"] is not None, None
     points = {spec.name: Point(spec, spec.fixed) for spec in specs}
-    found = Scaling([*points.values()], given["weak"], given["job_iterations"])
+    scaling = Scaling([*points.values()], given["weak"], given["job_iterations"])
     policies = {spec.name: FixedSetting() for spec in specs}
     rounds = range(1, given["rounds"] + 1) if is_fixed else [1]
     for number, spec in itertools.product(rounds, specs):
         point, policy = points[spec.name], policies[spec.name]
         if point.why:
             continue
-        policy.number, why = number, found.cannot_win(spec)
+        policy.number, why = number, scaling.cannot_win(spec)
         if not given["quiet"] and (why or number == 1):
             console.err(f"{point.label}: {why or f'the study {spec.name}'}")
         try:
@@ -157,7 +161,7 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
         except (NothingMeasuredError, LimitReachedError) as error:
             why, failed = f"failed: {error.message}", error
         points[spec.name] = replace(point, why=why)
-        found = replace(found, points=[*points.values()])
-    if failed is not None and len(found.measured) < 2:
+        scaling = replace(scaling, points=[*points.values()])
+    if failed is not None and len(scaling.measured) < 2:
         raise failed
-    return found
+    return scaling

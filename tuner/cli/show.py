@@ -38,8 +38,8 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
             "schema": "tuner.show/2",
             "result": result_json(data.result, data.spec),
             "measurements": [
-                measurement_json(found, data.spec) | {"ratio": data.speed_up(found)}
-                for found in data.measurements
+                measurement_json(measurement, data.spec) | {"ratio": data.speed_up(measurement)}
+                for measurement in data.measurements
             ],
             "contributions": [
                 asdict(each) | {"text": claims.contribution(each, data.spec.precision)}

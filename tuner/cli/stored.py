@@ -52,15 +52,16 @@ def watched(store: Store, data: StudyView) -> StudyView:
     from tuner.results.report.plots import runs
     from tuner.store.urls import place
 
-    found: dict[int, Telemetry] = {}
+    telemetry: dict[int, Telemetry] = {}
     for side in runs.sides(data):
         for record in runs.standing(data, side.setting)[:MOST_LOOKED_AT]:
-            seen = store.telemetry(data.spec.name, record.number)
-            if seen is not None:
-                found[record.number] = seen
+            track = store.telemetry(data.spec.name, record.number)
+            if track is not None:
+                telemetry[record.number] = track
                 break
     records = tuple(
-        replace(r, outcome=replace(r.outcome, telemetry=found.get(r.number))) for r in data.records
+        replace(r, outcome=replace(r.outcome, telemetry=telemetry.get(r.number)))
+        for r in data.records
     )
     return replace(data, records=records, result=replace(data.result, storage=place(store.url)))
 

@@ -14,12 +14,12 @@ from tuner.model import Env, StudySpec, Value
 
 def unchanged(spec: StudySpec) -> Mapping[str, Value]:
     """Per knob the value that comes to the same as to leave it out, if that is known."""
-    environ, found = dict(spec.environment), dict[str, Value]()
+    environ, values = dict(spec.environment), dict[str, Value]()
     for knob in spec.knobs:
         is_set = isinstance(knob.route, Env) and any(name in environ for name in knob.route.names)
         value = knob.default
         if value is None and not is_set:
             value = knob.neutral
         if value is not None:
-            found[knob.name] = value
-    return found
+            values[knob.name] = value
+    return values

@@ -104,12 +104,12 @@ def size(axes: Sequence[Axis], requirements: Requirements = NONE) -> int:
 
 def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
     """The axis's values, those together that mean the same to all that depends on it."""
-    asked = [
+    value_sets = [
         frozenset(values) for other in axes for parent, values in other.when if parent == axis.name
     ]
     alike: dict[tuple[bool, ...], list[Value]] = {}
     for value in axis.values:
-        alike.setdefault(tuple(value in wanted for wanted in asked), []).append(value)
+        alike.setdefault(tuple(value in wanted for wanted in value_sets), []).append(value)
     return [tuple(values) for values in alike.values()] or [()]
 
 

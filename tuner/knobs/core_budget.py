@@ -56,14 +56,14 @@ def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
 
     A value that is not a number, such as ``unset``, counts as 1.
     """
-    found: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
+    numbers_by_role: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for name, values in world.items():
         role = ROLES.get(name)
         if role:
             least = 0 if role == "workers" else 1
             numbers = (value if isinstance(value, int) else 1 for value in values)
-            found[role] = tuple(max(number, least) for number in numbers)
-    return found
+            numbers_by_role[role] = tuple(max(number, least) for number in numbers)
+    return numbers_by_role
 
 
 def beyond(spec: StudySpec) -> int:
@@ -76,9 +76,9 @@ def beyond(spec: StudySpec) -> int:
         numbers = counts(world)
         workers = sorted(numbers["workers"])
         too_many = sum(
-            len(workers) - bisect_right(workers, (per_rank - threads) / each)
+            len(workers) - bisect_right(workers, (per_rank - threads) / worker_threads)
             for threads in numbers["threads"]
-            for each in numbers["worker_threads"]
+            for worker_threads in numbers["worker_threads"]
         )
         others = (len(values) for name, values in world.items() if name not in ROLES)
         found += too_many * math.prod(others)

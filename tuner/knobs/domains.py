@@ -49,8 +49,8 @@ def parse_domain(text: str, *, where: str) -> Domain:
             raise UsageError(f"{message}", _HOW)
         domain: Domain = IntRange(int(low), high if high == "cores" else int(high))
         return check_domain(domain, where=where)
-    if found := re.fullmatch(r"(\d+)\s*[-:]\s*(\d+)", text):
-        raise UsageError(f"{where}: {text!r} is not a range", f"write {found[1]}..{found[2]}")
+    if match := re.fullmatch(r"(\d+)\s*[-:]\s*(\d+)", text):
+        raise UsageError(f"{where}: {text!r} is not a range", f"write {match[1]}..{match[2]}")
     parts = [part.strip() for part in text.split(",")]
     if "" in parts:
         what = "has an empty value" if text else "is empty"
@@ -79,7 +79,7 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
     return domain
 
 
-def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
+def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
     """The user's domain for a knob, once its values make sense for that knob.
 
     A counting knob takes whole numbers from its own lowest upwards (a user's upper end is
@@ -90,21 +90,21 @@ def check_against(known: Knob, domain: Domain, *, where: str) -> Domain:
         UsageError: A value makes no sense for the knob.
     """
     for value in (domain.low,) if isinstance(domain, IntRange) else domain.values:
-        if value == UNSET and isinstance(known.route, Env | LauncherOption):
+        if value == UNSET and isinstance(knob.route, Env | LauncherOption):
             continue
-        if isinstance(known.domain, Choice):
+        if isinstance(knob.domain, Choice):
             # Which interfaces there are is seen on the hosts.
-            if value not in known.domain.values and known.name != "interface":
-                near = suggestion(str(value), map(str, known.domain.values))
+            if value not in knob.domain.values and knob.name != "interface":
+                near = suggestion(str(value), map(str, knob.domain.values))
                 raise UsageError(
-                    f"{where}: {known.name} cannot be {value!r}", f"{near} {_elsewhere(known.name)}"
+                    f"{where}: {knob.name} cannot be {value!r}", f"{near} {_elsewhere(knob.name)}"
                 )
             continue
         # Some programs, such as PyTorch's, load in the rank itself if there are no workers.
-        least = 0 if ROLES.get(known.name) == "workers" else known.domain.low
+        least = 0 if ROLES.get(knob.name) == "workers" else knob.domain.low
         if not isinstance(value, int) or value < least:
             raise UsageError(
-                f"{where}: {known.name} cannot be {value!r}: it counts from {least}",
+                f"{where}: {knob.name} cannot be {value!r}: it counts from {least}",
                 f"write whole numbers from {least} on",
             )
     return domain

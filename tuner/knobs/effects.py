@@ -111,10 +111,10 @@ def _unseen(reason: str) -> _Seen:
 
 def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
     """By the library that is mapped in each rank."""
-    seen = [rank.allocator for rank in ranks if rank.allocator is not None]
-    if not seen:
+    allocators = [rank.allocator for rank in ranks if rank.allocator is not None]
+    if not allocators:
         return _unseen(_NO_REPORT)
-    other = next((name for name in seen if name != asked), None)
+    other = next((name for name in allocators if name != asked), None)
     if other is None:
         return asked, Verdict.HONOURED, ""
     return other, Verdict.OVERRIDDEN, f"malloc comes from {other} all the same"
@@ -167,13 +167,13 @@ def shared_cpus(
 
 
 def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
-    seen = [rank for rank in ranks if rank.pools]
-    if not seen:
+    ranks_with_pools = [rank for rank in ranks if rank.pools]
+    if not ranks_with_pools:
         if ranks and all(rank.ignores_thread_variables for rank in ranks):
             return None, Verdict.OVERRIDDEN, _IGNORED
         reported = any(rank.reported for rank in ranks)
         return _unseen(_NO_POOL if reported else _NO_REPORT)
-    for rank in seen:
+    for rank in ranks_with_pools:
         # If the program has torch, torch's pool counts, whatever NumPy has beside it. OpenCV's
         # wheel brings a BLAS of its own, which says nothing of the program's.
         torch = [pool for pool in rank.pools if pool[0] == "torch"]
@@ -182,13 +182,17 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
         if asked not in counts:
             main = rank.blas_threads if rank.blas_threads in counts else max(counts)
             return _differs(asked, main, rank, machine)
-    differing = sorted({pool for rank in seen for pool in rank.pools if pool[1] != asked})
+    differing = sorted(
+        {pool for rank in ranks_with_pools for pool in rank.pools if pool[1] != asked}
+    )
     return asked, Verdict.HONOURED, ", ".join(f"{name} runs {n}" for name, n in differing)
 
 
 def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
-    seen = [(rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None]
-    if not seen:
+    observations = [
+        (rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None
+    ]
+    if not observations:
         reported = any(rank.reported for rank in ranks)
         if any(rank.opencv_loaded for rank in ranks):
             children = "OpenCV is loaded by child processes, which do not report"
@@ -196,7 +200,7 @@ def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
         if reported or any(rank.mapped for rank in ranks):
             return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
         return _unseen(_NO_REPORT)
-    for rank, observed in seen:
+    for rank, observed in observations:
         if observed != asked:
             return _differs(asked, observed, rank, machine)
     return asked, Verdict.HONOURED, ""
@@ -219,10 +223,10 @@ def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Se
 def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
     # Only a lower bound is known: a rank has other children too, and short-lived ones are not
     # always seen.
-    seen = [rank.children for rank in ranks if rank.threads]
-    if not seen:
+    children = [rank.children for rank in ranks if rank.threads]
+    if not children:
         return _unseen("no rank was seen while it ran")
-    fewest = min(seen)
+    fewest = min(children)
     if fewest >= asked:
         reason = "" if fewest == asked else f"each rank had {fewest} child processes or more"
         return fewest, Verdict.HONOURED, reason

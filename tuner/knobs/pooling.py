@@ -52,7 +52,7 @@ class Pooling:
         # What is required holds of the values that are asked for, whatever they come to.
         kept = fixed | requirements_of(spec).names
         least = _least_cap(spec)
-        seen: dict[str, list[Effect]] = {}
+        effects: dict[str, list[Effect]] = {}
         unseen: set[str] = set()
         for outcome in (record.outcome for record in records):
             is_cut = isinstance(outcome.ending, Stopped) and bool(outcome.progress)
@@ -62,13 +62,13 @@ class Pooling:
                 if effect.verdict is Verdict.NOT_OBSERVABLE:
                     unseen.add(effect.knob)
                 else:
-                    seen.setdefault(effect.knob, []).append(effect)
+                    effects.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
         for name in (knob.name for knob in spec.knobs if knob.name not in kept):
-            if reason := _override(seen.get(name, []), is_always_seen=name not in unseen):
+            if reason := _override(effects.get(name, []), is_always_seen=name not in unseen):
                 dropped[name] = reason
-            elif (cap := _cap(seen.get(name, []), least)) is not None:
+            elif (cap := _cap(effects.get(name, []), least)) is not None:
                 caps[name] = cap
         while more := {
             knob.name: f"it depends on {parent}, which has no effect"
@@ -118,8 +118,8 @@ class Pooling:
 
     def short(self, setting: Setting) -> Setting:
         """The same; one that changes nothing stays as it is: it is not the baseline."""
-        found = self.changed(setting)
-        return setting if found.is_baseline else found
+        reduced = self.changed(setting)
+        return setting if reduced.is_baseline else reduced
 
     @cached_property
     def _as_they_are(self) -> tuple[tuple[str, Value, tuple[str, ...]], ...]:

@@ -34,7 +34,7 @@ def resolve(
     word ``cores`` is put into figures.
     """
     gpu_a_rank = len(machine.gpus) >= layout.ranks_per_host
-    found = []
+    cut = []
     for knob in knobs:
         allowed = values(knob.domain, machine)
         if not gpu_a_rank and knob.name not in own:
@@ -42,8 +42,8 @@ def resolve(
         domain: Domain = Choice(allowed)
         if isinstance(knob.domain, IntRange):
             domain = IntRange(knob.domain.low, max(v for v in allowed if isinstance(v, int)))
-        found.append(replace(knob, domain=domain, gpu_values=()))
-    return tuple(found)
+        cut.append(replace(knob, domain=domain, gpu_values=()))
+    return tuple(cut)
 
 
 def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:

@@ -70,26 +70,26 @@ def words(objective: ObjectiveSpec) -> Words:
     return Words() if is_speed else Words("better", "worse", "good")
 
 
-def stopped(objective: ObjectiveSpec, found: Stopped, *, in_window: bool = False) -> str:
+def stopped(objective: ObjectiveSpec, ending: Stopped, *, in_window: bool = False) -> str:
     """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end.
 
     ``in_window``: it was a window, which is shorter than what its projection is scaled to.
     """
-    going = f" (projected {shown(objective, found.projection_s)})"
+    going = f" (projected {shown(objective, ending.projection_s)})"
     if in_window:
         return f"stopped early{going}"
-    if found.bound_s <= 0:
+    if ending.bound_s <= 0:
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
-    said = f"stopped {word} {shown(objective, found.bound_s)}"
-    return said + going if found.is_forecast else said
+    said = f"stopped {word} {shown(objective, ending.bound_s)}"
+    return said + going if ending.is_forecast else said
 
 
-def projected(objective: ObjectiveSpec, found: Stopped) -> str:
+def projected(objective: ObjectiveSpec, ending: Stopped) -> str:
     """The same in a table: ``~9.80 s``; ``>4.10 s`` if nothing more is known."""
-    if found.is_forecast:
-        return f"~{shown(objective, found.projection_s)}"
-    return f">{shown(objective, found.bound_s)}"
+    if ending.is_forecast:
+        return f"~{shown(objective, ending.projection_s)}"
+    return f">{shown(objective, ending.bound_s)}"
 
 
 def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:

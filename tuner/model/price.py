@@ -61,10 +61,10 @@ def items_per_s(spec: StudySpec, cost: float | None) -> float | None:
 
 def price(spec: StudySpec, cost: float | None) -> float | None:
     """What the hardware costs for what is timed; ``None`` if no price is given."""
-    found = timed(spec.objective)
-    if spec.price_per_hour is None or cost is None or found is None:
+    unit = timed(spec.objective)
+    if spec.price_per_hour is None or cost is None or unit is None:
         return None
-    return spec.price_per_hour * cost * found.unit_s / 3600
+    return spec.price_per_hour * cost * unit.unit_s / 3600
 
 
 def saved(spec: StudySpec, result: Result) -> float | None:
@@ -79,10 +79,10 @@ def saved(spec: StudySpec, result: Result) -> float | None:
 
 def lines(spec: StudySpec, result: Result) -> list[str]:
     """Best and defaults in items a second and in money; empty if neither is asked for."""
-    found, said = timed(spec.objective), []
+    unit, said = timed(spec.objective), []
     if items := _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s"):
         said.append(items)
-    what = "" if found is None else f" per {found.what}"
+    what = "" if unit is None else f" per {unit.what}"
     if money := _side_by_side(result, lambda cost: price(spec, cost), what):
         less, finding = saved(spec, result), result.finding
         least = "at least " if finding is not None and finding.at_least else ""

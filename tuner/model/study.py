@@ -140,9 +140,11 @@ class Result:
         """The answer: what is handed over, or before the confirmation has ended the candidate."""
         if self.candidate is None or self.export is None:
             return self.candidate
-        known = (self.candidate, self.baseline, self.reference)
-        found = (each for each in known if each is not None and each.setting == self.export)
-        return next(found, self.candidate)
+        measurements = (self.candidate, self.baseline, self.reference)
+        exported = (
+            each for each in measurements if each is not None and each.setting == self.export
+        )
+        return next(exported, self.candidate)
 
     @property
     def ratio(self) -> float | None:
