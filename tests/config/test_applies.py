@@ -138,6 +138,7 @@ def test_huge_pages(found: HostFeatures, why: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "layout", "values", "why"),
     [
+        ("openmpi", Layout(1), (UNSET, "core"), "confined to one core"),
         ("openmpi", Layout(2), (UNSET, "none"), ""),
         ("openmpi", Layout(4), (UNSET, "none", "core"), ""),
         ("openmpi", Layout(32, oversubscribed=True), (UNSET, "core"), "no rank has two cores"),

@@ -66,6 +66,15 @@ def test_open_mpi_is_told_of_more_ranks_than_slots_and_then_only() -> None:
     assert argv("openmpi", "--bind-to", "numa", layout=on_hosts).count("--bind-to") == 1
 
 
+def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
+    alone = Layout(1)
+    assert argv("openmpi", layout=alone)[1:] == ("--bind-to", "none", "-n", "1", *PROGRAM)
+    assert "core:overload-allowed" in argv("openmpi", layout=alone, bind_to="core")
+    for own in (("--bind-to", "core"), ("--map-by", "slot:pe=2")):  # pe= cannot stand beside none
+        assert argv("openmpi", *own, layout=alone) == (MPIRUN, *own, "-n", "1", *PROGRAM)
+    assert "none" not in argv("openmpi", layout=Layout(1, ("h1",)))
+
+
 def test_the_flag_for_root_is_for_root_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--allow-run-as-root" not in argv("openmpi")
     monkeypatch.setattr(os, "geteuid", lambda: 0)

@@ -80,6 +80,11 @@ class Layout:
         return self.hosts == (LOCALHOST,)
 
     @property
+    def is_single_process(self) -> bool:
+        """There is one rank, and no host is named: the program needs no launcher."""
+        return self.is_local and self.ranks == 1
+
+    @property
     def ranks_per_host(self) -> int:
         """Ranks on the fullest host."""
         return max(ranks for _, ranks in self.slots)

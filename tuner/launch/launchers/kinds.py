@@ -168,8 +168,11 @@ class OpenMPI(Launcher):
     mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
 
     def default_place(self, layout: Layout) -> str:
-        """A core for up to two ranks; for more a NUMA node as documented, a core in 5.0.11."""
-        if layout.oversubscribed:
+        """A core for two ranks; for more a NUMA node as documented, a core in 5.0.11.
+
+        A rank that is alone is started unbound, see `argv`.
+        """
+        if layout.oversubscribed or layout.is_single_process:
             return "none"
         return "core" if layout.ranks <= 2 else ""
 
@@ -180,13 +183,17 @@ class OpenMPI(Launcher):
         options: Mapping[str, Value],
         program: Sequence[str],
     ) -> tuple[str, ...]:
-        """The whole command; errors as :meth:`Launcher.argv`."""
-        if (
-            layout.oversubscribed
-            and not layout.is_local
-            and not _sets_option(info.extra_args, "bind-to")
-        ):
-            options = {"bind_to": "none", **options}  # 5.0 refuses to bind more ranks than cores
+        """The whole command; errors as :meth:`Launcher.argv`.
+
+        A program of one process is typed without mpirun, which would confine it to one core.
+        """
+        if layout.is_single_process:
+            is_unbound = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
+        else:  # 5.0 refuses to bind more ranks than cores
+            is_crowded = layout.oversubscribed and not layout.is_local
+            is_unbound = is_crowded and not _sets_option(info.extra_args, "bind-to")
+        if is_unbound:
+            options = {"bind_to": "none", **options}
         return (
             info.mpirun,
             *(("--allow-run-as-root",) if os.geteuid() == 0 else ()),
