@@ -64,7 +64,8 @@ def test_one_launch_as_json(tune: Tune, recorded: str) -> None:
     assert (document["schema"], document["study"]) == ("tuner.explain/1", "mnist")
     (run,) = document["runs"]
     assert (run["name"], run["launch"], run["verdict"]) == ("launch 1", 1, "own_threads")
-    assert run["knob"] == {"knob": "omp_threads", "direction": "lower", "tuned": True}
+    expected = {"knob": "omp_threads", "direction": "lower", "tuned": True, "gain": None}
+    assert run["knob"] == expected
     figures = run["figures"]
     assert figures["host"]["user_cores"] == 4.0
     assert [each["columns"]["own_queue_threads"] for each in figures["ranks"]] == [6.0, 6.0]

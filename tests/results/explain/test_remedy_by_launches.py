@@ -19,7 +19,7 @@ FOUR = setting(omp_threads=4, iterator_workers=1, communicator="naive")
         (5.0, Remedy("omp_threads", "lower"), None),
         (2.0, Remedy("omp_threads", "lower"), Remedy("omp_threads", "lower")),
         (5.0, Remedy("iterator_workers", "higher"), Remedy("iterator_workers", "higher")),
-        (1.7, None, Remedy("omp_threads", "another")),
+        (1.6, None, Remedy("omp_threads", "another", gain=3.125)),
         (5.0, None, None),
     ],
 )
@@ -29,3 +29,9 @@ def test_launches_that_differ_in_one_knob_decide(
     """With four threads a run takes 5 s."""
     data = launched([(Purpose.GUESS, FOUR, 5.0), (Purpose.SEARCH, ONE, with_one_s)])
     assert _by_launches(remedy, FOUR, data) == named
+
+
+def test_runs_that_overlap_name_no_knob() -> None:
+    times_s = {FOUR: (5.0, 5.0, 3.0), ONE: (3.5, 3.5, 3.5)}
+    data = launched([(Purpose.SEARCH, each, s) for each in times_s for s in times_s[each]])
+    assert _by_launches(None, FOUR, data) is None

@@ -45,11 +45,16 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True)
 class Remedy:
-    """A knob that addresses a cause; ``direction`` is ``lower``, ``higher`` or ``another``."""
+    """A knob that addresses a cause; ``direction`` is ``lower``, ``higher`` or ``another``.
+
+    ``gain`` is given if the study's launches alone name the knob, whatever the cause: with another
+    value they were so many times better.
+    """
 
     knob: str
     direction: str
     tuned: bool = True  # by this study
+    gain: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry, Value
+from tuner.model import (
+    Finished,
+    LaunchRecord,
+    Measurement,
+    Setting,
+    Stopped,
+    Telemetry,
+    Value,
+)
 from tuner.results.explain import explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
@@ -103,6 +110,8 @@ def remedy_sentence(found: Remedy | None) -> str:
     """What to turn; that no knob helps, if none does."""
     if found is None:
         return "no knob here addresses it"
+    if found.gain is not None:
+        return f"another value of {found.knob} was {found.gain:.2f} times better in this study"
     how = "another value of" if found.direction == "another" else f"a {found.direction}"
     where = "" if found.tuned else f" (this study does not tune it: --knob {found.knob}=…)"
     return f"{how} {found.knob} addresses it{where}"
@@ -168,7 +177,8 @@ def explained_run(
     return ExplainedRun(name, record, replace(explanation, remedy=remedy))
 
 
-#: A setting this many times faster shows that the one knob in which it differs helps.
+#: A setting this many times faster, in each of its runs faster, shows that the one knob in which
+#: it differs helps.
 _HELPS = 1.1
 
 
@@ -178,27 +188,44 @@ def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Re
     Two measured settings that differ in one knob alone show what this knob does.
     """
     own = data.pooling.canonical(setting)
-    times_s = {m.setting: m.elapsed_s for m in data.measurements if m.elapsed_s is not None}
-    if own not in times_s:
+    measured = {m.setting: m for m in data.measurements if m.elapsed_s is not None}
+    if own not in measured:
         return remedy
     values = data.pooling.filled(own).as_dict()
-    alone: list[tuple[float, str, Value | None]] = []
-    for other, time_s in times_s.items():
+    gains: list[float] = []
+    helpful: list[tuple[float, str]] = []
+    for other, measurement in measured.items():
         others = data.pooling.filled(other).as_dict()
         differing = [n for n in {*values, *others} if values.get(n) != others.get(n)]
-        if len(differing) == 1:
-            name = differing[0]
-            alone.append((times_s[own] / time_s, name, others.get(name)))
-    if remedy is not None:
-        gains = [
-            ratio
-            for ratio, name, value in alone
-            if name == remedy.knob and _is_turned(values.get(name), value, remedy.direction)
-        ]
-        if not gains or max(gains) > 1 + data.spec.precision:
-            return remedy
-    ratio, name, _ = max(alone, default=(0.0, "", None), key=operator.itemgetter(0))
-    return Remedy(name, "another") if ratio >= _HELPS else None
+        if len(differing) != 1:
+            continue
+        (name,) = differing
+        ratio = _ratio(measured[own], measurement)
+        if (
+            remedy is not None
+            and name == remedy.knob
+            and _is_turned(values.get(name), others.get(name), remedy.direction)
+        ):
+            gains.append(ratio)
+        if ratio >= _HELPS and _is_always_faster(measurement, measured[own]):
+            helpful.append((ratio, name))
+    if remedy is not None and (not gains or max(gains) > 1 + data.spec.precision):
+        return remedy
+    if not helpful:
+        return None
+    ratio, name = max(helpful)
+    return Remedy(name, "another", gain=ratio)
+
+
+def _ratio(slower: Measurement, faster: Measurement) -> float:
+    assert slower.elapsed_s is not None and faster.elapsed_s is not None
+    return slower.elapsed_s / faster.elapsed_s
+
+
+def _is_always_faster(one: Measurement, other: Measurement) -> bool:
+    """Return whether every run of one setting was faster than every run of the other."""
+    times_s, other_times_s = ([run.elapsed_s for run in m.samples] for m in (one, other))
+    return max(times_s) < min(other_times_s)
 
 
 def _is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
