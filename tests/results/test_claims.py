@@ -81,6 +81,9 @@ def test_a_bound_is_never_rounded_up() -> None:
     assert concluded(samples.at_least(), AT_LEAST).startswith(
         "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs"
     )
+    for low, said in ((9.999, "9.99"), (25.99, "25.9"), (262.9, "262")):
+        of_many = dataclasses.replace(AT_LEAST, low=low)
+        assert concluded(samples.at_least(), of_many).startswith(f"at least {said} times faster")
     lower = dataclasses.replace(AT_LEAST, low=2.0)
     assert concluded(samples.at_least(), lower).endswith("3 runs; projected: 8.3 times)")
     assert samples.at_least().result.conclusion is Conclusion.FASTER

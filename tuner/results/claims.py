@@ -189,8 +189,9 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
 
 
 def _floor(ratio: float) -> str:
-    """A bound with two decimals, never rounded up."""
-    return f"{int(ratio * 100 + 1e-9) / 100:.2f}"
+    """A bound that is never rounded up; with two decimals below 10, one below 100, else none."""
+    decimals = 2 if ratio < 10 else 1 if ratio < 100 else 0
+    return f"{int(ratio * 10**decimals + 1e-9) / 10**decimals:.{decimals}f}"
 
 
 def measured(result: Result) -> str:
