@@ -115,12 +115,12 @@ def live_vs_cold(
         records: The launches of a study.
         canonical: Gives settings that come to the same one form.
     """
-    found: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
+    sides_by_setting: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
     for record in estimates.counted(records):
         if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
-            sides = found.setdefault(canonical(record.setting), ([], []))
+            sides = sides_by_setting.setdefault(canonical(record.setting), ([], []))
             sides[record.job is None].append(record)
-    both = {setting: sides for setting, sides in found.items() if all(sides)}
+    both = {setting: sides for setting, sides in sides_by_setting.items() if all(sides)}
     logs = {
         setting: [[math.log(r.outcome.samples[0].elapsed_s) for r in side] for side in sides]
         for setting, sides in both.items()
@@ -151,16 +151,16 @@ def live_vs_cold(
     )
 
 
-def is_reachable(start: Setting, wanted: Setting, live: AbstractSet[str]) -> bool:
+def is_reachable(start: Setting, target: Setting, live: AbstractSet[str]) -> bool:
     """Whether a running job can be switched to a setting.
 
     Args:
         start: What the job was started with; a knob that it cannot change stays as there.
-        wanted: A running job cannot switch to what it leaves out, so the baseline (the empty
+        target: A running job cannot switch to what it leaves out, so the baseline (the empty
             setting) needs a launch; nor can a variable be removed from processes that run.
         live: The knobs that the job can change.
     """
-    new, old = wanted.as_dict(), start.as_dict()
+    new, old = target.as_dict(), start.as_dict()
     return all(
         new.get(knob) == old.get(knob) or (knob in live and new.get(knob, UNSET) != UNSET)
         for knob in new | old

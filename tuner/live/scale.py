@@ -89,14 +89,14 @@ def full_run_model(
     records = tuple(records)
     cold = [each for each in records if each.job is None and each.outcome.samples]
     steady = objective.clock == "steady"
-    seen = _by_ranks(records)
+    by_ranks = _by_ranks(records)
     groups: dict[Setting, list[tuple[float, float]]] = {}  # the pace, what is beside it, s
     for record in estimates.counted(cold) or cold:  # a warm-up rather than nothing
         log = record.outcome.progress
         pace_s = usual_s(log)
         if pace_s is None:
             continue
-        pace_s *= seen
+        pace_s *= by_ranks
         beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
         if steady:  # what comes before the end of the warm-up is in no figure
             figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
@@ -126,13 +126,13 @@ def _by_ranks(records: Sequence[LaunchRecord]) -> float:
 
     It is less than 1 if a log holds evaluations in each entry, as one of an entry an epoch does.
     """
-    told = {w.job: w.run_pace_s for r in records if (w := r.outcome.window) and w.run_pace_s}
-    found = [
-        told[record.number] / logged_s
+    run_paces = {w.job: w.run_pace_s for r in records if (w := r.outcome.window) and w.run_pace_s}
+    ratios = [
+        run_paces[record.number] / logged_s
         for record in records
-        if record.number in told and (logged_s := usual_s(record.outcome.progress))
+        if record.number in run_paces and (logged_s := usual_s(record.outcome.progress))
     ]
-    return min(1.0, statistics.median(found)) if found else 1.0
+    return min(1.0, statistics.median(ratios)) if ratios else 1.0
 
 
 def _grows(pace: float, fixed_share: float) -> float:
@@ -175,9 +175,13 @@ def usual_s(log: Sequence[Progress]) -> float | None:
     ]
     if not intervals:
         return None
-    middle = statistics.median(time_s / made for made, time_s in intervals)
-    usual = [(made, time_s) for made, time_s in intervals if time_s / made <= UNUSUAL * middle]
-    return math.fsum(time_s for _, time_s in usual) / sum(made for made, _ in usual)
+    middle = statistics.median(time_s / iterations for iterations, time_s in intervals)
+    usual = [
+        (iterations, time_s)
+        for iterations, time_s in intervals
+        if time_s / iterations <= UNUSUAL * middle
+    ]
+    return math.fsum(time_s for _, time_s in usual) / sum(iterations for iterations, _ in usual)
 
 
 def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
@@ -190,22 +194,24 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     model = full_run_model(records, 0, objective)
     lengths: dict[Value | None, int] = {}  # by batch size
     for record in records:
-        made = max((sample.iterations for sample in record.outcome.samples), default=0)
+        iterations = max((sample.iterations for sample in record.outcome.samples), default=0)
         batch = estimates.batch(record.setting)
-        lengths[batch] = max(lengths.get(batch, 0), made)
-    found = []
+        lengths[batch] = max(lengths.get(batch, 0), iterations)
+    scaled_records = []
     for record in records:
         outcome, window, ending = record.outcome, record.outcome.window, record.outcome.ending
         length = lengths[estimates.batch(record.setting)]
         if window is not None and isinstance(ending, Finished):
-            known = replace(model, iterations=ending.iterations)  # that it was scaled by
-            ending = replace(ending, elapsed_s=known.figure_s(window.pace_s))
+            own_model = replace(model, iterations=ending.iterations)  # that it was scaled by
+            ending = replace(ending, elapsed_s=own_model.figure_s(window.pace_s))
         elif window is not None and isinstance(ending, Stopped) and window.pace_s and length:
-            known = replace(model, iterations=length)
-            ending = with_projection(ending, known.figure_s(window.pace_s))
+            own_model = replace(model, iterations=length)
+            ending = with_projection(ending, own_model.figure_s(window.pace_s))
         is_new = ending is not outcome.ending
-        found.append(replace(record, outcome=replace(outcome, ending=ending)) if is_new else record)
-    return tuple(found)
+        scaled_records.append(
+            replace(record, outcome=replace(outcome, ending=ending)) if is_new else record
+        )
+    return tuple(scaled_records)
 
 
 def with_projection(stopped: Stopped, projection_s: float) -> Stopped:

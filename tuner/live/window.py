@@ -145,9 +145,9 @@ class WindowRun:
         """Whether the job lives, but accepts no switches any more."""
         return 0 < self.job.server.lost_s < time.monotonic() - LAST_S
 
-    def _hear(self, found: list[Message]) -> None:
-        self.job.hear(found)
-        for message in found:
+    def _hear(self, messages: list[Message]) -> None:
+        self.job.hear(messages)
+        for message in messages:
             if isinstance(message, Switched):
                 self._switched = message
             elif isinstance(message, Steps):
@@ -200,10 +200,10 @@ class WindowRun:
         if self._is_lost() and not self._is_first:
             why = self.job.server.problem or "a rank has ended"
             return self._stalled(f"the job accepts no more switches: {why}")
-        found = self.job.monitor.look()
+        end = self.job.monitor.look()
         limit_s = self.request.spec.stall_limit_s
-        if found is not None or self._switched is not None or limit_s is None:
-            return found
+        if end is not None or self._switched is not None or limit_s is None:
+            return end
         if time.monotonic() - self._ordered_s < limit_s:
             return None
         who = self.job.monitor.silence()
@@ -225,7 +225,7 @@ class WindowRun:
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
         pace_s = window.pace_s if window.iterations else 0.0
-        told = pace_s > 0 and not self._most_are_marked
+        tells_evaluations = pace_s > 0 and not self._most_are_marked
         ending = self._ending(ended, observation.ranks)
         return Outcome(
             ending,
@@ -248,7 +248,7 @@ class WindowRun:
                 pace_s=pace_s,
                 pace_se=window.pace_se if window.iterations > 1 else 0.0,
                 at_s=(switched_s + now_s) / 2 - job.started_s,
-                evaluation_s=evaluation_s(self._marked_s, pace_s) if told else 0.0,
+                evaluation_s=evaluation_s(self._marked_s, pace_s) if tells_evaluations else 0.0,
                 run_pace_s=job.run_pace_s,
             ),
         )
@@ -281,17 +281,17 @@ def went_well(ended: Ended) -> bool:
 def observed(from_outside: Observation, ranks: Sequence[RankState]) -> Observation:
     """Both views of each rank joined: that from ``/proc``, and what the rank read back itself."""
     views = {view.rank: view for view in from_outside.ranks}
-    for seen in ranks:
-        view = views.get(seen.rank) or RankView(seen.rank, 0, 0, ())
-        views[seen.rank] = replace(
+    for read_back in ranks:
+        view = views.get(read_back.rank) or RankView(read_back.rank, 0, 0, ())
+        views[read_back.rank] = replace(
             view,
-            affinity=view.affinity or seen.affinity,
-            blas_threads=seen.blas_threads,
-            opencv_threads=seen.opencv_threads,
-            opencv_loaded=view.opencv_loaded or seen.opencv_threads is not None,
+            affinity=view.affinity or read_back.affinity,
+            blas_threads=read_back.blas_threads,
+            opencv_threads=read_back.opencv_threads,
+            opencv_loaded=view.opencv_loaded or read_back.opencv_threads is not None,
             world_size=len(ranks),
-            pools=seen.pools,
-            allocator=seen.allocator,
+            pools=read_back.pools,
+            allocator=read_back.allocator,
             reported=True,
         )
     return Observation(tuple(view for _, view in sorted(views.items())))
@@ -305,12 +305,12 @@ def refused(
     Only errors of the knobs that had to be ``changed`` count: a knob that cannot be read would else
     fail every window.
     """
-    found: dict[str, list[tuple[int, str]]] = {}
+    errors_by_knob: dict[str, list[tuple[int, str]]] = {}
     for rank in ranks:
         for knob in sorted(changed & rank.errors.keys()):
-            found.setdefault(knob, []).append((rank.rank, rank.errors[knob]))
+            errors_by_knob.setdefault(knob, []).append((rank.rank, rank.errors[knob]))
     values, reasons = setting.as_dict(), {}
-    for knob, ((number, error), *others) in found.items():
+    for knob, ((number, error), *others) in errors_by_knob.items():
         what = f"{knob}={values[knob]}" if knob in values else knob
         more = f" and {wording.count(len(others), 'other')}" if others else ""
         reasons[knob] = f"{what} in rank {number}{more}: {error}"
@@ -321,8 +321,8 @@ def effects_of(
     setting: Setting, spec: StudySpec, observation: Observation, ranks: Sequence[RankState]
 ) -> tuple[Effect, ...]:
     """The verdict on each knob; if ``/proc`` does not show it, by what was read back."""
-    seen = effects(setting, spec.knobs, observation, spec.machine, spec.environment)
-    return tuple(_by_read_back(effect, ranks) for effect in seen)
+    seen_effects = effects(setting, spec.knobs, observation, spec.machine, spec.environment)
+    return tuple(_by_read_back(effect, ranks) for effect in seen_effects)
 
 
 def _by_read_back(effect: Effect, ranks: Sequence[RankState]) -> Effect:

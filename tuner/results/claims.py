@@ -220,22 +220,22 @@ def made(result: Result) -> str:
 _UNCLEAR = 1.1
 
 
-def contribution(found: Contribution, precision: float) -> str:
+def contribution(contributed: Contribution, precision: float) -> str:
     """``3.01 times (2.84 to 3.20)``, ``no effect seen (0.98 to 1.03)``, ``not clear …``.
 
     Args:
-        found: Of one knob of the best setting, or of one that it leaves as it is.
+        contributed: Of one knob of the best setting, or of one that it leaves as it is.
         precision: Less than this share is no effect.
     """
-    if found.high is None:
-        return f"at least {_floor(found.low)} times"
-    interval = f"({found.low:.2f} to {found.high:.2f})"
-    if found.low > 1 + precision or found.high < 1 / (1 + precision):
-        by = "" if found.was_launched else ", by the model"
-        return f"{found.ratio:.2f} times {interval}{by}"
-    if found.low > 1 / _UNCLEAR and found.high < _UNCLEAR:
+    if contributed.high is None:
+        return f"at least {_floor(contributed.low)} times"
+    interval = f"({contributed.low:.2f} to {contributed.high:.2f})"
+    if contributed.low > 1 + precision or contributed.high < 1 / (1 + precision):
+        by = "" if contributed.was_launched else ", by the model"
+        return f"{contributed.ratio:.2f} times {interval}{by}"
+    if contributed.low > 1 / _UNCLEAR and contributed.high < _UNCLEAR:
         return f"no effect seen {interval}"
-    if found.was_launched:
+    if contributed.was_launched:
         return f"not clear {interval}"
     return "not known: no launch left out only this knob"
 

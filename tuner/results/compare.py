@@ -117,26 +117,28 @@ def read(name: str, text: str) -> Study:
     """
     try:
         document = _Export.model_validate(json.loads(text))
-        spec, found = document.study, document.result
+        spec, result = document.study, document.result
         there = dict(spec.model_extra or {})
         if spec.environment is not None:
             there["environment"] = dict(spec.environment)
         bears = {key: _flat(there[key], key) for key in _BEARS if key in there}
-        asked = {key: spec.objective.get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE}
-        asked |= {"unit": found.unit, "direction": found.direction}
-        objective = " ".join(f"{key}={json.dumps(each)}" for key, each in asked.items())
+        measured_as = {
+            key: spec.objective.get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE
+        }
+        measured_as |= {"unit": result.unit, "direction": result.direction}
+        objective = " ".join(f"{key}={json.dumps(each)}" for key, each in measured_as.items())
     except ValidationError as error:
         raise UsageError(f"{name}: {_mistake(error)}", _AGAIN) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is no JSON that can be read: {error}", _AGAIN) from error
-    if found.best is None or not any(sample.figure for sample in found.best.samples):
+    if result.best is None or not any(sample.figure for sample in result.best.samples):
         raise UsageError(f"the study {name} has measured nothing", "tune show says why")
-    setting, is_rate = _setting(found.best.setting), found.direction == "maximize"
+    setting, is_rate = _setting(result.best.setting), result.direction == "maximize"
     to_compare, every = list[float](), dict[str, list[float]]()
     for launch in document.launches:
-        seen = next((rank.packages for rank in launch.observation.ranks if rank.packages), None)
-        if seen is not None:
-            bears["packages"] = _flat(dict(seen), "packages")
+        packages = next((rank.packages for rank in launch.observation.ranks if rank.packages), None)
+        if packages is not None:
+            bears["packages"] = _flat(dict(packages), "packages")
         if launch.counts_for is not None and launch.window is None:  # a window's figure is scaled
             what, own = _setting(launch.counts_for), [s.figure for s in launch.samples if s.figure]
             every.setdefault(what, []).extend(own)
@@ -149,7 +151,7 @@ def read(name: str, text: str) -> Study:
     fastest = sorted(filter(every.get, every), key=lambda what: statistics.median(every[what]))
     measured = {what: every[what] for what in (fastest[::-1] if is_rate else fastest)}
     best, origin = (to_compare, CONFIRMED) if to_compare else (every[setting], SEARCHED)
-    return Study(name, found.unit, is_rate, objective, setting, best, origin, measured, bears)
+    return Study(name, result.unit, is_rate, objective, setting, best, origin, measured, bears)
 
 
 def _mistake(error: ValidationError) -> str:
@@ -174,17 +176,17 @@ class Row:
 
     def missing(self, share: float) -> str:
         """What would tell if that is open."""
-        made = len(self.before), len(self.after)
-        if min(made) < _RANKED:
-            before, after = (max(0, _RANKED - each) for each in made)
+        launches = len(self.before), len(self.after)
+        if min(launches) < _RANKED:
+            before, after = (max(0, _RANKED - each) for each in launches)
             return f"it takes {_RANKED} launches of each, {before} and {after} are missing"
         center, low, high = map(math.log, self.gain)
         room = center + math.log1p(share)
         half = center - low if room > 0 else high - center
-        needed = min(made) * (half / room) ** 2 if room else math.inf
+        needed = min(launches) * (half / room) ** 2 if room else math.inf
         if needed > MOST_RUNS:
             return f"it is too near to {100 * share:.3g} % to tell"
-        more = count(max(1, math.ceil(needed) - min(made)), "more launch", "more launches")
+        more = count(max(1, math.ceil(needed) - min(launches)), "more launch", "more launches")
         return f"about {more} of each would tell"
 
 

@@ -77,8 +77,8 @@ class Scaling:
             [p for p in smaller if p.spec.layout.ranks_per_host == target.ranks_per_host],
             [p for p in smaller if len(p.spec.layout.hosts) == len(target.hosts)],
         )
-        seen = ([(p.spec.layout.ranks, p.costs) for p in each] for each in alike)
-        least = max(least_time(each, target.ranks) for each in seen)
+        curves = ([(p.spec.layout.ranks, p.costs) for p in each] for each in alike)
+        least = max(least_time(each, target.ranks) for each in curves)
         best = min(smaller, key=lambda point: point.cost)
         if least * (1 + WORTH) < best.cost:
             return ""
@@ -87,8 +87,8 @@ class Scaling:
 
     def speed_up(self, before: Point, after: Point) -> SpeedUp:
         """How many times faster the second layout does the same work."""
-        found = SpeedUp(1, 1, 1) if after is before else speed_up(before.costs, after.costs)
-        return found.times(self._work(after) / self._work(before))
+        gain = SpeedUp(1, 1, 1) if after is before else speed_up(before.costs, after.costs)
+        return gain.times(self._work(after) / self._work(before))
 
     def _work(self, point: Point) -> float:
         """What is timed, as a multiple of the first layout's; a rate is always of the same."""
@@ -149,7 +149,7 @@ class Scaling:
 
     def table(self) -> list[dict[str, str]]:
         """The cells of each layout by their titles; without what is not known."""
-        objective, found = self.points[0].spec.objective, list[dict[str, str]]()
+        objective, rows = self.points[0].spec.objective, list[dict[str, str]]()
         timed = price.timed(objective)
         numbers = {"iterations/s": "iterations_per_s", "cost of the job": "job_price"}
         numbers |= {f"cost per {timed.what}": "price"} if timed else {}
@@ -163,8 +163,8 @@ class Scaling:
                 cells |= {"job": duration(row["job_s"])} if row["job_s"] else {}
                 cells |= {n: figures.number(row[key]) for n, key in numbers.items() if row[key]}
                 cells["setting"] = setting_text.assigned(point.setting, point.spec.knobs)
-            found.append(cells | {"": point.why})
-        return found
+            rows.append(cells | {"": point.why})
+        return rows
 
     def grid(self) -> Table:
         """The same for people, without the columns that no layout has."""
@@ -187,8 +187,10 @@ class Scaling:
             style.scatter("lines", ranks, ideal, None, name="ideal", line=line),
         )
         axes = {"xaxis": {"title": {"text": "ranks"}}, "yaxis": {"title": {"text": "speed-up"}}}
-        told = [f"{p.label} {gain.ratio:.2f}" for p, gain in zip(points, gains, strict=True)]
-        summary = f"Times as fast as {first.label}: {', '.join(told)}. The dashed line is ideal."
+        gain_texts = [f"{p.label} {gain.ratio:.2f}" for p, gain in zip(points, gains, strict=True)]
+        summary = (
+            f"Times as fast as {first.label}: {', '.join(gain_texts)}. The dashed line is ideal."
+        )
         drawing, title = style.drawing(traces, 500, **axes), "Speed-up by the number of ranks"
         return Figure("speed-up", title, summary, drawing, self.grid())
 

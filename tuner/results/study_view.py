@@ -131,16 +131,16 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
 
     row = store.load(name)
     history = History.judged(row.spec, store.launches(name, detail=detail), row.forgiven_until)
-    found = build(history, store.url, row.state, row.reason, row.best)
-    return StudyView(row.spec, found, history.records, history.pooling)
+    result = build(history, store.url, row.state, row.reason, row.best)
+    return StudyView(row.spec, result, history.records, history.pooling)
 
 
-def _rank(found: Measurement) -> tuple[int, float, str]:
-    if found.elapsed_s is not None:
-        return 0, found.elapsed_s, found.setting.to_json()
-    if found.stopped is not None:
-        return 1, found.stopped.projection_s, found.setting.to_json()
-    return 2, 0.0, found.setting.to_json()
+def _rank(measurement: Measurement) -> tuple[int, float, str]:
+    if measurement.elapsed_s is not None:
+        return 0, measurement.elapsed_s, measurement.setting.to_json()
+    if measurement.stopped is not None:
+        return 1, measurement.stopped.projection_s, measurement.setting.to_json()
+    return 2, 0.0, measurement.setting.to_json()
 
 
 def contributions(view: StudyView) -> list[Contribution]:
@@ -151,12 +151,12 @@ def contributions(view: StudyView) -> list[Contribution]:
     if view.result.best is None or view.result.best.elapsed_s is None or view.keeps_defaults:
         return []
     history = History.judged(view.spec, view.records)
-    known = SearchThenConfirm().fewest(history)
+    simplification = SearchThenConfirm().fewest(history)
     best = view.pooling.canonical(view.best_setting)
-    if known is None or not space.contains_part(history.knobs, BASELINE, best):
+    if simplification is None or not space.contains_part(history.knobs, BASELINE, best):
         return []
     finding = view.result.finding if view.result.conclusion is Conclusion.FASTER else None
-    return replace(known, records=history.valid).contributions(best, finding)
+    return replace(simplification, records=history.valid).contributions(best, finding)
 
 
 @dataclass(frozen=True)
@@ -178,24 +178,24 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
     live = bool(view.result.windows)
     head = [figures.title(spec.objective), "faster", "measured", *(["windows"] if live else [])]
     rows = []
-    for found in view.measurements:
-        values = found.setting.as_dict()
-        note = ["baseline"] if found.setting.is_baseline else []
-        if found.samples and found.windows == len(found.samples):
+    for measurement in view.measurements:
+        values = measurement.setting.as_dict()
+        note = ["baseline"] if measurement.setting.is_baseline else []
+        if measurement.samples and measurement.windows == len(measurement.samples):
             note.append("only measured in a running job")
-        if view.is_disturbed(found.setting):
+        if view.is_disturbed(measurement.setting):
             note.append("disturbed")
-        if reasons and found.failure is not None:
-            note.append(wording.failure(found.failure))
+        if reasons and measurement.failure is not None:
+            note.append(wording.failure(measurement.failure))
         rows.append(
             (
-                figures.typical(spec.objective, found),
-                wording.times(view.speed_up(found)),
-                str(len(found.samples)),
-                *([str(found.windows)] if live else []),
+                figures.typical(spec.objective, measurement),
+                wording.times(view.speed_up(measurement)),
+                str(len(measurement.samples)),
+                *([str(measurement.windows)] if live else []),
                 *(
                     "" if value is None else figures.number(value)
-                    for _, value in extras(spec, found)
+                    for _, value in extras(spec, measurement)
                 ),
                 *(setting_text.shortened(values.get(name, "-")) for name in knobs),
                 "; ".join(note),
@@ -205,12 +205,15 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
     return SettingsTable((*head, *knobs, ""), tuple(rows))
 
 
-def extras(spec: StudySpec, found: Measurement | None) -> list[tuple[str, float | None]]:
+def extras(spec: StudySpec, measurement: Measurement | None) -> list[tuple[str, float | None]]:
     """The columns that the user asked for: items a second, the cost of a run (or of an epoch)."""
-    cost, made = None if found is None else found.elapsed_s, list[tuple[str, float | None]]()
+    cost, figures_by_name = (
+        None if measurement is None else measurement.elapsed_s,
+        list[tuple[str, float | None]](),
+    )
     if spec.items is not None:
-        made.append(("items/s", price.items_per_s(spec, cost)))
+        figures_by_name.append(("items/s", price.items_per_s(spec, cost)))
     timed = price.timed(spec.objective)
     if spec.price_per_hour is not None and timed is not None:
-        made.append((f"cost per {timed.what}", price.price(spec, cost)))
-    return made
+        figures_by_name.append((f"cost per {timed.what}", price.price(spec, cost)))
+    return figures_by_name

@@ -172,23 +172,23 @@ class SearchTimes:
     known_s: float = 0.0  # what the reference took for certain, in its longest launch
 
 
-def cut(seen: SearchTimes, rule: Rule = AUTO) -> float | None:
+def cut(times: SearchTimes, rule: Rule = AUTO) -> float | None:
     """Where the reference is cut, s; ``None``: it runs to its end.
 
     With `EXACT` as high as the first look may cost: the higher the cut, the more can be claimed.
     Fixed before the first launch: no outlier among those in turn makes the others longer.
     """
-    ratio = seen.reference_s / seen.best_s
+    ratio = times.reference_s / times.best_s
     if ratio <= rule.cut_above:
         return None
     bests, references, _ = rule.at_least[0]
-    left_s = seen.budget_s - (bests + references) * seen.startup_s - bests * seen.best_s
-    affordable = (left_s / references - _STOP_S) / seen.best_s
+    left_s = times.budget_s - (bests + references) * times.startup_s - bests * times.best_s
+    affordable = (left_s / references - _STOP_S) / times.best_s
     multiple = min(max(rule.least_cut, min(affordable, rule.most_cut)), ratio / _BELOW_SEEN)
-    known = seen.known_s / seen.best_s / _BELOW_KNOWN
-    if rule is AUTO and known > rule.most_cut:
-        multiple = known
-    return multiple * seen.best_s
+    known_multiple = times.known_s / times.best_s / _BELOW_KNOWN
+    if rule is AUTO and known_multiple > rule.most_cut:
+        multiple = known_multiple
+    return multiple * times.best_s
 
 
 @dataclass(frozen=True)
@@ -233,13 +233,13 @@ class Evidence:
             if step is not None:
                 return step
         if self.limit_s is None or self.rule is not EXACT:
-            found = self._looked_at(full, self.rule.two_sided)
-            if found is not None:
-                return found
+            finding = self._looked_at(full, self.rule.two_sided)
+            if finding is not None:
+                return finding
         if self._is_at_least(runs):
-            found = self._looked_at(runs, self._bound_looks, is_cut=True)
-            if found is not None:
-                return found
+            finding = self._looked_at(runs, self._bound_looks, is_cut=True)
+            if finding is not None:
+                return finding
             side = self._next_for_a_bound(runs)
             if side is not None:
                 return Next(side, self.limit_s if side == "reference" else None)
@@ -294,22 +294,22 @@ class Evidence:
         sides: tuple[Side, Side] = ("best", "reference")
         times = {side: [run.elapsed_s for run in runs if run.side == side] for side in sides}
         # One side may be ahead, if a launch of the other is found to have ended early.
-        made = [
+        reached = [
             look
             for look in looks
             if len(times["best"]) >= look.bests and len(times["reference"]) >= look.references
         ]
-        if not made:
+        if not reached:
             return None
-        look = made[-1]
+        look = reached[-1]
         best, reference = times["best"][: look.bests], times["reference"][: look.references]
-        found = self._found(look, reference, best, is_cut=is_cut)
+        finding = self._found(look, reference, best, is_cut=is_cut)
         newest = runs[-1].side
         is_new = len(times[newest]) == (look.bests if newest == "best" else look.references)
         has_enough = not is_cut and look.references >= _FEWEST_PAIRS
         is_last = look == looks[-1] and look.error is not None
         is_final = is_last or (is_new and has_enough and not self.may_go_on)
-        return found if found is not None and (is_final or self._settled(found)) else None
+        return finding if finding is not None and (is_final or self._settled(finding)) else None
 
     def _found(
         self, look: Look, reference: Sequence[float], best: Sequence[float], *, is_cut: bool
@@ -336,8 +336,8 @@ class Evidence:
             claim = "faster"
         elif high is not None and high < 1 + self.precision:
             claim = "slower" if high < 1 else "no gain worth having"
-        found = Finding(ratio, low, high, len(best), len(reference), claim)
-        return replace(found, pairs_missing=_pairs_missing(found, self.precision))
+        finding = Finding(ratio, low, high, len(best), len(reference), claim)
+        return replace(finding, pairs_missing=_pairs_missing(finding, self.precision))
 
     def two_sided(
         self, look: Look, reference: Sequence[float], best: Sequence[float]
@@ -345,9 +345,9 @@ class Evidence:
         """(estimate, low, high) of the logarithm of the ratio; ``None`` if runs disagree."""
         if look.error is not None:
             pairs = [math.log(a / b) for a, b in zip(reference, best, strict=True)]
-            found = interval(pairs, look.error)
-            assert found is not None, "each look has enough pairs for its error"
-            return found
+            logs = interval(pairs, look.error)
+            assert logs is not None, "each look has enough pairs for its error"
+            return logs
         sides = [[math.log(each) for each in _without_outliers(s)] for s in (reference, best)]
         if not all(map(_agree, sides)):
             return None
@@ -356,14 +356,14 @@ class Evidence:
         half = _DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
         return ratio, ratio - half, ratio + half
 
-    def _settled(self, found: Finding) -> bool:
+    def _settled(self, finding: Finding) -> bool:
         """True if more launches would change nothing that matters."""
-        if found.claim != "faster" or found.high is None:
-            return found.claim != "inconclusive"
-        is_narrow = (found.high - found.low) / 2 / found.ratio < _NARROW
-        if is_narrow or found.best_runs >= _PLENTY:
+        if finding.claim != "faster" or finding.high is None:
+            return finding.claim != "inconclusive"
+        is_narrow = (finding.high - finding.low) / 2 / finding.ratio < _NARROW
+        if is_narrow or finding.best_runs >= _PLENTY:
             return True
-        has_room = _keeps_enough(found.low, found.ratio)
+        has_room = _keeps_enough(finding.low, finding.ratio)
         return has_room and self.rule is not EXACT and not self.to_the_end
 
 
@@ -372,22 +372,22 @@ def _keeps_enough(low: float, ratio: float) -> bool:
     return ratio > 1 and math.log(low) >= _KEPT * math.log(ratio)
 
 
-def _pairs_missing(found: Finding, precision: float) -> int | None:
+def _pairs_missing(finding: Finding, precision: float) -> int | None:
     """How many pairs more are likely to tell.
 
     The half-width falls with the square root of the pairs, and must reach the nearer of the two:
     a gain that is worth claiming, or none that is worth having.
     """
-    if found.claim != "inconclusive":
+    if finding.claim != "inconclusive":
         return None
-    if found.high is None:
+    if finding.high is None:
         return _FEWEST_PAIRS
-    pairs, ratio = found.best_runs, math.log(found.ratio)
-    half = (math.log(found.high) - math.log(found.low)) / 2
+    pairs, ratio = finding.best_runs, math.log(finding.ratio)
+    half = (math.log(finding.high) - math.log(finding.low)) / 2
     room = max(ratio - math.log1p(WORTH), math.log1p(precision) - ratio)
     most, *_ = _BY_RANKS[-1]
-    wanted = pairs * (half / room) ** 2
-    return max(1, math.ceil(wanted) - pairs) if wanted <= most else None
+    pairs_needed = pairs * (half / room) ** 2
+    return max(1, math.ceil(pairs_needed) - pairs) if pairs_needed <= most else None
 
 
 def _missing(runs: Sequence[Run], order: Sequence[Side]) -> Side:

@@ -80,11 +80,15 @@ _MOST_LEFT_OUT = 0.1
 def _length(size: Value | None, lengths: Mapping[Value | None, int]) -> int:
     """The iterations of a full launch with this batch size, from those of all sizes."""
     own = lengths[size]
-    known = {each: made for each, made in lengths.items() if isinstance(each, int) and made}
-    if not isinstance(size, int) or not known:
+    lengths_by_size = {
+        each: made for each, made in lengths.items() if isinstance(each, int) and made
+    }
+    if not isinstance(size, int) or not lengths_by_size:
         return own
-    same_samples = max(each * made for each, made in known.items()) * (1 - _MOST_LEFT_OUT) / size
-    return max(own, min(max(known.values()), math.ceil(same_samples)))
+    same_samples = (
+        max(each * made for each, made in lengths_by_size.items()) * (1 - _MOST_LEFT_OUT) / size
+    )
+    return max(own, min(max(lengths_by_size.values()), math.ceil(same_samples)))
 
 
 def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> LaunchRecord:

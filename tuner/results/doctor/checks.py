@@ -203,8 +203,8 @@ def network(view: HostView) -> Seen:
     if not view.address:
         mend = f"echo {shlex.quote(f'127.0.1.1 {host}')} | sudo tee -a /etc/hosts"
         return State.WARNING, f"the host's own name {host} has no address", mend
-    known = ", ".join(f"{each.interface} {each.subnet}" for each in view.networks)
-    return _ok(f"{host} is {view.address}; {known or 'only the loopback'}")
+    networks = ", ".join(f"{each.interface} {each.subnet}" for each in view.networks)
+    return _ok(f"{host} is {view.address}; {networks or 'only the loopback'}")
 
 
 @_check("clock source")

@@ -149,20 +149,20 @@ def look(
     )
 
 
-def view_of(seen: Survey, here: HostView, asked_s: float) -> HostView:
+def view_of(survey: Survey, here: HostView, asked_s: float) -> HostView:
     """Another host, for the same study; it was asked at ``asked_s`` by this host's clock."""
     faults = dict(here.faults)
-    for what in {"program", "launcher"} & seen.said.keys():
-        if (said := seen.said[what]) != here.said[what]:
+    for what in {"program", "launcher"} & survey.said.keys():
+        if (said := survey.said[what]) != here.said[what]:
             first = (said.fault or said.output.strip()).splitlines()[:1]
             faults[what] = f"not as here: {''.join(first)}", "install the same, at the same path"
     return replace(
         here,
-        **vars(seen),
-        python=here.python and _python_of(here.python.path, seen),
+        **vars(survey),
+        python=here.python and _python_of(here.python.path, survey),
         launcher=None if "launcher" in faults else here.launcher,
         faults=faults,
-        ahead_s=seen.clock_s - asked_s,
+        ahead_s=survey.clock_s - asked_s,
     )
 
 
@@ -170,25 +170,25 @@ def _programs(
     command: Sequence[str], path: str, interpreter: str | None, info: LauncherInfo | None
 ) -> dict[str, tuple[str, ...]]:
     """What each host is asked to run, by name."""
-    found: dict[str, tuple[str, ...]] = {}
+    questions: dict[str, tuple[str, ...]] = {}
     if py_spy := stacks.find_py_spy():
         look = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # at what has started it
-        found["stacks"] = ("sh", "-c", look, py_spy)
+        questions["stacks"] = ("sh", "-c", look, py_spy)
     if path:
         shipped = str(templates.shipped_dir("workloads"))
         script = (program.script_of(command) or path).replace("{workloads}", shipped)
-        found["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
+        questions["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
     if info is not None:
         mpirun = Path(info.mpirun)
-        found["launcher"] = launchers.launcher_for(info.kind).question(mpirun)
+        questions["launcher"] = launchers.launcher_for(info.kind).question(mpirun)
         tool = str(mpirun.with_name("ompi_info"))
-        found["cuda"] = (tool, "--parsable", "--param", "mpi", "all", "--level", "9")
+        questions["cuda"] = (tool, "--parsable", "--param", "mpi", "all", "--level", "9")
     if interpreter is not None:
         # In the environment of a launch.
         more = launchers.launcher_for(info.kind).environment(info) if info else {}
         variables = [f"{name}={value}" for name, value in more.items()]
-        found["python"] = ("env", *variables, interpreter, "-c", _ASK_PYTHON, *PACKAGES, *NCCL)
-    return found
+        questions["python"] = ("env", *variables, interpreter, "-c", _ASK_PYTHON, *PACKAGES, *NCCL)
+    return questions
 
 
 def _names_chainer(command: Sequence[str]) -> bool:
@@ -210,9 +210,9 @@ def _keep_error(faults: dict[str, tuple[str, str]], what: str) -> Iterator[None]
         faults[what] = f"{error.strerror}: {error.filename}", "name another place"
 
 
-def _python_of(path: str, seen: Survey) -> ProgramPython:
+def _python_of(path: str, survey: Survey) -> ProgramPython:
     """What the ranks' interpreter has said of itself and what it loads."""
-    python, said = ProgramPython(path), seen.said["python"]
+    python, said = ProgramPython(path), survey.said["python"]
     for line in said.output.splitlines():
         mark, _, found = line.partition(" ")  # MPI libraries print, too
         if mark == "tune-doctor:":

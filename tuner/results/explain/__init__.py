@@ -40,27 +40,27 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     )
     rest = cpu.bound(case)
     held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
-    found, *others = ranked if held else [rest, *ranked]
+    suspect, *others = ranked if held else [rest, *ranked]
     idle = case.idle_cores >= cpu.IDLE * case.cores
     return Explanation(
-        found,
-        _certainty(found, others, case),
-        remedy(found.cause, setting, spec, case.views, idle=idle),
+        suspect,
+        _certainty(suspect, others, case),
+        remedy(suspect.cause, setting, spec, case.views, idle=idle),
         tuple(others),
         _gaps(outcome, case),
         case,
     )
 
 
-def _certainty(found: Suspect, others: list[Suspect], case: Case) -> Certainty:
-    if found.cause is Cause.UNKNOWN:
+def _certainty(suspect: Suspect, others: list[Suspect], case: Case) -> Certainty:
+    if suspect.cause is Cause.UNKNOWN:
         return Certainty.GUESS
-    complete = found.inside and bool(case.host) and any(rank.columns for rank in case.ranks)
+    complete = suspect.inside and bool(case.host) and any(rank.columns for rank in case.ranks)
     next_ = others[0].share if others else 0.0
-    ahead = found.share >= CLEAR_TIMES * next_
+    ahead = suspect.share >= CLEAR_TIMES * next_
     if case.unassigned_cores > cpu.UNASSIGNED_CORES:
         return Certainty.GUESS
-    if complete and ahead and found.share >= CLEAR_SHARE:
+    if complete and ahead and suspect.share >= CLEAR_SHARE:
         return Certainty.CLEAR
     return Certainty.LIKELY if complete or ahead else Certainty.GUESS
 

@@ -70,8 +70,8 @@ def of_image(info: LauncherInfo) -> LauncherInfo:
 
 def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
     """What the image must bring, as this host did: programs, and the paths among these words."""
-    found = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
-    paths = [path[1] for path in found if path]
+    matches = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
+    paths = [path[1] for path in matches if path]
     needed = ("what the program needs", wording.launcher(data.spec.launcher), *more, *paths)
     return f"the files of {data.spec.machine.hostname}: the image must hold {', '.join(needed)}"
 

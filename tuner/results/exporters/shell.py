@@ -184,12 +184,12 @@ set -eu
 
 def title(data: StudyView) -> str:
     """The comment that says what a file runs."""
-    found = "with the fastest setting that `tune` found"
+    with_which = "with the fastest setting that `tune` found"
     if data.keeps_defaults:
         proven = data.result.conclusion is not None
         yet = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
-        found = f"with your defaults: `tune` {yet}"
-    return f"# The whole job {found}. Needs no tune to run.\n"
+        with_which = f"with your defaults: `tune` {yet}"
+    return f"# The whole job {with_which}. Needs no tune to run.\n"
 
 
 def job_parts(

@@ -137,65 +137,70 @@ def sides(data: StudyView) -> list[Side]:
         keeps = result.conclusion is not None and result.conclusion.keeps_baseline
         name = "best candidate" if keeps else "best"
         named[chosen] = f"best: {named[chosen]}" if chosen in named else name
-    runs, found = counted(data), []
+    runs, drawn = counted(data), []
     for setting, name in named.items():
         colour = style.BEST if name.startswith("best") else style.OTHER
         colour = style.BASELINE if name == "your defaults" else colour
-        found.append(Side(name, setting, tuple(r for r in runs if r.setting == setting), colour))
-    return found
+        drawn.append(Side(name, setting, tuple(r for r in runs if r.setting == setting), colour))
+    return drawn
 
 
 def standing(data: StudyView, setting: Setting) -> list[LaunchRecord]:
     """The launches that may stand for a setting: the median one, then those that ended."""
-    made = [
+    runs_of_setting = [
         record
         for record in reversed(estimates.counted(data.records))
         if data.pooling.canonical(record.setting) == setting
     ]
     median = median_run(data.records, setting, data.pooling.canonical)
     return sorted(
-        made, key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples)
+        runs_of_setting,
+        key=lambda r: (r is not median, r.outcome.window is not None, not r.outcome.samples),
     )
 
 
 def centre(costs: Sequence[float]) -> Centre:
     """The median with its 95 % interval (signed rank); with too few runs for one their range."""
     median = statistics.median(costs)
-    found = interval([math.log(cost) for cost in costs], ERROR)
-    if found is not None:
-        low, high = min(median, math.exp(found[1])), max(median, math.exp(found[2]))
+    logs = interval([math.log(cost) for cost in costs], ERROR)
+    if logs is not None:
+        low, high = min(median, math.exp(logs[1])), max(median, math.exp(logs[2]))
         return Centre(median, low, high, "95 % interval")
     how = "range" if len(costs) > 1 else ""
     return Centre(median, min(costs), max(costs), how)
 
 
-def said(objective: ObjectiveSpec, found: DrawnRun) -> str:
+def said(objective: ObjectiveSpec, run: DrawnRun) -> str:
     """What came of a launch, in words."""
-    if found.cost is not None:
-        return figures.shown(objective, found.cost)
-    if found.stopped is not None:
-        return figures.stopped(objective, found.stopped)
-    return wording.failure(found.failure)
+    if run.cost is not None:
+        return figures.shown(objective, run.cost)
+    if run.stopped is not None:
+        return figures.stopped(objective, run.stopped)
+    return wording.failure(run.failure)
 
 
-def spelled(objective: ObjectiveSpec, found: Centre) -> str:
+def spelled(objective: ObjectiveSpec, middle: Centre) -> str:
     """``3.60 s (95 % interval 3.58 to 3.61 s)``."""
-    text = figures.shown(objective, found.median)
-    if not found.how:
+    text = figures.shown(objective, middle.median)
+    if not middle.how:
         return f"{text} (one run)"
-    low, high = (figures.shown(objective, each) for each in ends(objective, found))
+    low, high = (figures.shown(objective, each) for each in ends(objective, middle))
     unit = low.partition(" ")[2]
     low = low.removesuffix(f" {unit}") if high.endswith(f" {unit}") else low
-    return f"{text} ({found.how} {low} to {high})"
+    return f"{text} ({middle.how} {low} to {high})"
 
 
-def ends(objective: ObjectiveSpec, found: Centre) -> tuple[float, float]:
+def ends(objective: ObjectiveSpec, middle: Centre) -> tuple[float, float]:
     """The costs at the ends of the interval, that of the smaller figure first."""
-    return (found.high, found.low) if objective.maximize else (found.low, found.high)
+    return (middle.high, middle.low) if objective.maximize else (middle.low, middle.high)
 
 
-def typical(objective: ObjectiveSpec, found: Measurement) -> str:
+def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:
     """A setting's median with its interval, or what is known of one that was only stopped."""
-    if found.elapsed_s is not None:
-        return spelled(objective, centre([sample.elapsed_s for sample in found.samples]))
-    return figures.stopped(objective, found.stopped) if found.stopped else "nothing is known"
+    if measurement.elapsed_s is not None:
+        return spelled(objective, centre([sample.elapsed_s for sample in measurement.samples]))
+    return (
+        figures.stopped(objective, measurement.stopped)
+        if measurement.stopped
+        else "nothing is known"
+    )
