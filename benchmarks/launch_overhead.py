@@ -17,12 +17,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
 from tuner.launch.launchers import find
-from tuner.model import Env, IntRange, Knob, Launch, Layout, Outcome, StudySpec
+from tuner.launch.request import MeasurementRequest
+from tuner.model import Env, IntRange, Knob, Layout, Outcome, StudySpec
 from tuner.study import tune
 
 TARGET_S = 0.15
@@ -42,9 +42,9 @@ class InTurn:
         self.own_s: list[float] = []
         self.since = time.perf_counter()
 
-    def __call__(self, launch: Launch, **options: Any) -> Outcome:
+    def __call__(self, request: MeasurementRequest) -> Outcome:
         """In the place of ``trial.run``."""
-        outcome = trial.run(launch, **options)
+        outcome, launch = trial.run(request), request.launch
         through_s = time.perf_counter() - self.since
         if outcome.exit_code != 0:
             raise SystemExit(f"a launch failed: {outcome.ending}")

@@ -105,9 +105,9 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "during a switch": ("live.server:JobServer.switch", "after", 3),
     "after a switch": ("live.window:WindowRun.switch", "after", 3),
     "in the next window": ("live.window:WindowRun.run", "before", 3),
-    "before the job is ended": ("live.jobs:Job.end", "before", 1),
+    "before the job is ended": ("live.job:Job.end", "before", 1),
     "while the job is ended": ("hosts.process.running:RunningTrial.stop", "before", 2),
-    "the job has ended": ("live.jobs:Job.end", "after", 1),
+    "the job has ended": ("live.job:Job.end", "after", 1),
 }
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
+from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import is_reachable
 from tuner.live.jobs import LiveJobs
-from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     Ending,

@@ -10,6 +10,7 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     Effect,
     Ending,
@@ -110,29 +111,19 @@ class FakeRunner:
     launches: list[Launch] = field(default_factory=list)
     expected: list[int | None] = field(default_factory=list)
 
-    def __call__(
-        self,
-        launch: Launch,
-        *,
-        spec: StudySpec,
-        setting: Setting,
-        expected_iterations: int | None,
-        on_progress: Callable[[Progress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        stopper: EarlyStopper | None = None,
-    ) -> Outcome:
+    def __call__(self, request: MeasurementRequest) -> Outcome:
         self.before(len(self.settings))
-        self.settings.append(setting)
-        self.launches.append(launch)
-        self.expected.append(expected_iterations)
-        launch.out_dir.mkdir(parents=True)
-        if cancelled():
+        self.settings.append(request.setting)
+        self.launches.append(request.launch)
+        self.expected.append(request.expected_iterations)
+        request.launch.out_dir.mkdir(parents=True)
+        if request.cancelled():
             return Outcome(Failed(FailureKind.INTERRUPTED, "asked to"), 0.1, None)
         return ran(
-            self.time_s(setting),
-            stopper=stopper,
-            on_progress=on_progress,
-            effects=tuple(self.effects(setting)),
+            self.time_s(request.setting),
+            stopper=request.stopper,
+            on_progress=request.on_progress,
+            effects=tuple(self.effects(request.setting)),
         )
 
 

@@ -22,7 +22,8 @@ import tuner.study
 from campaigns.every_k.cases import KINDS, Fault
 from tests.study_surface import ran, surface
 from tuner.cli.main import main as tune_main
-from tuner.model import Launch, Outcome, Progress, Setting
+from tuner.launch.request import MeasurementRequest
+from tuner.model import Outcome
 from tuner.study.events import Event, LaunchEnded
 
 #: No run takes longer, s of CPU.
@@ -74,19 +75,12 @@ class Diary:
         os.write(self._file, json.dumps(words).encode() + b"\n")
 
 
-def fake_run(
-    launch: Launch,
-    *,
-    diary: Diary,
-    setting: Setting,
-    on_progress: Callable[[Progress], None] | None = None,
-    **_: Any,
-) -> Outcome:
+def fake_run(request: MeasurementRequest, *, diary: Diary) -> Outcome:
     """A launch without processes; each takes a time of its own, by which it is known again."""
-    launch.out_dir.mkdir(parents=True, exist_ok=True)
+    request.launch.out_dir.mkdir(parents=True, exist_ok=True)
     diary.launches += 1
-    elapsed_s = round(surface(setting) + 1e-4 * diary.launches, 4)  # Optuna gets six digits
-    outcome = ran(elapsed_s, on_progress=on_progress)
+    elapsed_s = round(surface(request.setting) + 1e-4 * diary.launches, 4)  # Optuna gets six digits
+    outcome = ran(elapsed_s, on_progress=request.on_progress)
     diary.note("ended", outcome.samples[0].elapsed_s)
     return outcome
 

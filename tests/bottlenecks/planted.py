@@ -15,6 +15,7 @@ from pathlib import Path
 from tuner.hosts import machine, process
 from tuner.knobs import KNOBS
 from tuner.launch import launchers, render, trial
+from tuner.launch.request import MeasurementRequest
 from tuner.model import BASELINE, Finished, Launch, Layout, Outcome, StudySpec
 from tuner.results.explain import Cause, Explanation, explain
 
@@ -172,9 +173,7 @@ class Planted:
             def behind_them(launch: Launch) -> process.RunningTrial:
                 return process.start(replace(launch, argv=(*words, *launch.argv)))
 
-            outcome = trial.run(
-                made, spec=spec, setting=BASELINE, expected_iterations=None, start=behind_them
-            )
+            outcome = trial.run(MeasurementRequest(made, spec, BASELINE), start=behind_them)
         assert isinstance(outcome.ending, Finished), outcome.ending
         return outcome, explain(outcome, BASELINE, spec, host)
 

@@ -15,6 +15,7 @@ import pytest
 from tests import study_surface
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import monitor, trial
+from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     Env,
     Failed,
@@ -76,24 +77,30 @@ class Bench:
     marker: str = "m"
     pid: int = 1
 
-    def run(self, *steps: Step, code: int | None = 0, **options: Any) -> Outcome:
+    def run(
+        self,
+        *steps: Step,
+        code: int | None = 0,
+        start: Callable[[Launch], Any] | None = None,
+        **fields: Any,
+    ) -> Outcome:
         self.steps, self.code, self.now_s = list(steps), code, 0.0
         self.stops = 0
         self.ended: Exit | None = None
         out = self.folder / "t/out"
-        asked = {
-            "spec": SPEC,
-            "setting": Setting.of({"omp_threads": 1}),
-            "expected_iterations": self.expected,
-            "start": lambda _: self,
-            "clock": lambda: self.now_s,
-            "on_progress": self.seen.append,
-        }
         self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, self.limit_s)
-        return trial.run(self.launch, **asked | options)
+        request = MeasurementRequest(
+            self.launch,
+            SPEC,
+            Setting.of({"omp_threads": 1}),
+            expected_iterations=self.expected,
+            on_progress=self.seen.append,
+        )
+        start = start or (lambda _: self)
+        return trial.run(replace(request, **fields), start=start, clock=lambda: self.now_s)
 
-    def fails(self, *steps: Step, code: int | None = 0, **options: Any) -> Failed:
-        outcome = self.run(*steps, code=code, **options)
+    def fails(self, *steps: Step, code: int | None = 0, **fields: Any) -> Failed:
+        outcome = self.run(*steps, code=code, **fields)
         assert isinstance(outcome.ending, Failed)
         return outcome.ending
 

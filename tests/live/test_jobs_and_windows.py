@@ -17,9 +17,10 @@ from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tests.study_surface import record
 from tests.system.jobs import failed, finished
 from tuner.launch import trial
+from tuner.launch.request import MeasurementRequest
 from tuner.live import window as windowing
-from tuner.live.jobs import LiveJobs, miscounted
-from tuner.live.measurement import MeasurementRequest
+from tuner.live.job import miscounted
+from tuner.live.jobs import LiveJobs
 from tuner.live.scale import FullRunModel, full_run_model, rescaled
 from tuner.model import (
     LOGGED_TIME,
@@ -78,19 +79,20 @@ class Bench:
         *,
         stopper: EarlyStopper | None = None,
         cancelled: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
         limit_s: float | None = 10.0,
         stall_limit_s: float | None = 5.0,
         model: FullRunModel = MODEL,
     ) -> Outcome:
         self.number += 1
         request = MeasurementRequest(
-            self.number,
             launch(self.folder, self.number, limit_s),
             replace(STUDY, stall_limit_s=stall_limit_s),
             setting,
+            self.number,
+            expected_iterations=model.iterations or None,
             stopper=stopper,
-            on_progress=on_progress or trial.ignore,
+            on_progress=on_progress,
             cancelled=cancelled,
         )
         return self.jobs.window(request, model)
@@ -362,13 +364,8 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Pat
 
     live = bench(ordinary)
     found = live(ONE)
-    same = trial.run(
-        launch(tmp_path, 9),
-        spec=STUDY,
-        setting=ONE,
-        expected_iterations=20,
-        start=Starter(ordinary),
-    )
+    request = MeasurementRequest(launch(tmp_path, 9), STUDY, ONE, expected_iterations=20)
+    same = trial.run(request, start=Starter(ordinary))
     for name in ("ending", "exit_code", "observation", "effects", "window"):
         assert getattr(found, name) == getattr(same, name), name
     assert [e.elapsed_s for e in found.progress] == [e.elapsed_s for e in same.progress]
@@ -424,7 +421,7 @@ def over(ranks: Ranks) -> None:
 def warm_up(bench: Bench, setting: Setting = ONE) -> Outcome | None:
     bench.number += 1
     made = launch(bench.folder, bench.number, 10.0)
-    return bench.jobs.warm_up(MeasurementRequest(bench.number, made, STUDY, setting))
+    return bench.jobs.warm_up(MeasurementRequest(made, STUDY, setting, bench.number))
 
 
 def short_log(ranks: Ranks) -> None:

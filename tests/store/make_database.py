@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.study_surface import CONFIRMED, CRASH, FakeRunner, surface
+from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
     Exclusion,
@@ -78,9 +79,9 @@ class Runner(FakeRunner):
 
         super().__init__(time_s)
 
-    def __call__(self, *args: Any, **options: Any) -> Outcome:
+    def __call__(self, request: MeasurementRequest) -> Outcome:
         """Run one launch."""
-        outcome = super().__call__(*args, **options)
+        outcome = super().__call__(request)
         number = len(self.settings)
         return replace(
             outcome,

@@ -19,6 +19,7 @@ from tests.study_surface import (
     records_in,
     study_in,
 )
+from tuner.launch.request import MeasurementRequest
 from tuner.model import BASELINE, Choice, Conclusion, Load, Outcome, Setting
 from tuner.stats import estimates
 from tuner.study.events import Note
@@ -51,10 +52,10 @@ def beside(
     """
     kept = FakeRunner()
 
-    def run(launch: Any, *, setting: Setting, **asked: Any) -> Outcome:
-        others = is_busy(len(kept.settings) + 1, setting)
+    def run(request: MeasurementRequest) -> Outcome:
+        others = is_busy(len(kept.settings) + 1, request.setting)
         kept.time_s = lambda each: time_s(each) * (SLOWED if others else 1.0)
-        return replace(kept(launch, setting=setting, **asked), load=BUSY if others else QUIET)
+        return replace(kept(request), load=BUSY if others else QUIET)
 
     return run, kept
 

@@ -23,8 +23,8 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import COLD
-from tuner.live.measurement import MeasurementRequest
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     BASELINE,
@@ -32,7 +32,6 @@ from tuner.model import (
     ExclusionKind,
     Failed,
     Finished,
-    Launch,
     LaunchRecord,
     Outcome,
     Purpose,
@@ -224,8 +223,8 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
 
 
 def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(folder: Path) -> None:
-    def evaluated(launch: Launch, **asked: Any) -> Outcome:
-        made = runner(launch, **{**asked, "stopper": None})
+    def evaluated(request: MeasurementRequest) -> Outcome:
+        made = runner(replace(request, stopper=None))
         *log, last = made.progress
         if len(runner.settings) == 1:  # the warm-up, all that the windows are scaled by at first
             return made

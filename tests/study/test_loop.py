@@ -32,6 +32,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
     Choice,
@@ -39,7 +40,6 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
-    Launch,
     LaunchRecord,
     Mark,
     ObjectiveSpec,
@@ -326,9 +326,9 @@ def test_the_last_line_of_a_program_that_only_has_to_end_is_shown_once(
     events: list[Any] = []
     runner = FakeRunner()
 
-    def run(launch: Launch, **asked: Any) -> Outcome:
-        outcome = runner(launch, **asked)
-        (launch.folder / "output.log").write_text(printed)
+    def run(request: MeasurementRequest) -> Outcome:
+        outcome = runner(request)
+        (request.launch.folder / "output.log").write_text(printed)
         return outcome
 
     spec = replace(SPEC, objective=ObjectiveSpec("wall"), warm_ups=2)

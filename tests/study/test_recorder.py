@@ -24,6 +24,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
 from tuner.model import Failed, FailureKind, LaunchRecord, Outcome, Setting, StudyState, Telemetry
 from tuner.model.errors import TunerError
 from tuner.store.failures import disk_full
@@ -246,8 +247,8 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
 
 def test_what_was_recorded_is_in_the_database_alone(folder: Path) -> None:
     class Recorded(FakeRunner):
-        def __call__(self, *args: Any, **options: Any) -> Outcome:
-            outcome = super().__call__(*args, **options)
+        def __call__(self, request: MeasurementRequest) -> Outcome:
+            outcome = super().__call__(request)
             return replace(outcome, telemetry=Telemetry(gaps=(f"launch {len(self.settings)}",)))
 
     events: list[Any] = []

@@ -20,6 +20,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
 from tuner.model import Load, Outcome, Purpose, StudyState
 from tuner.store.store import Store
 from tuner.study import result
@@ -36,9 +37,9 @@ class LoadedRunner(FakeRunner):
 
     load: Callable[[int], Load] = lambda _: Load(0.0)
 
-    def __call__(self, *args: Any, **options: Any) -> Outcome:
+    def __call__(self, request: MeasurementRequest) -> Outcome:
         number = len(self.settings)
-        return replace(super().__call__(*args, **options), load=self.load(number))
+        return replace(super().__call__(request), load=self.load(number))
 
 
 def history_of(folder: Path) -> History:

@@ -18,6 +18,7 @@ from tests.marked import eventually, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
+from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
     Failed,
@@ -76,9 +77,8 @@ def run(spec: StudySpec, setting: Setting, folder: Path, **options: Any) -> Outc
     """Launch a setting; afterwards nothing of it may be alive."""
     marker = uuid.uuid4().hex
     launch = render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
-    options.setdefault("expected_iterations", None)
     try:
-        return trial.run(launch, spec=spec, setting=setting, **options)
+        return trial.run(MeasurementRequest(launch, spec, setting, **options))
     finally:
         assert marked(marker) == []
 

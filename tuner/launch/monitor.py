@@ -14,8 +14,8 @@ from tuner.hosts.activity import MOST_S, Activity
 from tuner.hosts.observer import Observer
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
-from tuner.model import Failed, FailureKind, Launch, Progress, Stopped, StudySpec
-from tuner.search.stopper import EarlyStopper
+from tuner.launch.request import MeasurementRequest
+from tuner.model import Failed, FailureKind, Progress, Stopped
 from tuner.search.throughput import began_before, startup_s
 
 #: How often the reasons to stop are checked, s. The end of the launch itself wakes us.
@@ -44,15 +44,11 @@ Ended = tuple[process.Exit, Failed | Stopped | None]
 class LaunchMonitor:
     """Waits for the end of a launch, or stops it for a reason."""
 
-    launch: Launch
-    spec: StudySpec
+    request: MeasurementRequest
     running: process.RunningCommand
     observer: Observer
     objective: Objective
     clock: Callable[[], float]
-    on_progress: Callable[[Progress], None]
-    cancelled: Callable[[], bool]
-    stopper: EarlyStopper | None
 
     def __post_init__(self) -> None:
         self.progress: tuple[Progress, ...] = ()
@@ -62,8 +58,8 @@ class LaunchMonitor:
         self._sampled_s = self._started_s
         self._look_s = 0.0
         self._hang_detector: HangDetector | None = None
-        if self.spec.stall_limit_s is not None:
-            self.watch(self.spec.stall_limit_s)
+        if self.request.spec.stall_limit_s is not None:
+            self.watch(self.request.spec.stall_limit_s)
 
     def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
         """Wait for the end, or stop the launch for the first reason that holds.
@@ -75,13 +71,13 @@ class LaunchMonitor:
             How it ended, and the reason if we ended it; ``None``: it was left.
         """
         while not done():
-            limit_s = self.launch.limit_s
+            limit_s = self.request.launch.limit_s
             tick_s = TICK_S if limit_s is None else max(0.0, min(TICK_S, limit_s - self.passed_s))
             exit_ = self.running.wait(tick_s)
             if exit_ is not None:
                 return exit_, None
             reason: Failed | Stopped | None = None
-            if self.cancelled():
+            if self.request.cancelled():
                 reason = Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
             elif limit_s is not None and self.passed_s >= limit_s:
                 said = f"not done within the trial limit of {limit_s:g} s"
@@ -107,8 +103,9 @@ class LaunchMonitor:
         """From now on the launch hangs if nothing happens for this long."""
         # A rank that is not seen has ended, and the others may wait for it, unless it may run on a
         # host that is not looked at.
-        sees_all_ranks = not (self.spec.layout.is_local and may_be_elsewhere(self.launch.env))
-        ranks = 0 if sees_all_ranks else self.spec.layout.ranks
+        layout, env = self.request.spec.layout, self.request.launch.env
+        sees_all_ranks = not (layout.is_local and may_be_elsewhere(env))
+        ranks = 0 if sees_all_ranks else layout.ranks
         self._watched_s = self.clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
         most_s = min(MOST_S, self._hang_check_s)
@@ -124,17 +121,17 @@ class LaunchMonitor:
         self.observer.begin(self.running.pids())
 
     def _by_stopper(self) -> Stopped | None:
-        if self.stopper is None or began_before(self.progress, self.passed_s, AHEAD_S):
+        if self.request.stopper is None or began_before(self.progress, self.passed_s, AHEAD_S):
             return None
         step = len(self.progress) // STOPPER_ENTRIES + 1
         some = self.progress[::-step][::-1]  # the last entry is always among them
         log = [(entry.iteration, entry.elapsed_s) for entry in some]
-        verdict = self.stopper(log, self.passed_s, startup_s(self.progress))
+        verdict = self.request.stopper(log, self.passed_s, startup_s(self.progress))
         return verdict if isinstance(verdict, Stopped) else None
 
     def report_progress(self) -> None:
         """Read the log and hand on the entries that are new, with the moment they were seen."""
-        before, entries = self.progress, self.objective.progress(self.launch.out_dir)
+        before, entries = self.progress, self.objective.progress(self.request.launch.out_dir)
         same = 0
         for old, new in zip(before, entries, strict=False):
             if (old.iteration, old.elapsed_s) != (new.iteration, new.elapsed_s):
@@ -146,7 +143,7 @@ class LaunchMonitor:
         if began_before(self.progress, now_s, AHEAD_S):
             return  # nobody is to take the time of an earlier run for that of this launch
         for step in self.progress[len(before) :]:
-            self.on_progress(step)
+            self.request.on_progress(step)
 
     def look(self) -> Failed | None:
         """Look at the processes if it is time to; says why the launch must end, if it must."""
@@ -179,7 +176,7 @@ class LaunchMonitor:
 
     def keep_stacks(self) -> str:
         """Keep where the ranks stand; says in words where."""
-        return stacks.keep(self.launch.folder / stacks.FOLDER, self.observer.stacks())
+        return stacks.keep(self.request.launch.folder / stacks.FOLDER, self.observer.stacks())
 
     def silence(self) -> str:
         """Who does nothing, in words; empty without a stall limit."""
@@ -188,6 +185,6 @@ class LaunchMonitor:
     def output_bytes(self) -> int:
         """How much it has printed."""
         try:
-            return (self.launch.folder / process.OUTPUT).lstat().st_size
+            return (self.request.launch.folder / process.OUTPUT).lstat().st_size
         except OSError:
             return 0

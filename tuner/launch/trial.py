@@ -24,6 +24,7 @@ from tuner.launch import deaths, failure
 from tuner.launch.linked_mpi import other_mpi
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
+from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import Redactor
 from tuner.model import (
     Failed,
@@ -31,15 +32,12 @@ from tuner.model import (
     Finished,
     Launch,
     Outcome,
-    Progress,
     RankView,
-    Setting,
     Stopped,
     StudySpec,
 )
 from tuner.model.errors import TunerError
 from tuner.model.wording import one_line
-from tuner.search.stopper import EarlyStopper
 
 #: This much of the end of the output is read for the reason of a failure, bytes.
 OUTPUT_BYTES = 1 << 16
@@ -55,42 +53,27 @@ ROOM = 16 << 20
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
 
-def ignore(_: Progress) -> None:
-    """Nobody follows the launch."""
-
-
 def begin(
-    launch: Launch,
+    request: MeasurementRequest,
     *,
-    spec: StudySpec,
-    setting: Setting,
-    expected_iterations: int | None,
     start: Callable[[Launch], process.RunningCommand] = process.start,
     observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
     clock: Callable[[], float] = time.monotonic,
-    on_progress: Callable[[Progress], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    stopper: EarlyStopper | None = None,
 ) -> RunningLaunch | Outcome:
-    """Start `launch`; an `Outcome` if it cannot be started.
+    """Start the launch of a request; an `Outcome` if it cannot be started.
 
     The caller ends what was begun, on every path.
 
     Args:
-        launch: What to run; its folder holds nothing of another launch, and is made if missing.
-        spec: The study, for its objective, knobs, machine and rank count.
-        setting: What the launch was rendered from.
-        expected_iterations: The most iterations that a run did so far, if there was one.
+        request: What to run.
         start: Starts the launch.
         observe: Gives what looks at it.
         clock: Seconds that only go forward.
-        on_progress: Called with each new entry of the log.
-        cancelled: Asked often; True ends the launch as interrupted.
-        stopper: Asked often too; ends the launch once it cannot win any more.
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
     """
+    launch, spec = request.launch, request.spec
     # For their owner only: logs may hold what a program was given.
     for folder in (launch.folder, launch.out_dir, probe_folder(launch.folder)):
         try:
@@ -100,11 +83,11 @@ def begin(
                 f"the trial's folder {folder} cannot be made: {error.strerror}",
                 "check the permissions and the free space there",
             ) from error
-    if spec.prepare and not _prepared(launch, spec, cancelled):
+    if spec.prepare and not _prepared(request):
         failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
         return Outcome(failed, wall_s=0.0, exit_code=None)
     objective = objective_for(spec.objective)
-    classifier = OutcomeClassifier(launch, spec, objective, expected_iterations)
+    classifier = OutcomeClassifier(launch, spec, objective, request.expected_iterations)
     observer = observe(launch, spec)
     try:
         running = start(launch)
@@ -117,18 +100,17 @@ def begin(
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
         return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
-    monitor = LaunchMonitor(
-        launch, spec, running, observer, objective, clock, on_progress or ignore, cancelled, stopper
-    )
-    return RunningLaunch(setting, monitor, classifier)
+    monitor = LaunchMonitor(request, running, observer, objective, clock)
+    return RunningLaunch(monitor, classifier)
 
 
-def _prepared(launch: Launch, spec: StudySpec, cancelled: Callable[[], bool]) -> bool:
+def _prepared(request: MeasurementRequest) -> bool:
     """Run the user's ``--prepare`` and end what it leaves; False if the user has ended it.
 
     Raises:
         TunerError: It cannot be started, failed, hangs, or is not done within its limit.
     """
+    launch, spec = request.launch, request.spec
     limit_s = min(spec.prepare_limit_s, spec.trial_limit_s or spec.prepare_limit_s)
     folder = launch.folder / "prepare"
     prepare = Launch(spec.prepare, os.environ, launch.cwd, launch.out_dir, folder, limit_s)
@@ -140,9 +122,8 @@ def _prepared(launch: Launch, spec: StudySpec, cancelled: Callable[[], bool]) ->
         raise TunerError(f"--prepare cannot be run: {error.filename}: {error.strerror}") from error
     try:
         observer, objective = LaunchObserver.of(prepare, spec), Objective(spec.objective)
-        monitor = LaunchMonitor(
-            prepare, spec, running, observer, objective, time.monotonic, ignore, cancelled, None
-        )
+        alone = MeasurementRequest(prepare, spec, request.setting, cancelled=request.cancelled)
+        monitor = LaunchMonitor(alone, running, observer, objective, time.monotonic)
         ended = monitor.follow()
     finally:
         running.stop()
@@ -162,12 +143,12 @@ def _prepared(launch: Launch, spec: StudySpec, cancelled: Callable[[], bool]) ->
     raise TunerError(f"--prepare {fault}", f"read {folder / process.OUTPUT}, {goes_on}")
 
 
-def run(launch: Launch, **options: Any) -> Outcome:
-    """Run `launch` to its end; options and errors are those of :func:`begin`.
+def run(request: MeasurementRequest, **effects: Any) -> Outcome:
+    """Run the launch of a request to its end; effects and errors are those of :func:`begin`.
 
     Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
     """
-    started = begin(launch, **options)
+    started = begin(request, **effects)
     outcome = started if isinstance(started, Outcome) else started.outcome()
     assert outcome is not None  # it is followed to its end
     return outcome
@@ -177,7 +158,6 @@ def run(launch: Launch, **options: Any) -> Outcome:
 class RunningLaunch:
     """A launch that runs, and what is needed to classify its end."""
 
-    setting: Setting
     monitor: LaunchMonitor
     classifier: OutcomeClassifier
 
@@ -212,14 +192,15 @@ class RunningLaunch:
 
     def _conclude(self, ended: Ended, alive: Collection[int] = ()) -> Outcome:
         """The outcome; ``alive`` are the processes of the launch that go on."""
-        monitor, (exit_, stopped), spec = self.monitor, ended, self.monitor.spec
+        monitor, (exit_, stopped) = self.monitor, ended
+        setting, spec = monitor.request.setting, monitor.request.spec
         view = monitor.observer.view(alive)
         monitor.report_progress()
         observation = replace(
             view.observation,
             left_running=exit_.left_running,
             output_bytes=monitor.output_bytes(),
-            files=_files_in(monitor.launch.out_dir),
+            files=_files_in(monitor.request.launch.out_dir),
         )
         return Outcome(
             self.classifier.classify(exit_, stopped, observation.ranks),
@@ -227,14 +208,14 @@ class RunningLaunch:
             exit_code=exit_.code,
             progress=monitor.progress,
             observation=observation,
-            effects=effects(self.setting, spec.knobs, observation, spec.machine, spec.environment),
+            effects=effects(setting, spec.knobs, observation, spec.machine, spec.environment),
             load=view.load,
             telemetry=view.telemetry,
         )
 
     def output_tail(self) -> str:
         """The end of what it printed."""
-        return failure.tail(output_of(self.monitor.launch))
+        return failure.tail(output_of(self.monitor.request.launch))
 
 
 # --- how it ended ---------------------------------------------------------------------------------

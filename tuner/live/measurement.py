@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuner.launch.trial import ignore
+from tuner.launch.request import MeasurementRequest
 from tuner.live import eligibility
 from tuner.live.eligibility import COLD
 from tuner.live.scale import full_run_model
 from tuner.model import (
-    Launch,
     LaunchRecord,
     Outcome,
-    Progress,
     Purpose,
     Setting,
     StudySpec,
 )
 from tuner.model.errors import UsageError
-from tuner.search.stopper import EarlyStopper
 
 if TYPE_CHECKING:
     from tuner.live.jobs import LiveJobs
@@ -49,38 +45,8 @@ _ENDS_ALONE = (
 )
 
 
-@dataclass(frozen=True)
-class MeasurementRequest:
-    """One measurement of a setting, as the study asks for it.
-
-    Attributes:
-        number: That of the record which this becomes.
-        launch: The setting rendered: what to start, unless a running job can be switched to it.
-        spec: The study.
-        setting: What the launch was rendered from.
-        purpose: What it is measured for.
-        records: The launches of the study so far.
-        incumbent_s: The figure of the best setting so far; ``None`` before there is one.
-        stopper: Asked often; stops the setting once it cannot win any more.
-        on_progress: Called as it goes on: with each new entry of a launch's log; with a window's
-            iterations as if they were that.
-        cancelled: Asked often too; True ends it as interrupted.
-    """
-
-    number: int
-    launch: Launch
-    spec: StudySpec
-    setting: Setting
-    purpose: Purpose = Purpose.SEARCH
-    records: tuple[LaunchRecord, ...] = ()
-    incumbent_s: float | None = None
-    stopper: EarlyStopper | None = None
-    on_progress: Callable[[Progress], None] = ignore
-    cancelled: Callable[[], bool] = lambda: False
-
-
 #: Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute.
-TrialRunner = Callable[..., Outcome]
+TrialRunner = Callable[[MeasurementRequest], Outcome]
 
 
 class LiveMeasurement:
@@ -106,13 +72,11 @@ class LiveMeasurement:
         Whatever is raised, a KeyboardInterrupt too, goes on only after all has been ended.
         """
         spec, records, jobs = request.spec, request.records, self._jobs
-        iterations = eligibility.full_iterations(records, request.setting)
         if jobs is not None:
             if self.is_window(records, request.purpose, request.setting):
-                known = full_run_model(
-                    records, iterations or 0, spec.objective, request.incumbent_s
-                )
-                outcome = jobs.window(request, known)
+                iterations = request.expected_iterations or 0
+                model = full_run_model(records, iterations, spec.objective, request.incumbent_s)
+                outcome = jobs.window(request, model)
                 self._refused = 0 if jobs.refusal is None else self._refused + 1
                 return outcome
             jobs.end()  # nothing of a study runs beside a launch
@@ -122,15 +86,7 @@ class LiveMeasurement:
                 self._refused = 0 if jobs.refusal is None else self._refused + 1
                 if warm_up is not None:
                     return warm_up
-        return self._run(
-            request.launch,
-            spec=spec,
-            setting=request.setting,
-            expected_iterations=iterations,
-            on_progress=request.on_progress,
-            cancelled=request.cancelled,
-            stopper=request.stopper,
-        )
+        return self._run(request)
 
     def end(self) -> None:
         """End the running job, if there is one."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tuner.knobs.effects import effects
 from tuner.launch.monitor import STOPPER_ENTRIES, Ended
+from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import NOT_BY_THE_SWITCH
-from tuner.live.measurement import MeasurementRequest
+from tuner.live.job import Job
 from tuner.live.scale import FullRunModel
 from tuner.live.server import Message, RankState, Steps, Switched
 from tuner.live.windows import (
@@ -44,9 +44,6 @@ from tuner.model import (
     Window,
     wording,
 )
-
-if TYPE_CHECKING:
-    from tuner.live.jobs import Job
 
 #: How often a window is looked at, s; a message of the job wakes us at once.
 TICK_S = 0.05
@@ -193,7 +190,7 @@ class WindowRun:
     def _reason_to_stop(self) -> Failed | Stopped | None:
         if self.request.cancelled():
             return Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
-        limit_s = self.job.monitor.launch.limit_s
+        limit_s = self.job.request.launch.limit_s
         since_s = self.job.started_s if self._is_first else self._ordered_s
         if limit_s is not None and time.monotonic() - since_s >= limit_s:
             return Failed(FailureKind.LIMIT, f"not done within the trial limit of {limit_s:g} s")

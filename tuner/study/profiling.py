@@ -13,6 +13,7 @@ from signal import SIGINT
 from tuner.hosts import lock, process
 from tuner.launch import profiles, render, trial
 from tuner.launch.profiles import Profile
+from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import HIDDEN, redact_spec
 from tuner.model import Failed, Finished, Setting, StudySpec, wording
 from tuner.model.errors import NothingMeasuredError, UsageError
@@ -107,20 +108,15 @@ def profiled(
             launch_folder = study / f"profile-{name}"
             folder = launch_folder / "profile"
             shutil.rmtree(launch_folder, ignore_errors=True)
-            ending = trial.run(
-                render.launch(
-                    spec,
-                    setting,
-                    launch_folder,
-                    environ={**os.environ, profiles.VARIABLE: str(folder)},
-                    cwd=Path(spec.folder or Path.cwd()),
-                ),
-                spec=spec,
-                setting=setting,
-                expected_iterations=None,
-                start=partial(process.start, note=note),
-                cancelled=stop,
-            ).ending
+            launch = render.launch(
+                spec,
+                setting,
+                launch_folder,
+                environ={**os.environ, profiles.VARIABLE: str(folder)},
+                cwd=Path(spec.folder or Path.cwd()),
+            )
+            request = MeasurementRequest(launch, spec, setting, cancelled=stop)
+            ending = trial.run(request, start=partial(process.start, note=note)).ending
             if stop():
                 raise StudyInterrupted(stop.signal_number or SIGINT, None)
             if not isinstance(ending, Finished):

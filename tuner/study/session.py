@@ -12,9 +12,10 @@ from typing import NoReturn
 
 from tuner.hosts import process, stacks
 from tuner.launch import render
+from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import kept_record, recorded_environment
 from tuner.live.eligibility import live_vs_cold, why_switched_off
-from tuner.live.measurement import LiveMeasurement, MeasurementRequest
+from tuner.live.measurement import LiveMeasurement
 from tuner.model import (
     FROM_OUTSIDE,
     Exclusion,
@@ -383,13 +384,14 @@ class StudyRun:
 
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
-            number,
             launch,
             spec,
             step.setting,
+            number=number,
             purpose=step.purpose,
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
+            expected_iterations=history.expected_iterations(step.setting),
             stopper=step.stopper,
             on_progress=on_progress,
             cancelled=cancelled,
