@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from configparser import ConfigParser
+from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,27 +42,104 @@ PROGRAMS = {"supervisor", "dial.py"}
 OPENERS = {"kinds.py", "server.py"}
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    """Every name that a file imports when it runs, as ``package.module.name``."""
+@cache
+def imports(path: Path, *, for_types: bool) -> list[tuple[str, str]]:
+    """Return each import of a file as a module and a name in it, empty for the module itself.
+
+    Functions count as the file does. What stands under ``TYPE_CHECKING`` counts if `for_types`.
+    """
+    package, tree = ".".join(path.relative_to(ROOT).parent.parts), TREES[path]
     checks = [n for n in ast.walk(tree) if isinstance(n, ast.If)]
-    for check in checks:
-        if "TYPE_CHECKING" in ast.unparse(check.test):
-            check.body = []
+    checks = [check for check in checks if "TYPE_CHECKING" in ast.unparse(check.test)]
+    typing = {node for check in checks for line in check.body for node in ast.walk(line)}
+    names = []
     for node in ast.walk(tree):
+        if node in typing and not for_types:
+            continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            module = resolve_name("." * node.level + (node.module or ""), package)
+            names += [(module, alias.name) for alias in node.names]
+    return names
+
+
+@cache
+def definitions(path: Path) -> frozenset[str]:
+    """Return the names that a file itself gives a value, function or class."""
+    names: set[str] = set()
+    for statement in TREES[path].body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            names.add(statement.name)
+        else:
+            stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
+            names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return frozenset(names)
+
+
+@cache
+def origin(module: str, name: str) -> Path | None:
+    """Return the file of ours that defines a name which is imported from a module.
+
+    A package that only hands the name on is not its origin.
+    """
+    for words in (f"{module}.{name}".strip("."), module):
+        place = ROOT.joinpath(*words.split("."))
+        path = next(
+            (p for p in (place.with_suffix(".py"), place / "__init__.py") if p in TREES), None
+        )
+        if path is None:
+            continue
+        if words != module or not name or name in definitions(path):
+            return path
+        for source, handed_on in imports(path, for_types=True):
+            if handed_on in {name, "*"} and source != module:
+                first = origin(source, name)
+                if first is not None and (handed_on == name or name in definitions(first)):
+                    return first
+        return path
+    return None
 
 
 def test_packages_import_downwards_only_and_each_library_has_its_users() -> None:
     assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
-    for path, tree in TREES.items():
+    for path in TREES:
         own, *_ = path.relative_to(PACKAGE).parts
-        for first, second, *_ in (f"{name}.".split(".") for name in imports(tree)):
+        names = [f"{module}.{name}" for module, name in imports(path, for_types=False)]
+        for first, second, *_ in (name.split(".") for name in names):
             assert own in USERS.get(first, {own}), f"{path} imports {first}"
             if first == "tuner" and second in LEVEL and own in LEVEL and own != second:
                 assert LEVEL[second] < LEVEL[own], f"{path} imports {second} from above"
+
+
+def test_no_files_import_each_other_not_even_for_types() -> None:
+    graph: dict[Path, dict[Path, list[str]]] = {path: {} for path in TREES}
+    for path in TREES:
+        for module, name in imports(path, for_types=True):
+            target = origin(module, name)
+            if target not in {None, path}:
+                graph[path].setdefault(target, []).append(name or module)
+    reachable = {path: set(targets) for path, targets in graph.items()}
+    for middle in TREES:
+        for path in TREES:
+            if middle in reachable[path]:
+                reachable[path] |= reachable[middle]
+    circles = {
+        frozenset(other for other in targets if path in reachable[other])
+        for path, targets in reachable.items()
+        if path in targets
+    }
+    assert not circles, "\n\n".join(
+        "These files import each other: merge them, or move what they share below both.\n"
+        + "\n".join(
+            f"  {path.relative_to(PACKAGE)} imports from {target.relative_to(PACKAGE)}:"
+            f" {', '.join(sorted(set(names)))}"
+            for path in sorted(circle)
+            for target, names in graph[path].items()
+            if target in circle
+        )
+        for circle in sorted(circles, key=sorted)
+    )
 
 
 def test_every_package_has_a_layer_and_is_installed_and_no_other_is_listed() -> None:
