@@ -96,7 +96,7 @@ def _faster(result: Result, finding: Finding, than: str) -> str:
     """A proven gain: no more than the interval says; beside a bound, what the search saw."""
     said = words(result.objective)
     if finding.high is None:
-        gain = f"at least {_floor(finding.low)} times {said.better} than {than}"
+        gain = f"at least {rounded_down(finding.low)} times {said.better} than {than}"
         return f"{gain} (95 % sure, {_launched(finding)}{_beside_bound(result, finding.low)})"
     gain = f"{finding.ratio:.2f} times {said.better} than {than}"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
@@ -117,9 +117,8 @@ def _beside_bound(result: Result, low: float) -> str:
 def _interval(finding: Finding, said: Words) -> str:
     """A ratio that proves no gain."""
     if finding.high is None:
-        return (
-            f"at least {_floor(finding.low)} times as {said.good}, 95 % sure, {_launched(finding)}"
-        )
+        low = rounded_down(finding.low)
+        return f"at least {low} times as {said.good}, 95 % sure, {_launched(finding)}"
     ratio = f"{finding.ratio:.2f} times as {said.good}"
     return f"{ratio}, 95 % interval {_span(finding)}, {_launched(finding)}"
 
@@ -184,12 +183,12 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
     if conclusion is Conclusion.NO_GAIN or finding is None:
         return "no gain"
     if finding.high is None:
-        return f">= {_floor(finding.low)}x"
+        return f">= {rounded_down(finding.low)}x"
     return f"{times(finding.ratio)} ({_span(finding)})"
 
 
-def _floor(ratio: float) -> str:
-    """A bound that is never rounded up; with two decimals below 10, one below 100, else none."""
+def rounded_down(ratio: float) -> str:
+    """Write a bound, never rounded up: with two decimals below 10, one below 100, else none."""
     decimals = 2 if ratio < 10 else 1 if ratio < 100 else 0
     return f"{int(ratio * 10**decimals + 1e-9) / 10**decimals:.{decimals}f}"
 
@@ -228,7 +227,7 @@ def contribution(contributed: Contribution, precision: float) -> str:
         precision: Less than this share is no effect.
     """
     if contributed.high is None:
-        return f"at least {_floor(contributed.low)} times"
+        return f"at least {rounded_down(contributed.low)} times"
     interval = f"({contributed.low:.2f} to {contributed.high:.2f})"
     if contributed.low > 1 + precision or contributed.high < 1 / (1 + precision):
         by = "" if contributed.was_launched else ", by the model"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.study_samples import launched, setting
+from tests.study_samples import launched, setting, stopped
 from tuner.model import Purpose
 from tuner.results.explain.cause import Remedy
 from tuner.results.explain.explained_runs import _by_launches
@@ -35,3 +35,10 @@ def test_runs_that_overlap_name_no_knob() -> None:
     times_s = {FOUR: (5.0, 5.0, 3.0), ONE: (3.5, 3.5, 3.5)}
     data = launched([(Purpose.SEARCH, each, s) for each in times_s for s in times_s[each]])
     assert _by_launches(None, FOUR, data) is None
+
+
+def test_a_stopped_launch_shows_what_helps_at_least_and_contradicts_nothing() -> None:
+    data = launched([(Purpose.GUESS, FOUR, stopped(4.0, 9.0)), (Purpose.SEARCH, ONE, 2.0)])
+    assert _by_launches(None, FOUR, data) == Remedy("omp_threads", "another", gain=2.0)
+    lower = Remedy("omp_threads", "lower")
+    assert _by_launches(lower, FOUR, data) == lower

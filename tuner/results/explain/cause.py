@@ -48,7 +48,7 @@ class Remedy:
     """A knob that addresses a cause; ``direction`` is ``lower``, ``higher`` or ``another``.
 
     ``gain`` is given if the study's launches alone name the knob, whatever the cause: with another
-    value they were so many times better.
+    value each run was at least so many times better.
     """
 
     knob: str

@@ -14,6 +14,7 @@ from tuner.model import (
     Telemetry,
     Value,
 )
+from tuner.results.claims import rounded_down
 from tuner.results.explain import explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
@@ -111,7 +112,8 @@ def remedy_sentence(found: Remedy | None) -> str:
     if found is None:
         return "no knob here addresses it"
     if found.gain is not None:
-        return f"another value of {found.knob} was {found.gain:.2f} times better in this study"
+        gain = rounded_down(found.gain)
+        return f"another value of {found.knob} was at least {gain} times better in this study"
     how = "another value of" if found.direction == "another" else f"a {found.direction}"
     where = "" if found.tuned else f" (this study does not tune it: --knob {found.knob}=…)"
     return f"{how} {found.knob} addresses it{where}"
@@ -177,55 +179,54 @@ def explained_run(
     return ExplainedRun(name, record, replace(explanation, remedy=remedy))
 
 
-#: A setting this many times faster, in each of its runs faster, shows that the one knob in which
-#: it differs helps.
+#: A setting of which each run was this many times better shows that the one knob in which it
+#: differs helps.
 _HELPS = 1.1
 
 
 def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Remedy | None:
     """Return the remedy; if the study's own launches contradict it, what they show to help.
 
-    Two measured settings that differ in one knob alone show what this knob does.
+    Two measured settings that differ in one knob alone show what this knob does. A launch that was
+    stopped shows how much another setting is better at least, and contradicts nothing.
     """
-    own = data.pooling.canonical(setting)
-    measured = {m.setting: m for m in data.measurements if m.elapsed_s is not None}
-    if own not in measured:
+    by_setting = {m.setting: m for m in data.measurements}
+    own = by_setting.get(data.pooling.canonical(setting))
+    if own is None or (own.elapsed_s is None and remedy is not None):
         return remedy
-    values = data.pooling.filled(own).as_dict()
+    values = data.pooling.filled(own.setting).as_dict()
     gains: list[float] = []
     helpful: list[tuple[float, str]] = []
-    for other, measurement in measured.items():
-        others = data.pooling.filled(other).as_dict()
+    for other in by_setting.values():
+        others = data.pooling.filled(other.setting).as_dict()
         differing = [n for n in {*values, *others} if values.get(n) != others.get(n)]
-        if len(differing) != 1:
+        if len(differing) != 1 or other.elapsed_s is None:
             continue
         (name,) = differing
-        ratio = _ratio(measured[own], measurement)
         if (
             remedy is not None
+            and own.elapsed_s is not None
             and name == remedy.knob
             and _is_turned(values.get(name), others.get(name), remedy.direction)
         ):
-            gains.append(ratio)
-        if ratio >= _HELPS and _is_always_faster(measurement, measured[own]):
-            helpful.append((ratio, name))
+            gains.append(own.elapsed_s / other.elapsed_s)
+        gain = _least_gain(own, other)
+        if gain >= _HELPS:
+            helpful.append((gain, name))
     if remedy is not None and (not gains or max(gains) > 1 + data.spec.precision):
         return remedy
     if not helpful:
         return None
-    ratio, name = max(helpful)
-    return Remedy(name, "another", gain=ratio)
+    gain, name = max(helpful)
+    return Remedy(name, "another", gain=gain)
 
 
-def _ratio(slower: Measurement, faster: Measurement) -> float:
-    assert slower.elapsed_s is not None and faster.elapsed_s is not None
-    return slower.elapsed_s / faster.elapsed_s
-
-
-def _is_always_faster(one: Measurement, other: Measurement) -> bool:
-    """Return whether every run of one setting was faster than every run of the other."""
-    times_s, other_times_s = ([run.elapsed_s for run in m.samples] for m in (one, other))
-    return max(times_s) < min(other_times_s)
+def _least_gain(own: Measurement, other: Measurement) -> float:
+    """Return how many times better the worst run of another setting is than the best of its own."""
+    times_s = [run.elapsed_s for run in own.samples]
+    if not times_s and own.stopped is not None:
+        times_s = [own.stopped.bound_s]
+    return min(times_s, default=0.0) / max(run.elapsed_s for run in other.samples)
 
 
 def _is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
