@@ -77,28 +77,26 @@ def definitions(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-@cache
+def file_of(module: str) -> Path | None:
+    """Return the file of a module of ours; ``None`` for a library's."""
+    place = ROOT.joinpath(*module.split("."))
+    files = place.with_suffix(".py"), place / "__init__.py"
+    return next((path for path in files if path in TREES), None)
+
+
 def origin(module: str, name: str) -> Path | None:
     """Return the file of ours that defines a name which is imported from a module.
 
     A package that only hands the name on is not its origin.
     """
-    for words in (f"{module}.{name}".strip("."), module):
-        place = ROOT.joinpath(*words.split("."))
-        path = next(
-            (p for p in (place.with_suffix(".py"), place / "__init__.py") if p in TREES), None
-        )
-        if path is None:
-            continue
-        if words != module or not name or name in definitions(path):
-            return path
-        for source, handed_on in imports(path, for_types=True):
-            if handed_on in {name, "*"} and source != module:
-                first = origin(source, name)
-                if first is not None and (handed_on == name or name in definitions(first)):
-                    return first
+    path = file_of(f"{module}.{name}") or file_of(module)
+    if path is None or path.name != "__init__.py" or name in definitions(path):
         return path
-    return None
+    for source, handed_on in imports(path, for_types=True):
+        candidate = origin(source, name) if handed_on in {name, "*"} else None
+        if candidate and (handed_on == name or name in definitions(candidate)):
+            return candidate
+    return path
 
 
 def test_packages_import_downwards_only_and_each_library_has_its_users() -> None:
