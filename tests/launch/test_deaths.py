@@ -33,6 +33,14 @@ DEATHS = {
         "".join(f"[rank1]: {line}" for line in TRACEBACK.splitlines(keepends=True)),
         "ValueError: halo of 4",
     ),
+    "a value that the program refuses": (
+        "usage: model.py [--chunk N]\nmodel.py: error: argument --chunk: invalid choice: 4\n",
+        "model.py: error: argument --chunk: invalid choice: 4",
+    ),
+    "a warning of torch's below it": (
+        f"{TRACEBACK}[rank1]:[W1126 12:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: process\n",
+        "ValueError: halo of 4",
+    ),
     "a warning of Python's helpers below it": (
         f"{TRACEBACK}/usr/lib/python3.11/multiprocessing/resource_tracker.py:254: UserWarning: 1\n"
         "  warnings.warn('resource_tracker: There appear to be 1 leaked semaphore')\n",
@@ -60,6 +68,18 @@ DEATHS = {
         "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)\n",
         "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
     ),
+    "an error that Open MPI ends the job for": (
+        "[vm:71] *** An error occurred in MPI_Send\n[vm:71] *** MPI_ERR_RANK: invalid rank\n"
+        f'{RULE}prterun has exited due to process rank 0 with PID 0 on node vm calling\n"abort".\n'
+        f"{RULE}",
+        "[vm:71] *** An error occurred in MPI_Send",
+    ),
+    "MPICH's stack": (
+        "Abort(7) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Recv: error stack:\n"
+        "PMPI_Recv(177)........: MPI_Recv(src=5, MPI_COMM_WORLD) failed\n"
+        "PMPI_Recv(105): Invalid rank has value 5 but must be nonnegative and less than 2\n",
+        "Abort(7) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Recv: error stack:",
+    ),
     "MPI_Abort": (
         "Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort\n",
         "Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort",
@@ -73,6 +93,21 @@ DEATHS = {
         "At line 3 of file x.f90\nFortran runtime error: End of file\n\n"
         "Error termination. Backtrace:\n#0  0x7f in ???\n",
         "Fortran runtime error: End of file",
+    ),
+    "Fortran's runtime of Intel": (
+        "forrtl: severe (174): SIGSEGV, segmentation fault occurred\n"
+        "Image              PC                Routine            Line        Source\n"
+        "a.out              000000000040A3B4  Unknown               Unknown  Unknown\n",
+        "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
+    ),
+    "Rust, whose message has a line of its own": (
+        "thread 'main' panicked at src/main.rs:2:5:\nhalo of 4\nstack backtrace:\n   0: main\n"
+        "note: run with `RUST_BACKTRACE=full`\n",
+        "thread 'main' panicked at src/main.rs:2:5: halo of 4",
+    ),
+    "the loader": (
+        "./solve: error while loading shared libraries: libx.so.1: cannot open it\n",
+        "./solve: error while loading shared libraries: libx.so.1: cannot open it",
     ),
     "C++": (
         "terminate called after throwing an instance of 'std::runtime_error'\n  what():  halo\n",

@@ -23,12 +23,14 @@ _DEATH = re.compile(
             rf"[\w./-]+: line \d+: +\d+ {_FAULT}\b|(?:[\w./-]+: )?{_FAULT}$",
             # Open MPI
             r"(?:mpirun|mpiexec|orterun|prterun|prun) noticed that process rank \d",
-            r"(?:mpirun|mpiexec|orterun|prterun|prun) detected that one or more processes exited",
+            r"(?:mpirun|mpiexec|orterun|prterun|prun) (?:detected that one or more processes exited"
+            r"|has exited due to process rank \d)|\[\S+\] Local abort before MPI_INIT",
             r"MPI_ABORT was invoked on rank \d|Primary job +terminated normally, but",
             r"\[\S+\] \*\*\* (?:Process received signal|An error occurred in MPI_)",
-            # MPICH and Intel MPI
+            # MPICH, Intel MPI and MVAPICH
             r"= +BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|Abort\(\d+\) on node \d",
             r"application called MPI_Abort\(|Fatal error in (?:internal_|P?MPI_)\w+",
+            r"\[\S+\]\[error_sighandler\] Caught error: ",
             # Slurm
             r"srun: error: \S+: tasks? [\d,-]+: |srun: Job step aborted",
             r"slurmstepd: error: \*\*\* STEP ",
@@ -39,7 +41,11 @@ _DEATH = re.compile(
             r"terminate called (?:after throwing|without an active)|libc\+\+abi: terminating ",
             r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*",
             r"[\w./-]+: .*: Assertion [`'].*' failed\.$",
-            r"double free or corruption|(?:free|malloc|munmap_chunk)\(\): (?:invalid|double|corr)",
+            r"double free or corruption|corrupted (?:size vs|double-linked)"
+            r"|(?:free|malloc|realloc|munmap_chunk)\(\): (?:invalid|double|corr)",
+            r"[\w./-]+: error while loading shared libraries: ",
+            # Python's argparse
+            r"[\w./-]+: error: (?:argument |the following arguments |unrecognized arguments)",
             # Rust, R, Julia, Python itself, torchrun
             r"thread 'main' .*panicked at |Execution halted$|ERROR: LoadError: ",
             r"Fatal Python error: |torch\.distributed\.elastic\.\S+\.ChildFailedError",
@@ -50,8 +56,12 @@ _DEATH = re.compile(
 _BELOW_DEATH = re.compile(
     r"#\d+ |\[\S+\] |[-=*]{10,}|Backtrace for this error:|Note: The following floating-point"
     r"|(?:Current thread|Thread) 0x|Extension modules: |Stacktrace:|in expression starting at "
-    r"|note: run with|Calls: |srun: |slurmstepd: |(?:real|user|sys)\s+\d+m|make(?:\[\d+\])?: \*{3} "
+    r"|note: (?:run with|Some details)|stack backtrace:|\w+\(\d+\)\.*: "
+    r"|Image +PC +Routine|\S+ +[0-9A-F]{16} |\[[WE]\d+ [\d:.]+ \S+\] "
+    r"|Calls: |srun: |slurmstepd: |(?:real|user|sys)\s+\d+m|make(?:\[\d+\])?: \*{3} "
 )
+#: Rust says what was wrong in a line of its own.
+_PANIC = re.compile(r"^(thread 'main' .*panicked at \S+:)\n", re.MULTILINE)
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
 
 _HEADER = re.compile(r"(?:\[rank\d+\]: ?)?Traceback \(most recent call last\):$")
@@ -73,6 +83,7 @@ def death(text: str, *, has_figure: bool) -> str:
             that ended in a traceback is not taken for the program's death: its own exit was 0.
     """
     text = TORCHRUN.sub("torch.distributed.elastic.multiprocessing.errors.ChildFailedError\n", text)
+    text = _PANIC.sub(r"\1 ", text)
     text = NOTICE.sub(lambda notice: " ".join(notice[1].split()) + "\n", TAG.sub("", text))
     ending = above = ""
     may_indent = False  # whether an indented line belongs to what ends the output
