@@ -94,9 +94,12 @@ RATE = {"unit": "it/s", "maximize": True}
         (r"([0-9.]+) (?:ns/day|hour/ns)", ["12 ns/day", "4 hour/ns"], {}, [12, 6]),
         (r"t: ([0-9.]+)", ["t: 90 seconds", "t: 2 min"], {"unit": "s"}, [90, 120]),
         (r": ([0-9.]+)", ["time (ms): 54", "time (s): 1"], {}, [54, 1000]),
+        (r"t: ([0-9.]+)", ["t: 58.2 (sec)", "t: 1.1 (min)"], {"unit": "s"}, [58.2, 66]),
+        (r"t: ([0-9.]+)", ["t: 58s", "t: 2m"], {"unit": "s"}, [58, DOUBTED]),
         (r"([0-9.]+) .B/s", ["940 MB/s", "1.2 GB/s"], {"maximize": True}, [940, DOUBTED]),
         (r"([0-9.]+)", ["45%", "0.5"], {}, [45, DOUBTED]),
         (r"([0-9.]+)", ["980 img/s", "1.2k img/s"], {"maximize": True}, [980, DOUBTED]),
+        (r"([0-9.]+)", ["1.2K it/s", "980 it/s"], RATE, [1.2, DOUBTED]),
         (r"([0-9.]+)", ["980 img/s", "1200 sequences/s"], {"maximize": True}, [980, DOUBTED]),
         # With a unit that was asked for, other words beside the number are none.
         (r"t=([0-9.]+)", ["t=12.5", "t=10.5 best"], {"unit": "s"}, [12.5, 10.5]),

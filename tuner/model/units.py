@@ -14,6 +14,8 @@ SECONDS = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
+#: Letters that change a number's size, whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
+MULTIPLES = frozenset("kKMGTPm")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tuner.model import (
     wording,
 )
 from tuner.model.errors import UsageError
-from tuner.model.units import converted, unit_of
+from tuner.model.units import MULTIPLES, converted, unit_of
 from tuner.search.throughput import began_before, is_longer, steady_s
 
 #: Wall times that differ by less may do so by chance.
@@ -145,9 +145,9 @@ class _Usage:
         return self.shows_mark[1].mark if self.shows_mark else None
 
     def unit(self, reading: Reading) -> str:
-        """Return the unit of a reading. Beside a --unit of time or rate no other word is a unit."""
-        is_known = unit_of(self.objective.unit) is not None
-        return "" if is_known and unit_of(reading.unit) is None else reading.unit
+        """Return the unit of a reading. A word such as "best" is none beside --unit s."""
+        is_word = reading.unit not in MULTIPLES and unit_of(reading.unit) is None
+        return "" if is_word and unit_of(self.objective.unit) is not None else reading.unit
 
     @cached_property
     def target(self) -> str:

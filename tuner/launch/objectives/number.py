@@ -73,6 +73,7 @@ _BLANK_AND_DIGITS = re.compile(r" \d{3}(?:[.,]\d+)?(?![\d:])", re.ASCII)
 
 _NAME = "[A-Za-z\u00b5\u03bc]+"
 _UNIT = re.compile(rf" ?({_NAME}(?:(?:/| per ){_NAME})*|%)(?!\w)")
+_UNIT_IN_BRACKETS = re.compile(rf" ?[(\[]({_NAME}(?:/{_NAME})?)[)\]]")
 _UNIT_BEFORE = re.compile(rf"[\s_(\[]({_NAME}(?:/{_NAME})?)[)\]\"']* *[:=]? *$")
 #: What may stand beside the number in the group.
 _QUOTES, _END = re.compile(r"[\s\"']*"), re.compile(r"[\s\"'.,;:)\]]*")
@@ -153,11 +154,14 @@ def figure(reading: Reading, decimal: Mark, unit: str = "") -> float:
 
 
 def _unit_beside(line: str, start: int, end: int) -> str:
-    """Return the word after the number, else a unit of time before it: ``Time (ms): 54``."""
+    """Return the word after the number, else a unit of time or rate in brackets or before it.
+
+    ``54 best``, ``54 (ms)``, ``Time (ms): 54``.
+    """
     if after := _UNIT.match(line, end):
         return after[1].replace(" per ", "/")
-    before = _UNIT_BEFORE.search(line[:start])
-    return before[1] if before and unit_of(before[1]) else ""
+    others = _UNIT_IN_BRACKETS.match(line, end), _UNIT_BEFORE.search(line[:start])
+    return next((match[1] for match in others if match and unit_of(match[1])), "")
 
 
 def numbers(line: str, *, is_separated: bool = False) -> Iterator[_Number]:
