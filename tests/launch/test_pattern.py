@@ -94,10 +94,11 @@ def test_a_pattern_that_reads_a_part_comes_with_one_that_reads_all(tmp_path: Pat
         (r"t: ([0-9]+)", "t: 2 hours 3 minutes", 7380.0),
         (r"t: ([0-9:]+)", "t: 1 day, 0:00:55", 86455.0),
         (r"^([0-9]+)", "12.48 s", 12.48),
+        (r"real\s+([0-9.]+)m", "real\t1m2.1s", 62.1),
     ):
         ending = result(tmp_path, line.encode(), pattern)
         assert isinstance(ending, Failed) and ending.kind is FailureKind.CUT_FIGURE
-        assert "«" in ending.reason
+        assert "«" in ending.reason and "?«" not in ending.reason
         proposed = shlex.split(ending.reason.partition("reads all of it: ")[2])[0]
         spec = with_argument(ObjectiveSpec(), proposed)
         assert costs(result(tmp_path, line.encode(), spec.pattern)) == pytest.approx(value)

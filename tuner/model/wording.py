@@ -18,6 +18,7 @@ LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "srun": "srun", "torc
 
 def one_line(text: str, most: int | None = 200) -> str:
     """Foreign text in a line: no end of it, no escape; one longer than ``most`` is cut."""
+    text = text.replace("\t", " ")
     cut = text if most is None or len(text) <= most else text[: most - 1] + "…"
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
 

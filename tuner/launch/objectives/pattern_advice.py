@@ -70,8 +70,9 @@ def for_whole_number(pattern: str, group: int, whole: Reading) -> str:
     opened, closed = pattern[: start + (len(name[0]) if name else 1)], pattern[end:]
     # The words before it, without the rest of another number's unit: `58.90s CPU   `.
     label = re.search(r"(?:^|(?<=\s))[^\d\s][^\d]*$|$", whole.before)
-    words = " +".join(re.escape(word) for word in label[0].split()) if label else ""
-    blank = " *" if whole.before[-1:].isspace() else ""
+    space = "\\s" if "\t" in whole.before else " "
+    words = f"{space}+".join(re.escape(word) for word in label[0].split()) if label else ""
+    blank = f"{space}*" if whole.before[-1:].isspace() else ""
     unit = re.match(r" ?[^\W\d][^\s\d,;)\]]*", whole.after)
     patterns = [(opened, closed)]
     patterns += [(f"{words}{blank}(", ")")] if words else []
