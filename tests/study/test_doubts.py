@@ -105,3 +105,9 @@ def test_a_best_that_wrote_less_than_the_others(best: tuple[int, str], said: lis
     others = [wrote(1, BASELINE, 1000, "log", "model.h#"), wrote(2, THIRD, 990, "log", "model.h#")]
     texts = doubts(History.judged(SPEC, [*others, wrote(3, BEST, *best)]))
     assert [text[: len(start)] for text, start in zip(texts, said, strict=True)] == said
+
+
+def test_a_best_that_printed_nothing_where_others_print_a_word() -> None:
+    others = [wrote(1, BASELINE, 5), wrote(2, THIRD, 5)]
+    (text,) = doubts(History.judged(SPEC, [*others, wrote(3, BEST, 0)]))
+    assert text.startswith("launch 3 printed 0 bytes, others 5: has it done its work?")

@@ -22,7 +22,7 @@ from tuner.study.history import History
 FIRST_TIMES, FIRST_S = 3.0, 1.0
 #: So many later launches must have ended.
 LATER = 2
-#: An output this many times shorter than usual, by this many bytes, is far shorter.
+#: An output this many times shorter than usual, by this many bytes, is far shorter; so is none.
 OUTPUT_TIMES, OUTPUT_BYTES = 4, 64
 #: So many settings must have written a file that another one has not.
 WRITERS = 2
@@ -123,7 +123,7 @@ def _less_than_others(
     number, texts = group[0].number, []
     advice = f"has it done its work? Read {group[0].folder}/output.log"
     printed, usual = _printed(group), statistics.median_high(map(_printed, others))
-    if OUTPUT_TIMES * printed < usual and printed + OUTPUT_BYTES < usual:
+    if OUTPUT_TIMES * printed < usual and (not printed or printed + OUTPUT_BYTES < usual):
         texts.append(f"launch {number} printed {printed} bytes, others {usual}: {advice}")
     written = {name for record in group for name in record.outcome.observation.files}
     always = [
