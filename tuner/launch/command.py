@@ -67,7 +67,7 @@ def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
 
 
 def check(template: Sequence[str], knobs: Iterable[str]) -> None:
-    """Raise ``UsageError`` for a placeholder that is neither reserved nor in ``known``."""
+    """Raise ``UsageError`` for a placeholder that is neither reserved nor one of the knobs."""
     allowed = [*RESERVED, *knobs]
     for name in placeholders(template):
         if name not in allowed:

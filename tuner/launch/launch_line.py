@@ -244,6 +244,7 @@ def _unknown(syntax: Syntax, word: str, typed: str) -> UsageError:
         f"{shown(word)} is no option of {syntax.name} that tune knows, so it cannot tell where the"
         " program begins",
         meant
-        + "or give the program alone, tune init -- PROGRAM …, and put what is for the launcher into"
+        + ("or " if meant else "")
+        + "give the program alone, tune init -- PROGRAM …, and put what is for the launcher into"
         " mpirun_args of the study file",
     )

@@ -207,10 +207,8 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
 
 def extras(spec: StudySpec, measurement: Measurement | None) -> list[tuple[str, float | None]]:
     """The columns that the user asked for: items a second, the cost of a run (or of an epoch)."""
-    cost, figures_by_name = (
-        None if measurement is None else measurement.elapsed_s,
-        list[tuple[str, float | None]](),
-    )
+    cost = None if measurement is None else measurement.elapsed_s
+    figures_by_name: list[tuple[str, float | None]] = []
     if spec.items is not None:
         figures_by_name.append(("items/s", price.items_per_s(spec, cost)))
     timed = price.timed(spec.objective)

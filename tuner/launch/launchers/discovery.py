@@ -209,9 +209,8 @@ def _candidates(
             return
         # The mpirun beside another program (sh, sleep) is the system's, which PATH may hide.
         python = interpreter_of(Path(resolved))
-        if python and (
-            interpreter := shutil.which(python, path=search)
-        ):  # `env python3` names no path
+        # `#!/usr/bin/env python3` names no path.
+        if python and (interpreter := shutil.which(python, path=search)):
             beside.insert(0, interpreter)
     for neighbour in beside:
         for name in names:
