@@ -269,6 +269,17 @@ def test_what_stood_before_the_launcher_and_what_is_missing_is_told(
     assert "TUNE_MPIRUN: there is no " in done.err
 
 
+@pytest.mark.parametrize(
+    ("options", "is_told"), [("-n 1", True), ("-n 1 --bind-to core", False), ("-n 2", False)]
+)
+def test_one_rank_that_mpirun_would_bind_is_told(
+    tune: Tune, install: Install, options: str, is_told: bool
+) -> None:
+    install(O5)
+    done = tune("init", "-", "--", *shlex.split(f"mpirun {options} ./solver"))
+    assert ("tune starts one rank unbound" in done.err) == is_told
+
+
 def test_the_mpirun_that_was_typed_is_the_one_that_tune_takes(
     tune: Tune, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

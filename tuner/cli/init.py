@@ -107,8 +107,9 @@ def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
     from tuner.config.typed_launch import typed_launch
     from tuner.launch import launchers
     from tuner.launch.launch_syntax import HYDRA, LAUNCHERS, open_mpi_syntax
+    from tuner.launch.launchers.kinds import places_ranks
 
-    syntaxes, mpirun = LAUNCHERS[line.name], ""
+    syntaxes, mpirun, is_open_mpi = LAUNCHERS[line.name], "", False
     if len(syntaxes) > 1:
         with suppress(UsageError):  # there is none here, or it cannot be asked
             info = launchers.find(line.launcher[0], environ=os.environ)
@@ -118,6 +119,12 @@ def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
     keys, command, left_out = typed_launch(line, syntaxes, os.environ)
     for words in left_out:
         console.err(f"left out: {words}, since tune starts, times and ends the launches")
+    is_alone = keys.get("mpi_procs") == 1 and not {"hosts", "hostfile"} & keys.keys()
+    if is_open_mpi and is_alone and not places_ranks(keys.get("mpirun_args", ())):
+        console.err(
+            f"{line.name} confines one rank to one core, and tune starts one rank unbound, as"
+            ' without it; mpirun_args = ["--bind-to", "core"] in the study file keeps it there'
+        )
     if mpirun and command and "mpirun" not in keys:
         with suppress(UsageError):
             usual = launchers.find(None, program=command[0], environ=os.environ)

@@ -188,7 +188,7 @@ class OpenMPI(Launcher):
         A program of one process is typed without mpirun, which would confine it to one core.
         """
         if layout.is_single_process:
-            is_unbound = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
+            is_unbound = not places_ranks(info.extra_args)
         else:  # 5.0 refuses to bind more ranks than cores
             is_crowded = layout.oversubscribed and not layout.is_local
             is_unbound = is_crowded and not _sets_option(info.extra_args, "bind-to")
@@ -287,6 +287,11 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value])
             )
         flags += (flag, words_of_values[chosen]) if words_of_values[chosen] else ()
     return tuple(flags)
+
+
+def places_ranks(args: Sequence[str]) -> bool:
+    """Return whether the user's arguments for Open MPI say where ranks run."""
+    return _sets_option(args, "bind-to", "map-by", "cpu-set")
 
 
 def _sets_option(args: Sequence[str], *names: str) -> bool:
