@@ -31,7 +31,8 @@ def timed(objective: ObjectiveSpec) -> Timed | None:
     if objective.is_time:
         return Timed(_OF_CLOCK[objective.clock])
     unit = unit_of(objective.unit)
-    is_rate = objective.maximize and unit is not None and unit.is_rate and unit.work
+    names_work = unit is not None and unit.work and "/" in objective.unit
+    is_rate = objective.maximize and unit is not None and unit.is_rate and names_work
     return Timed(unit.work, unit.seconds) if unit is not None and is_rate else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 #: What people and programs call a unit of time, in seconds.
@@ -16,6 +17,8 @@ SECONDS = {
 }
 #: Letters that change a number's size, whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
 MULTIPLES = frozenset("kKMGTPm")
+#: Rates whose name has no slash.
+_RATE = re.compile(r"[kMGTPE]?(?:flops|lups|teps|iops|bps)|fps|qps|tps", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Unit:
 def unit_of(text: str) -> Unit | None:
     """The unit of time or rate that a text names; ``None``: it names none."""
     over, slash, under = text.rpartition("/")
+    if _RATE.fullmatch(text):
+        return Unit(1.0, text.lower(), is_rate=True)
     if not slash:
         seconds = SECONDS.get(text.lower())
         return None if seconds is None else Unit(seconds)
