@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_without_a_terminal_a_command_is_taken_as_it_is(tune: Tune, tmp_path: Pa
     study = study_file.study_of(study_file.load(tmp_path / "tune.toml"))
     assert study.command == ("{python}", "train.py", "--out", "{out}")
     assert (study.option("mpi_procs"), study.objective.kind) == (3, "logreport")
+
+
+def test_the_file_at_the_input_is_named_for_the_study(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "job.in").write_text("a\n")
+    before = os.dup(0)
+    try:
+        with (tmp_path / "job.in").open() as file:
+            os.dup2(file.fileno(), 0)
+        done = tune("init", "--", "sh", "-c", "cat")
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    assert f"then: tune < {tmp_path}/job.in" in done.err
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ HELP_LIMIT_S = 60.0
 @click.pass_context
 def command(ctx: click.Context, file: str, force: bool) -> int:
     """Write a study file."""
-    from tuner.cli import outfile
+    from tuner.cli import outfile, standard_input
     from tuner.config.study_file import parse, template
     from tuner.results.exporters import Export
 
@@ -66,7 +66,10 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     outfile.write(path, Export(text=text))
     study = "" if file == "tune.toml" else f" --study {shlex.quote(file)}"
     then = "edit its command; next" if is_template else "next"
-    console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}")
+    # A study file does not hold the program's input, which stands at that of `tune`.
+    given = None if is_template else standard_input.file_at()
+    redirected = f" < {shlex.quote(str(given))}" if given else ""
+    console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}{redirected}")
     return exits.OK
 
 

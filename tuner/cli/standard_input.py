@@ -29,11 +29,10 @@ def read(descriptor: int = 0, *, first_s: float = FIRST_S, pause_s: float = PAUS
         UsageError: A pipe goes on without an end, or holds more than 64 MiB.
     """
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode):
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        if path.exists() and path.samefile(f"/proc/self/fd/{descriptor}"):
-            return str(path) if status.st_size else ""
-    elif not (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
+    if (path := file_at(descriptor)) is not None:
+        return str(path) if status.st_size else ""
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)
+            or stat.S_ISSOCK(status.st_mode)):  # fmt: skip
         return ""
     parts: list[bytes] = []
     while _is_ready(descriptor, pause_s if parts else first_s):
@@ -50,6 +49,14 @@ def read(descriptor: int = 0, *, first_s: float = FIRST_S, pause_s: float = PAUS
         " and has no end",
         _HINT,
     )
+
+
+def file_at(descriptor: int = 0) -> Path | None:
+    """Return the path of the file that stands at the input; ``None``: no file that has a name."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    path = Path(f"/proc/self/fd/{descriptor}").readlink()
+    return path if path.exists() and path.samefile(f"/proc/self/fd/{descriptor}") else None
 
 
 def digest(path: str) -> str:
