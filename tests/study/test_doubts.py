@@ -111,3 +111,8 @@ def test_a_best_that_printed_nothing_where_others_print_a_word() -> None:
     others = [wrote(1, BASELINE, 5), wrote(2, THIRD, 5)]
     (text,) = doubts(History.judged(SPEC, [*others, wrote(3, BEST, 0)]))
     assert text.startswith("launch 3 printed 0 bytes, others 5: has it done its work?")
+
+
+def test_one_long_error_does_not_make_the_defaults_suspicious() -> None:
+    others = [wrote(1, BASELINE, 5), wrote(2, THIRD, 5)]
+    assert doubts(History.judged(SPEC, [*others, wrote(3, BEST, 105)])) == []
