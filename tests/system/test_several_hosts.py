@@ -20,6 +20,7 @@ from optuna.trial import TrialState
 
 from tests.study_surface import MACHINE, SPEC, FakeRunner, surface
 from tests.system.test_postgres import running
+from tuner.launch.request import MeasurementRequest
 from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
 from tuner.model.errors import TunerError
 from tuner.store import Store, resolve_url
@@ -56,14 +57,12 @@ class Sleeper(FakeRunner):
     def _is_held(self) -> bool:
         return self.held_by is not None and len(self.launches) > 4 and self.held_by.exists()
 
-    def __call__(self, *args: object, **given: object) -> Outcome:
+    def __call__(self, request: MeasurementRequest) -> Outcome:
         began_s = time.monotonic()
-        outcome: Outcome = super().__call__(*args, **given)  # type: ignore[arg-type]
+        outcome = super().__call__(request)
         left_s = SCALE * outcome.wall_s
-        cancelled = given["cancelled"]
         while time.monotonic() < began_s + left_s or self._is_held():
-            assert callable(cancelled)
-            cancelled()
+            request.cancelled()
             time.sleep(0.01)
         return outcome
 
