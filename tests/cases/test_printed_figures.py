@@ -95,6 +95,7 @@ RATE = {"unit": "it/s", "maximize": True}
         (r"t: ([0-9.]+)", ["t: 90 seconds", "t: 2 min"], {"unit": "s"}, [90, 120]),
         (r": ([0-9.]+)", ["time (ms): 54", "time (s): 1"], {}, [54, 1000]),
         (r"t: ([0-9.]+)", ["t: 58.2 (sec)", "t: 1.1 (min)"], {"unit": "s"}, [58.2, 66]),
+        (r"t: ([0-9.]+)", ["t: 900 milliseconds", "t: 1.2 seconds"], {"unit": "s"}, [0.9, 1.2]),
         (r"t: ([0-9.]+)", ["t: 58s", "t: 2m"], {"unit": "s"}, [58, DOUBTED]),
         (r"([0-9.]+) .B/s", ["940 MB/s", "1.2 GB/s"], {"maximize": True}, [940, DOUBTED]),
         (r"([0-9.]+)", ["970 Gflops", "1.2 Tflops"], {"maximize": True}, [970, DOUBTED]),

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 #: What people and programs call a unit of time, in seconds.
 SECONDS = {
-    "ns": 1e-9,
-    **dict.fromkeys(("us", "\u00b5s", "\u03bcs", "usec"), 1e-6),
-    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanosecond", "nanoseconds"), 1e-9),
+    **dict.fromkeys(
+        ("us", "\u00b5s", "\u03bcs", "usec", "usecs", "microsecond", "microseconds"), 1e-6
+    ),
+    **dict.fromkeys(("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"), 1e-3),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
     **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
-#: Letters that change a number's size, whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
-MULTIPLES = frozenset("kKMGTPm")
+#: What changes a number's size, whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
+MULTIPLES = frozenset("kKMGTPm%")
 #: Rates whose name has no slash.
 _RATE = re.compile(r"[kMGTPE]?(?:flops|lups|teps|iops|bps)|fps|qps|tps", re.IGNORECASE)
 
