@@ -67,8 +67,15 @@ def make_database(folder: Path) -> Path:
 
     path = folder / "tune.db"
     with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE tune_studies (id INTEGER, name TEXT, updated_at TEXT)")
-        database.execute("INSERT INTO tune_studies VALUES (1, 'mnist', '2026')")
+        database.executescript(
+            """
+            CREATE TABLE studies (study_id INTEGER, study_name TEXT);
+            CREATE TABLE study_user_attributes (study_id INTEGER, key TEXT, value_json TEXT);
+            INSERT INTO studies VALUES (1, 'mnist');
+            INSERT INTO study_user_attributes
+                VALUES (1, 'tune:state', '{"updated_at": "2026-01-01T00:00:00+00:00"}');
+            """
+        )
     database.close()
     return path
 

@@ -4,7 +4,7 @@
 
 A real study is run; after each of its launches the same command runs bare, without the probe.
 The tool's own time is everything but mpirun: the suggestion, the trial's folder, the supervisor,
-following the log, the probe, the proof that nothing is left, our tables and Optuna's.
+following the log, the probe, the proof that nothing is left, the database.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
 
 
 def make(url: str, trials: int) -> None:
-    """Write the study into our tables and Optuna's."""
+    """Write the study into the database."""
     noise = random.Random(1)
     guesses = space.guesses(SPEC)  # so that what comes next is of the search
     others = noise.sample(list(space.points(SPEC.knobs)), trials)
@@ -128,11 +128,8 @@ def make(url: str, trials: int) -> None:
     with Store.open(url, create=True) as store:
         spec = replace(SPEC, trials=trials)
         store.create(spec)
-        for made in records:
-            store.add(SPEC.name, made)
-        study = OptunaStudy(store, SPEC.name)
-        history = History(spec, study.sync(History(spec, tuple(records))))
-        study.close()
+        OptunaStudy(store, SPEC.name).take_up(History(spec, tuple(records)), records)
+        history = History(spec, tuple(store.launches(SPEC.name, detail=False)))
         best = SearchThenConfirm().best(history)
         found = build(history, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
@@ -149,7 +146,7 @@ def suggest(url: str) -> None:
             row.forgiven_until,
         )
         study = OptunaStudy(store, SPEC.name)
-        history = replace(history, records=study.sync(history))
+        study.take_up(history)
         for _ in range(2):  # the first one has what is kept from launch to launch to do
             start_s = time.perf_counter()
             step = SearchThenConfirm().next(history)
@@ -157,9 +154,9 @@ def suggest(url: str) -> None:
                 raise SystemExit(f"nothing to suggest: {step.reason}")
             asked = study.ask(history, step)
             took_s = time.perf_counter() - start_s
-            study.fail(asked.number, "it was only asked for")
-        study.close()
-        assert asked.step.purpose is not Purpose.GUESS
+            assert asked is not None
+            assert asked.step.purpose is not Purpose.GUESS
+            study.fail(asked, "it was only asked for")
         print(took_s)
 
 

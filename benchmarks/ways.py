@@ -20,8 +20,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import optuna
+import sqlalchemy as sa
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -30,11 +32,13 @@ from benchmarks import pictures, replay, synthetic
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner.config.options import SAMPLERS
 from tuner.knobs.space import guesses, values
-from tuner.model import Choice, Ending, Finished, Purpose, Setting, Stopped
+from tuner.model import Choice, Ending, Finished, LaunchRecord, Purpose, Setting, Stopped
 from tuner.search import Options
 from tuner.search.stopper import Limit, Noise, ProjectionStopper
+from tuner.store.rows import RECORD
 from tuner.store.store import Store
 from tuner.study import samplers
+from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
@@ -183,18 +187,35 @@ class Unraced:
         return replace(step, stopper=None) if isinstance(step, Step) else step
 
 
-class NoStore(Store):
-    """In place of our tables: nothing is kept."""
+class InMemory(Store):
+    """In place of a database: two studies of Optuna's, and nothing is kept of the launches."""
 
     def __init__(self) -> None:
-        self.url = "sqlite://"
+        super().__init__("sqlite://", sa.create_engine("sqlite://"))
+        self._memory = InMemoryStorage()
+        for name in ("search", "comparison"):
+            optuna.create_study(study_name=name, storage=self._memory)
 
-    def has(self, name: str) -> bool:  # noqa: ARG002 (the method's signature)
-        """Nothing is there."""
-        return False
+    def search(self, name: str) -> optuna.Study:  # noqa: ARG002 (the method's signature)
+        """The only one."""
+        return optuna.load_study(study_name="search", storage=self._memory)
 
-    def set_trial(self, name: str, number: int, trial: int | None) -> None:
-        """Leave it."""
+    def comparison(self, name: str) -> optuna.Study:  # noqa: ARG002
+        """The only one."""
+        return optuna.load_study(study_name="comparison", storage=self._memory)
+
+    @property
+    def storage(self) -> Any:
+        """Where both are."""
+        return self._memory
+
+    def last_number(self, name: str) -> int:  # noqa: ARG002
+        """As many as were asked for."""
+        return len(self.search("").get_trials(deepcopy=False))
+
+    def keep(self, trial_id: int, record: LaunchRecord) -> None:  # noqa: ARG002
+        """That it is a launch."""
+        self._memory.set_trial_user_attr(trial_id, RECORD, {})
 
 
 @dataclass
@@ -204,7 +225,8 @@ class Sampled:
     sampler: str
     inner: Policy = field(default_factory=SearchThenConfirm)
     _study: OptunaStudy | None = None
-    _asked: int | None = None
+    _asked: Asked | None = None
+    _trials: dict[int, int] = field(default_factory=dict)  # by the number of the launch
 
     def best(self, history: History) -> Setting | None:
         """As ours."""
@@ -215,17 +237,20 @@ class Sampled:
         history = replace(history, spec=replace(history.spec, sampler=self.sampler))
         if self._study is None:
             optuna.logging.set_verbosity(optuna.logging.ERROR)
-            self._study = OptunaStudy(NoStore(), history.spec.name, InMemoryStorage())
-            self._study.sync(History(history.spec, ()))
+            self._study = OptunaStudy(InMemory(), history.spec.name, self.inner)
+            self._study.take_up(History(history.spec, ()))
+        if self._asked is not None and not self._asked.is_compared:
+            self._trials[history.records[-1].number] = self._asked.number
+        records = tuple(replace(r, trial=self._trials.get(r.number)) for r in history.records)
+        history = replace(history, records=records)
         if self._asked is not None:
-            *before, last = history.records
-            told = (*before, replace(last, trial=self._asked))
-            self._study.tell(replace(history, records=told))
+            self._study.tell(self._asked, records[-1], history)
             self._asked = None
         step = self.inner.next(history)
         if isinstance(step, Step) and step.purpose in SEARCHED:
-            asked = self._study.ask(history, step)
-            self._asked, step = asked.number, asked.step
+            self._asked = self._study.ask(history, step)
+            assert self._asked is not None
+            step = self._asked.step
         return step
 
 

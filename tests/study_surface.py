@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from tuner.launch.request import MeasurementRequest
 from tuner.model import (
@@ -235,10 +235,10 @@ def row_in(folder: Path) -> StudyRow:
 
 
 def optuna_in(folder: Path) -> dict[int, FrozenTrial]:
-    """Optuna's trials by the launches that they tell of; the numbers are those of the records."""
+    """The trials of the search by the launches that they tell of, as the records have them."""
     url = f"sqlite:///{folder / 'tune.db'}"
     trials = optuna.load_study(study_name=SPEC.name, storage=url).trials
-    ours = [trial for trial in trials if "launch" in trial.user_attrs]
+    ours = [trial for trial in trials if "tune:record" in trial.user_attrs]
     told = {trial.user_attrs["launch"]: trial for trial in ours}
     assert len(told) == len(ours), "none is there twice"
     records = {r.number: r.trial for r in records_in(folder) if r.trial is not None}
@@ -247,6 +247,11 @@ def optuna_in(folder: Path) -> dict[int, FrozenTrial]:
 
 
 def counted_in(folder: Path) -> set[int]:
-    """The launches whose trials have not failed: those that are excluded have."""
-    trials = optuna_in(folder).items()
-    return {launch for launch, trial in trials if trial.state is not TrialState.FAIL}
+    """The launches of the search that neither failed nor are excluded."""
+    return {
+        record.number
+        for record in records_in(folder)
+        if record.trial is not None
+        and record.outcome.exclusion is None
+        and not isinstance(record.outcome.ending, Failed)
+    }

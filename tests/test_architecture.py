@@ -25,7 +25,7 @@ USERS = {
     "click": {"cli"},
     "rich": {"cli"},
     "jinja2": {"results"},
-    "optuna": {"search", "study"},
+    "optuna": {"search", "study", "store"},
     "optuna_dashboard": {"results"},
     "numpy": {"search"},
     "plotly": {"results"},

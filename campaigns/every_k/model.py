@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from campaigns.every_k.forks import Ended
 
@@ -48,10 +49,21 @@ def diary(case: Path) -> CaseDiary:
 
 def launches(database: Path) -> list[Kept]:
     """The launches in a database, in their order."""
-    query = """SELECT number, purpose, setting, elapsed_s, trial FROM tune_launches
-        LEFT JOIN tune_samples ON launch_id = tune_launches.id ORDER BY number"""
+    query = """SELECT study_name NOT LIKE '%/comparison', number, value_json FROM trials
+        JOIN studies USING (study_id) JOIN trial_user_attributes USING (trial_id)
+        WHERE key = 'tune:record'"""
     with closing(sqlite3.connect(database)) as connection:
-        return [Kept(*row) for row in connection.execute(query)]
+        rows = connection.execute(query).fetchall()
+    return sorted(
+        (_kept(json.loads(text), trial if is_search else None) for is_search, trial, text in rows),
+        key=lambda launch: launch.number,
+    )
+
+
+def _kept(record: dict[str, Any], trial: int | None) -> Kept:
+    setting = json.dumps(record["setting"], sort_keys=True)
+    elapsed_s = record["outcome"]["ending"].get("elapsed_s")
+    return Kept(record["number"], record["purpose"], setting, elapsed_s, trial)
 
 
 def journaled(case: Path) -> set[float]:
@@ -86,8 +98,9 @@ def lasting(case: Path, must: set[float], clean: Sequence[Kept]) -> Iterator[str
     database, seen = case / "work" / "tune.db", diary(case)
     kept = launches(database)
     times = Counter(launch.elapsed_s for launch in kept)
-    if [launch.number for launch in kept] != list(range(1, len(kept) + 1)):
-        yield f"numbers {[launch.number for launch in kept]}"
+    numbers = [launch.number for launch in kept]
+    if len({*numbers}) != len(numbers):  # one that was cut off keeps its own
+        yield f"numbers {numbers}"
     yield from (f"{time} is there {n} times" for time, n in times.items() if n > 1)
     yield from (f"{time} was never measured" for time in times if time not in seen.ended)
     yield from (f"{time} is lost" for time in sorted(must - times.keys()))
@@ -107,27 +120,38 @@ def _course(kept: Sequence[Kept]) -> list[tuple[str, str]]:
 
 
 def _sound(database: Path, kept: Sequence[Kept]) -> Iterator[str]:
-    """What is wrong with the database itself, and with Optuna's half of it."""
+    """What is wrong with the database itself, and with what Optuna is told."""
     with closing(sqlite3.connect(database)) as connection:
         for pragma in ("integrity_check", "foreign_key_check"):
             said = [row[0] for row in connection.execute(f"PRAGMA {pragma}")]
             if said not in ([], ["ok"]):
                 yield f"{pragma}: {said}"
-        state = connection.execute("SELECT state, launches FROM tune_studies").fetchall()
-        if state != [("finished", len(kept))]:
-            yield f"studies {state}"
+        attributes = connection.execute(
+            """SELECT key, value_json FROM study_user_attributes
+            WHERE key IN ('tune:state', 'tune:summary')"""
+        )
+        study = {key: json.loads(text) for key, text in attributes}
+        state = study["tune:state"]["state"], study["tune:summary"]["launches"]
+        if state != ("finished", len(kept)):
+            yield f"the study is {state}"
         told = connection.execute(
             """SELECT number, state, value_json, value FROM trials
             JOIN trial_user_attributes AS a ON a.trial_id = trials.trial_id AND key = 'launch'
             LEFT JOIN trial_values AS v ON v.trial_id = trials.trial_id"""
         ).fetchall()
+        unseen = connection.execute(
+            """SELECT count(*) FROM trials WHERE state = 'COMPLETE'
+            AND trial_id NOT IN (SELECT trial_id FROM tune_seen WHERE part = 'ranks')"""
+        ).fetchone()
         (left,) = connection.execute(
             "SELECT count(*) FROM trials WHERE state IN ('RUNNING', 'WAITING')"
         ).fetchone()
-    ours = {(each.trial, each.number, each.elapsed_s) for each in kept if each.trial is not None}
-    theirs = {(number, int(launch), value) for number, _, launch, value in told}
-    if ours != theirs or len(told) != len(ours) or {row[1] for row in told} - {"COMPLETE"}:
-        yield f"Optuna has {sorted(theirs)}, we {sorted(ours)}"
+    ours = {(each.number, each.elapsed_s) for each in kept}
+    theirs = {(int(launch), value) for _, state, launch, value in told if state == "COMPLETE"}
+    if ours != theirs:
+        yield f"Optuna is told {sorted(theirs)}, kept are {sorted(ours)}"
+    if unseen != (0,):
+        yield f"of {unseen[0]} launches there is nothing that was seen"
     if left:
         yield f"{left} trials are left running or waiting"
 

@@ -127,12 +127,15 @@ def test_a_dry_run_looks_at_the_database_and_makes_none(tune: Tune, tmp_path: Pa
     assert not (tmp_path / "new").exists()
 
 
-def test_a_database_with_a_strange_version_is_left_as_it_is(tune: Tune, database: Path) -> None:
+def test_a_database_of_an_earlier_form_is_left_as_it_is(tune: Tune, database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE tune_meta SET schema_version = -1")
+        connection.execute("CREATE TABLE tune_meta (schema_version INTEGER)")
     before = database.read_bytes()
-    done = tune("show", "--storage", str(database))
-    assert done.code == 2 and "the version in tune_meta is -1" in done.err
+    for words in (("show",), ("--objective", "wall")):
+        command = () if words[0] == "show" else ("--", "true")
+        done = tune(*words, "--storage", str(database), *command)
+        assert done.code == 2 and "made by an earlier version of tune" in done.err
+        assert "--storage" in done.err
     assert database.read_bytes() == before
 
 

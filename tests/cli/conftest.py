@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.kept_launches import keep
 from tests.study_samples import study
 from tuner.cli.main import main
 from tuner.results.study_view import StudyView
@@ -64,8 +65,7 @@ def store_study(path: Path, data: StudyView) -> Path:
     result = data.result
     with Store.open(f"sqlite:///{path}", create=True) as store:
         store.create(data.spec)
-        for record in data.records:
-            store.add(data.spec.name, record)
+        keep(store, data.spec, data.records)
         store.set_state(data.spec.name, result.state, result.reason)
         store.set_summary(data.spec.name, summary(result))
     return path

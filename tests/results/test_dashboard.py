@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.util import setup_testing_defaults
 
-import optuna
 import pytest
 
 from tests import study_samples as samples
@@ -28,7 +27,6 @@ from tuner.results.dashboard.server import DashboardServer
 from tuner.results.report import weights
 from tuner.store import Store
 from tuner.study import tune
-from tuner.study.optuna_study import open_storage
 
 
 def test_the_note_has_result_and_commands() -> None:
@@ -76,7 +74,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
     with Store.open(url, create=False) as store:
         data = stored.load(store, None)
         dashboard.annotate(url, data)
-        found = optuna.load_study(study_name=data.spec.name, storage=open_storage(url))
+        found = store.search(data.spec.name)
         before = found._storage.get_study_system_attrs(found._study_id)
         dashboard.annotate(url, data)
         after = found._storage.get_study_system_attrs(found._study_id)
@@ -88,8 +86,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
 def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:
     with Store.open(url, create=False) as store:
         data = stored.load(store, None)
-        found = optuna.load_study(study_name=data.spec.name, storage=open_storage(url))
-    states = [trial.state.name for trial in found.trials]
+        states = [trial.state.name for trial in store.search(data.spec.name).trials]
     assert states.count("PRUNED") >= data.result.settings_stopped > 0
 
 
@@ -135,9 +132,10 @@ def test_its_first_page_is_the_report_of_the_latest_study(pages: DashboardServer
 
 @pytest.mark.system
 def test_a_page_shows_our_importance_of_the_knobs(pages: DashboardServer, url: str) -> None:
-    found = json.loads(asked(pages, "/api/studies/1/param_importances").body)
-    shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
     with Store.open(url, create=False) as store:
+        number = store.search(CONFIRMED.name)._study_id
+        found = json.loads(asked(pages, f"/api/studies/{number}/param_importances").body)
+        shares = {row["name"]: row["importance"] for row in found["param_importances"][0]}
         assert shares == pytest.approx(weights(stored.load(store, None)), rel=1e-5)
     assert shares
     assert asked(pages, "/api/studies/99/param_importances").status == 404

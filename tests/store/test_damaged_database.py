@@ -4,34 +4,81 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.store.make_database import FOLDER, SPEC
+from tests.study_surface import CONFIRMED, FakeRunner, surface
+from tuner.model import Failed, FailureKind, Setting
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store, schema
+from tuner.store import Store
+from tuner.study import tune
+
+SPEC = replace(CONFIRMED, name="kept", trials=8)
 
 #: A view that never ends.
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
 
 
+@pytest.fixture(autouse=True)
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of a study that has ended; its second launch has failed."""
+    path = tmp_path_factory.mktemp("kept") / "tune.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNE_LOCK_DIR", str(path.parent / "lock"))
+        tune(SPEC, storage=str(path), run=FakeRunner(failing_second()))
+    return path
+
+
+def failing_second() -> Callable[[Setting], float | Failed]:
+    launches: list[Setting] = []
+
+    def time_s(setting: Setting) -> float | Failed:
+        launches.append(setting)
+        is_second = len(launches) == 2
+        return Failed(FailureKind.CRASHED, "exit status 1") if is_second else surface(setting)
+
+    return time_s
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A database of a study that has ended."""
-    made = tmp_path / "tune.db"
-    with closing(sqlite3.connect(made)) as raw:
-        dump = FOLDER / f"version-{schema.SCHEMA_VERSION}.sql"
-        raw.executescript(dump.read_text())
-    return made
+def path(kept: Path, tmp_path: Path) -> Path:
+    """A copy of that database."""
+    return Path(shutil.copy(kept, tmp_path / "tune.db"))
 
 
 def change(path: Path, script: str) -> None:
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(script)
+
+
+def of_study(key: str, changed: str) -> str:
+    """Changes the attribute of the study to the value of an SQL expression."""
+    return f"UPDATE study_user_attributes SET value_json = {changed} WHERE key = 'tune:{key}'"
+
+
+def of_launch(changed: str, *, key: str = "tune:record") -> str:
+    """Changes an attribute of the trial of launch 3 to the value of an SQL expression."""
+    return (
+        f"UPDATE trial_user_attributes SET value_json = {changed} WHERE key = '{key}' AND trial_id"
+        " = (SELECT trial_id FROM trial_user_attributes WHERE key = 'launch' AND value_json = '3')"
+    )
+
+
+def with_part(part: str, value: str) -> str:
+    """The SQL expression of a document with another part."""
+    return f"json_set(value_json, '$.{part}', json('{value}'))"
 
 
 def read(path: Path) -> None:
@@ -45,32 +92,63 @@ def read(path: Path) -> None:
         store.folders(SPEC.name)
 
 
+def go_on(path: Path) -> None:
+    """Resume the study for one more trial."""
+    tune(replace(SPEC, trials=9), storage=str(path), run=FakeRunner())
+
+
+def check_that_it_goes_on_or_says_why(path: Path) -> None:
+    try:
+        go_on(path)
+    except TunerError as error:
+        assert str(path) in error.message and error.hint
+        assert len(error.message) < 1000
+        assert error.exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("script", "where"),
     [
-        ("UPDATE tune_meta SET schema_version = 'abc'", "tune_meta"),
-        ("UPDATE tune_studies SET spec = '[]'", "study 'kept'"),
-        ("UPDATE tune_studies SET spec = '{}', state = 'strange'", "study 'kept'"),
-        ("UPDATE tune_studies SET identity = '[]'", "study 'kept'"),
-        ("UPDATE tune_studies SET best_s = 'abc'", "study 'kept'"),
-        ("UPDATE tune_studies SET reason = x'ff00'", "study 'kept'"),
-        ("UPDATE tune_studies SET best_setting = '[[1, 2]]'", "study 'kept'"),
-        ("UPDATE tune_launches SET wall_s = 'abc' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET started_at = 'not a date' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET number = 'abc' WHERE number = 3", "launch 'abc'"),
-        ("UPDATE tune_launches SET effects = '[{}]' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET progress = '[[1, []]]' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET setting = '[[1, 2]]' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET env = '[]' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET exit_code = 'x' WHERE number = 3", "launch 3"),
-        ("DELETE FROM tune_samples WHERE launch_id = 3", "launch 3"),
-        ("INSERT INTO tune_telemetry VALUES (3, 0, NULL, NULL, '[1]')", "telemetry of launch 3"),
-        (f"UPDATE tune_launches SET argv = '{'[' * 5000}' WHERE number = 3", "launch 3"),
-        ("UPDATE tune_launches SET log_tail = zeroblob(40000000)", "too long"),
-        ("UPDATE tune_studies SET spec = printf('%.*c', 40000000, '[')", "too long"),
-        (f"DROP TABLE tune_samples; CREATE VIEW tune_samples AS {ENDLESS}", "tune_samples"),
-        (f"DROP TABLE tune_meta; CREATE VIEW tune_meta AS {ENDLESS}", "tune_meta"),
-        ("DROP TABLE tune_samples; CREATE TABLE tune_samples (x)", "tune_samples"),
+        (of_study("study", with_part("form", "99")), "this tune knows form 1"),
+        (of_study("study", with_part("form", '"abc"')), "this tune knows form 1"),
+        (of_study("study", with_part("spec", "[]")), "study 'kept'"),
+        (of_study("study", with_part("spec", "{}")), "study 'kept'"),
+        (of_study("study", with_part("identity", "[]")), "study 'kept'"),
+        (of_study("study", "'[]'"), "study 'kept'"),
+        (of_study("study", "'{'"), "study 'kept'"),
+        (of_study("study", "x'ff00'"), "study 'kept'"),
+        (of_study("state", with_part("state", '"strange"')), "study 'kept'"),
+        (of_study("state", with_part("reason", "3")), "study 'kept'"),
+        (of_study("state", with_part("forgiven_until", '"abc"')), "study 'kept'"),
+        (of_study("state", with_part("updated_at", "7")), "study 'kept'"),
+        (of_study("state", "'[]'"), "study 'kept'"),
+        (of_study("state", "'null'"), "study 'kept'"),
+        (of_study("summary", with_part("best_s", '"abc"')), "study 'kept'"),
+        (of_study("summary", with_part("best_setting", "[[1, 2]]")), "study 'kept'"),
+        (of_study("summary", "'7'"), "study 'kept'"),
+        ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'kept'"),
+        (of_study("study", f"'{'[' * 5000}'"), "study 'kept'"),
+        (of_study("study", "printf('%.*c', 40000000, '[')"), "too long"),
+        (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'kept'"),
+        (of_launch(with_part("started_at", '"not a date"')), "launch 3 of 'kept'"),
+        (of_launch(with_part("number", '"abc"')), "launch 3 of 'kept'"),
+        (of_launch(with_part("outcome.effects", "[{}]")), "launch 3 of 'kept'"),
+        (of_launch(with_part("outcome.progress", "[[1, []]]")), "launch 3 of 'kept'"),
+        (of_launch(with_part("outcome.ending.type", '"Strange"')), "launch 3 of 'kept'"),
+        (of_launch(with_part("setting", "[[1, 2]]")), "launch 3 of 'kept'"),
+        (of_launch(with_part("env", "[]")), "launch 3 of 'kept'"),
+        (of_launch(with_part("outcome.exit_code", '"x"')), "launch 3 of 'kept'"),
+        (of_launch("'[]'"), "launch 3 of 'kept'"),
+        (of_launch("'{'"), "launch 3 of 'kept'"),
+        (of_launch(f"'{'[' * 5000}'"), "launch 3 of 'kept'"),
+        (of_launch("zeroblob(40000000)"), "too long"),
+        ("UPDATE tune_seen SET content = '[1]' WHERE part = 'ranks'", "launch 1 of 'kept'"),
+        ("UPDATE tune_seen SET content = '[1]', part = 'telemetry'", "telemetry of launch 1"),
+        (f"DROP TABLE tune_seen; CREATE VIEW tune_seen AS {ENDLESS}", "tune_seen"),
+        (f"DROP TABLE trials; CREATE VIEW trials AS {ENDLESS}", "trials"),
+        ("DROP TABLE tune_seen; CREATE TABLE tune_seen (x)", "tune_seen"),
+        ("UPDATE trials SET number = 'abc'", "'abc' is not a number"),
+        ("DROP TABLE trial_user_attributes", "trial_user_attributes"),
     ],
 )
 def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
@@ -82,6 +160,99 @@ def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
     assert str(path) in caught.value.message and where in caught.value.message
     assert caught.value.hint
     assert len(caught.value.message) < 1000
+    check_that_it_goes_on_or_says_why(path)
+
+
+@pytest.mark.parametrize(
+    "excluded",
+    ["'[]'", "'{'", """'{"3": {}}'""", """'{"x": null}'""", "'7'"],
+)
+def test_what_is_excluded_is_named_if_it_cannot_be_read(path: Path, excluded: str) -> None:
+    change(
+        path,
+        "INSERT INTO study_user_attributes (study_id, key, value_json) SELECT study_id,"
+        f" 'tune:excluded', {excluded} FROM studies WHERE study_name = 'kept'",
+    )
+    for use in (read, go_on):
+        with pytest.raises(UsageError, match="what does not count of 'kept'") as caught:
+            use(path)
+        assert str(path) in caught.value.message
+
+
+#: Damage to what Optuna alone reads.
+OPTUNAS = {
+    "a distribution": "UPDATE trial_params SET distribution_json = '{'",
+    "a distribution of no kind": (
+        """UPDATE trial_params SET distribution_json = '{"name": "X", "attributes": {}}'"""
+    ),
+    "a distribution without bounds": (
+        'UPDATE trial_params SET distribution_json = \'{"name": "IntDistribution",'
+        ' "attributes": {}}\''
+    ),
+    "a parameter": "UPDATE trial_params SET param_value = 'abc'",
+    "the same number": "UPDATE trials SET number = 1",
+    "the number of a launch": of_launch("'7x'", key="launch"),
+    "the text of a launch": of_launch("'\"abc\"'", key="launch"),
+    "the half of a launch": of_launch("'1.5'", key="launch"),
+    "a launch of nothing": of_launch("'null'", key="launch"),
+    "a launch of before": of_launch("'-1'", key="launch"),
+    "an attribute": of_launch("'{'", key="purpose"),
+    "an attribute of the study": (
+        "INSERT INTO study_user_attributes (study_id, key, value_json)"
+        " SELECT study_id, 'theirs', '{' FROM studies"
+    ),
+    "an attribute of Optuna's": (
+        "INSERT INTO trial_system_attributes (trial_id, key, value_json)"
+        " SELECT trial_id, 'theirs', '{' FROM trials"
+    ),
+    "a state": "UPDATE trials SET state = 'STRANGE'",
+    "no state": "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql ="
+    " replace(sql, 'state VARCHAR(8) NOT NULL', 'state VARCHAR(8)') WHERE name = 'trials';"
+    " PRAGMA writable_schema = RESET; UPDATE trials SET state = NULL",
+    "a date": "UPDATE trials SET datetime_start = 'not a date'",
+    "a date that is a number": "UPDATE trials SET datetime_complete = 7",
+    "a value": "UPDATE trial_values SET value = 'abc'",
+    "a kind of value": "UPDATE trial_values SET value_type = 'STRANGE'",
+    "no value": "UPDATE trial_values SET value = NULL",
+    "no values": "DELETE FROM trial_values",
+    "another value": "UPDATE trial_values SET objective = 1",
+    "a direction": "UPDATE study_directions SET direction = 'STRANGE'",
+    "another direction": "UPDATE study_directions SET direction = 'MAXIMIZE'",
+    "no direction": "DELETE FROM study_directions",
+    "an intermediate value": "UPDATE trial_intermediate_values SET intermediate_value = 'abc'",
+    "a step": "UPDATE trial_intermediate_values SET step = 'abc'",
+    "a table": "DROP TABLE trial_params",
+    "a column": "ALTER TABLE trial_values RENAME COLUMN value TO other",
+    "a version": "UPDATE version_info SET schema_version = 'abc'",
+    "another version": "UPDATE alembic_version SET version_num = 'v99'",
+    "no comparison": "DELETE FROM studies WHERE study_name = 'kept/comparison'",
+}
+
+
+@pytest.mark.parametrize("damage", OPTUNAS)
+def test_what_optuna_cannot_read_is_one_error_and_tune_shows_the_rest(
+    path: Path, damage: str
+) -> None:
+    with Store.open(f"sqlite:///{path}", create=False) as store:
+        before = store.launches(SPEC.name)
+    change(path, OPTUNAS[damage])
+    check_that_it_goes_on_or_says_why(path)
+    if damage not in {"the same number", "no comparison"}:
+        read(path)
+        with Store.open(f"sqlite:///{path}", create=False) as store:
+            assert store.launches(SPEC.name)[: len(before)] == before
+
+
+def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
+    with Store.open(f"sqlite:///{path}", create=False) as store:
+        before = store.launches(SPEC.name, detail=False)
+    change(path, "DROP TABLE tune_seen")
+    read(path)
+    with Store.open(f"sqlite:///{path}", create=False) as store:
+        assert store.launches(SPEC.name) == before
+    go_on(path)
+    with Store.open(f"sqlite:///{path}", create=False) as store:
+        assert store.launches(SPEC.name, detail=False)[: len(before)] == before
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -90,10 +261,11 @@ def test_flipped_bytes_are_never_a_defect_of_tune(path: Path, seed: int) -> None
     for _ in range(300):
         content[source.randrange(0 if seed % 2 else 100, len(content))] ^= source.randrange(1, 256)
     path.write_bytes(content)
-    try:
-        read(path)
-    except TunerError as error:
-        assert error.exit_code == 2, error
+    for use in (read, go_on):
+        try:
+            use(path)
+        except TunerError as error:
+            assert error.exit_code == 2, error
 
 
 def test_a_file_system_without_free_inodes_is_named(

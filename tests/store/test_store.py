@@ -1,20 +1,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sqlite3
 import stat
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.trial import TrialState
 from sqlalchemy import event
 
-from tests.study_surface import MACHINE, SPEC
+from tests.kept_launches import keep
+from tests.study_surface import BEST, MACHINE, SPEC, Killed
 from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
@@ -38,10 +45,15 @@ from tuner.model import (
     Telemetry,
     Track,
     Verdict,
+    codec,
 )
-from tuner.model.errors import TunerError, UsageError
+from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store import Store, Summary, database
+from tuner.store.store import comparison_name
 from tuner.store.urls import place
+from tuner.study.history import History
+from tuner.study.optuna_study import OptunaStudy
+from tuner.study.policy import Step
 
 FULL = LaunchRecord(
     number=1,
@@ -60,11 +72,12 @@ FULL = LaunchRecord(
         effects=(Effect("omp_threads", 2, 2, Verdict.HONOURED),),
     ),
     machine=MACHINE,
-    trial=4,
+    trial=0,
 )
 FAILED = replace(
     FULL,
     number=2,
+    purpose=Purpose.BASELINE,
     setting=BASELINE,
     outcome=Outcome(Failed(FailureKind.CRASHED, "exit status 1", "tail"), 0.5, -9),
     trial=None,
@@ -73,6 +86,7 @@ STOPPED = replace(
     FULL,
     number=3,
     outcome=replace(FULL.outcome, ending=Stopped(2.0, 9.0, 8.0, None, 0.1, "late"), exit_code=None),
+    trial=1,
 )
 
 
@@ -98,16 +112,37 @@ ENDINGS = st.one_of(
 PROGRESS = st.builds(Progress, st.integers(0, 99), FLOATS, st.none() | FLOATS)
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all tables and nothing in them: making Optuna's takes half a second."""
+    path = tmp_path_factory.mktemp("template") / "tune.db"
+    Store.open(f"sqlite:///{path}", create=True).close()
+    return path
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"sqlite:///{tmp_path / 'a folder' / 'tune.db'}", create=True)
+def path(tmp_path: Path, template: Path) -> Path:
+    """The file of such a database."""
+    path = tmp_path / "a folder" / "tune.db"
+    path.parent.mkdir()
+    return Path(shutil.copy(template, path))
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{path}", create=True) as store:
+        yield store
+
+
+def raw_rows(path: Path, table: str) -> int:
+    """How many rows a table has."""
+    with closing(sqlite3.connect(path)) as raw:
+        return int(raw.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 def test_launches_come_back_as_they_were(store: Store) -> None:
     store.create(SPEC)
-    assert store.add(SPEC.name, FULL) == 1
-    store.add(SPEC.name, FAILED)
-    store.add(SPEC.name, STOPPED)
+    keep(store, SPEC, [FULL, FAILED, STOPPED])
     assert store.launches(SPEC.name) == [FULL, FAILED, STOPPED]
     assert store.folders(SPEC.name) == ["/some/where"] * 3
     unseen = [
@@ -115,32 +150,30 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
         for each in (FULL, FAILED, STOPPED)
     ]
     assert store.launches(SPEC.name, detail=False) == unseen
-    store.set_trial(SPEC.name, 2, 11)
     store.exclude(SPEC.name, WHY, [2])
     assert store.launches(SPEC.name)[1] == replace(
-        FAILED, trial=11, outcome=replace(FAILED.outcome, exclusion=WHY)
+        FAILED, outcome=replace(FAILED.outcome, exclusion=WHY)
     )
     assert store.exclude(SPEC.name, WHY) == 2, "the others counted until now"
 
 
 def test_telemetry_is_read_apart(store: Store) -> None:
     store.create(SPEC)
-    store.add(SPEC.name, replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY)))
-    store.add(SPEC.name, FAILED)
+    with_telemetry = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))
+    keep(store, SPEC, [with_telemetry, FAILED])
     assert store.launches(SPEC.name)[0] == FULL
     assert [store.telemetry(SPEC.name, n) for n in (1, 2, 3)] == [TELEMETRY, None, None]
 
 
 def test_any_launch_comes_back(store: Store) -> None:
     store.create(SPEC)
+    trial_id = store.search(SPEC.name).ask()._trial_id
 
     @given(ENDINGS, st.lists(PROGRESS, max_size=3).map(tuple))
     def check(ending: Ending, progress: tuple[Progress, ...]) -> None:
         record = replace(FULL, outcome=Outcome(ending, 1.0, None, progress))
-        store.add(SPEC.name, record)
+        store.keep(trial_id, record)
         assert store.launches(SPEC.name) == [record]
-        store.remove(SPEC.name)
-        store.create(SPEC)
 
     check()
 
@@ -164,7 +197,7 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     assert store.studies() == [] and store.latest() is None
     for name in ("one", "two", "three"):
         store.create(replace(SPEC, name=name))
-    store.add("one", FULL, Summary(FULL.setting, 1.5, 3.0, 1, 1, 0))
+    store.set_summary("one", Summary(FULL.setting, 1.5, 3.0, 1, 1, 0))
     assert [study.name for study in store.studies()] == ["one", "three", "two"]
     assert store.latest() == "one"
     one = store.studies()[0]
@@ -204,89 +237,177 @@ def test_no_such_study_names_the_nearest(store: Store) -> None:
     assert "chainer_mnist" in caught.value.hint
     for call in (
         lambda: store.launches("x"),
-        lambda: store.add("x", FULL),
+        lambda: store.search("x"),
+        lambda: store.comparison("x"),
+        lambda: store.set_summary("x", Summary()),
         lambda: store.set_state("x", StudyState.RUNNING, ""),
     ):
         with pytest.raises(UsageError, match="no study x"):
             call()
 
 
-def test_a_name_and_a_number_are_taken_once(store: Store) -> None:
+def test_a_name_is_taken_once_and_a_number_by_the_first(store: Store) -> None:
     store.create(SPEC)
     with pytest.raises(UsageError, match="exists already"):
         store.create(SPEC)
-    store.add(SPEC.name, FULL)
-    with pytest.raises(UsageError, match="is there already"):
-        store.add(SPEC.name, FULL, Summary(trials=7))
-    assert store.studies()[0].trials == 0, "all of a transaction or nothing"
+    assert store.last_number(SPEC.name) == 0
+    ids = []
+    for study in (store.search(SPEC.name), store.comparison(SPEC.name)):
+        trial = study.ask()
+        trial.set_user_attr("launch", 7)
+        ids.append(trial._trial_id)
+    assert store.last_number(SPEC.name) == 7
+    assert [store.has_number_first(SPEC.name, 7, each) for each in ids] == [True, False]
 
 
-@pytest.mark.parametrize("step", [1, 2, 3])
-def test_a_launch_is_there_whole_or_not_at_all(store: Store, step: int, tmp_path: Path) -> None:
-    """Its row, its samples and the summary are one commit: killed at any step, none is there."""
+@contextmanager
+def before_each_statement(store: Store, do: Callable[[], None]) -> Iterator[None]:
+    """While entered, something is done before each statement, ours or Optuna's."""
+    engines = store._engine, store.storage.engine
+
+    def listener(*_: object) -> None:
+        do()
+
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", listener)
+    try:
+        yield
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", listener)
+
+
+def killed_before_statement(store: Store, number: int) -> AbstractContextManager[None]:
+    """While entered, the process is killed as it sends its so-manieth statement."""
+    statements = count(1)
+
+    def die() -> None:
+        if next(statements) >= number:
+            raise Killed
+
+    return before_each_statement(store, die)
+
+
+@pytest.mark.parametrize("purpose", [Purpose.BASELINE, Purpose.SEARCH])
+def test_a_launch_is_there_whole_or_not_at_all(
+    store: Store, path: Path, tmp_path: Path, purpose: Purpose
+) -> None:
+    """Wherever the process is killed; the next one finds it in its folder, and has it once."""
     store.create(SPEC)
-    steps = 0
+    study, history = OptunaStudy(store, SPEC.name), History(SPEC, ())
+    study.take_up(history)
+    is_trial = purpose is Purpose.SEARCH
+    asked = study.ask(history, Step(purpose, BEST if is_trial else BASELINE))
+    assert asked is not None
+    record = replace(FULL, purpose=purpose, setting=asked.step.setting)
+    record = replace(record, trial=0 if is_trial else None)
+    files = path, path.with_name("tune.db-journal")
+    on_disk: list[tuple[bytes, ...]] = []  # what a process leaves that is killed: each one once
 
-    def die(*_: object) -> None:
-        nonlocal steps
-        steps += 1
-        if steps > step + 2:  # the first statements find the study, and the number free
-            raise RuntimeError
+    def look() -> None:
+        contents = tuple(file.read_bytes() if file.exists() else b"" for file in files)
+        if contents not in on_disk:
+            on_disk.append(contents)
 
-    engine = store._engine
-    event.listen(engine, "before_cursor_execute", die)
-    with suppress(RuntimeError):
-        store.add(SPEC.name, FULL, Summary(launches=1))
-    event.remove(engine, "before_cursor_execute", die)
-    with Store.open(store.url, create=False) as other:
-        found, (line,) = other.launches(SPEC.name), other.studies()
-    assert (found, line.launches) == (([FULL], 1) if step == 3 else ([], 0))
+    with before_each_statement(store, look):
+        study.tell(asked, record, history.add(record))
+    look()
+    is_whole = []
+    for contents in on_disk:
+        for file, content in zip(files, contents, strict=True):
+            (tmp_path / file.name).write_bytes(content)
+        with Store.open(f"sqlite:///{tmp_path / 'tune.db'}", create=True) as left:
+            launches = left.launches(SPEC.name)
+            assert launches in ([], [record])
+            is_whole.append(bool(launches))
+            missing = [] if launches else [record]
+            OptunaStudy(left, SPEC.name).take_up(History.judged(SPEC, [record]), missing)
+            assert left.launches(SPEC.name) == [record]
+            of_purpose = left.search if is_trial else left.comparison
+            assert [t.state for t in of_purpose(SPEC.name).trials] == [TrialState.COMPLETE]
+        assert raw_rows(tmp_path / "tune.db", "tune_seen") == 1
+    assert is_whole == sorted(is_whole) and {*is_whole} == {False, True}
 
 
-def test_commits_last(store: Store) -> None:
-    with store._engine.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+@pytest.mark.parametrize("number", range(1, 60, 3))
+def test_a_study_that_was_half_made_or_half_removed_can_be_made_again(
+    store: Store, number: int
+) -> None:
+    def make() -> None:
+        store.create(SPEC)
+        keep(store, SPEC, [FULL, FAILED])
+
+    with killed_before_statement(store, number), suppress(Killed):
+        make()
+    store.remove(SPEC.name)
+    make()
+    with killed_before_statement(store, number), suppress(Killed):
+        store.remove(SPEC.name)
+    store.remove(SPEC.name)
+    make()
+    assert store.launches(SPEC.name) == [FULL, FAILED]
 
 
-def test_a_database_is_looked_at_before_each_launch(store: Store, tmp_path: Path) -> None:
+def test_a_database_is_looked_at_before_each_launch(store: Store, path: Path) -> None:
     store.create(SPEC)
     store.require_usable(SPEC.name)
     with pytest.raises(UsageError, match="no study other"):
         store.require_usable("other")
-    path = tmp_path / "a folder" / "tune.db"
+    trial_id = store.search(SPEC.name).ask()._trial_id
     path.rename(path.with_name("elsewhere.db"))
     with pytest.raises(TunerError, match="was moved or removed while the study ran"):
         store.require_usable(SPEC.name)
     with pytest.raises(TunerError, match="was moved or removed while the study ran"):
-        store.add(SPEC.name, FULL)
+        store.keep(trial_id, FULL)
 
 
-def test_removal_takes_the_launches_along(store: Store, tmp_path: Path) -> None:
-    store.create(SPEC)
+def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
+    optuna.create_study(study_name="theirs", storage=store.storage).ask()
     store.create(replace(SPEC, name="other"))
-    store.add(SPEC.name, FULL)
-    store.add("other", FULL)
+    keep(store, replace(SPEC, name="other"), [FULL, FAILED])
+    tables = ("tune_seen", "studies", "trials", "trial_user_attributes", "study_user_attributes")
+    before = [raw_rows(path, table) for table in tables]
+    store.create(SPEC)
+    with_telemetry = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))
+    keep(store, SPEC, [with_telemetry, FAILED])
     store.remove(SPEC.name)
     store.remove("never was")
     assert [study.name for study in store.studies()] == ["other"]
-    with sqlite3.connect(tmp_path / "a folder" / "tune.db") as raw:
-        for table in ("tune_launches", "tune_samples"):
-            assert raw.execute(f"SELECT count(*) FROM {table}").fetchone() == (1,)
+    assert [raw_rows(path, table) for table in tables] == before
+
+
+def test_a_launch_does_not_get_what_was_seen_of_one_that_another_program_deleted(
+    store: Store,
+) -> None:
+    store.create(SPEC)
+    with_telemetry = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))
+    keep(store, SPEC, [with_telemetry])
+    for name in (SPEC.name, comparison_name(SPEC.name)):
+        optuna.delete_study(study_name=name, storage=store.storage)
+    store.create(SPEC)
+    outcome = replace(FULL.outcome, observation=Observation())
+    later = replace(FULL, outcome=outcome, started_at="2026-01-02T00:00:00+00:00")
+    trial = store.search(SPEC.name).ask()
+    trial.set_user_attr("launch", 1)
+    store.storage.set_trial_user_attr(trial._trial_id, "tune:record", codec.to_json(later))
+    assert store.launches(SPEC.name) == [later]
+    assert store.telemetry(SPEC.name, 1) is None
 
 
 def test_output_that_no_database_takes(store: Store) -> None:
     store.create(SPEC)
     ending = Failed(FailureKind.CRASHED, "a\0b", "\udcff and \U0001f600")
-    store.add(SPEC.name, replace(FAILED, outcome=Outcome(ending, 0.5, 1)))
+    keep(store, SPEC, [replace(FAILED, outcome=Outcome(ending, 0.5, 1))])
     (back,) = store.launches(SPEC.name)
-    assert back.outcome.ending == Failed(FailureKind.CRASHED, "a\ufffdb", "\\udcff and \U0001f600")
+    assert back.outcome.ending == ending
 
 
 def test_a_database_is_for_its_owner_and_on_a_local_disk(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "a folder" / "tune.db"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    new = tmp_path / "new" / "tune.db"
+    Store.open(f"sqlite:///{new}", create=True).close()
+    assert stat.S_IMODE(new.stat().st_mode) == 0o600
     device, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
     number = f"{os.major(device)}:{os.minor(device)}"
     mounts.write_text(f"1 1 0:9 / /a rw - ext4 /dev/x rw\n2 1 {number} / /b rw - nfs4 s:/ rw\n\n")
@@ -299,20 +420,33 @@ def test_a_database_is_for_its_owner_and_on_a_local_disk(
 
 def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
-    optuna.create_study(study_name="theirs", storage=f"sqlite:///{path}")
-    with pytest.raises(UsageError, match="holds no studies"):
-        Store.open(f"sqlite:///{path}", create=False)
-    Store.open(f"sqlite:///{path}", create=True).create(SPEC)
-    assert optuna.get_all_study_names(f"sqlite:///{path}") == ["theirs"]
+    url = f"sqlite:///{path}"
+    theirs = optuna.create_study(study_name=SPEC.name, storage=url)
+    theirs.set_user_attr("mine", 1)
+    for create in (False, True):  # whoever made the tables, there is no study of tune
+        with Store.open(url, create=create) as store:
+            assert store.studies() == [] and store.find(SPEC.name) is None
+            assert store.latest() is None
+    with Store.open(url, create=True) as store:
+        with pytest.raises(UsageError, match=f"Optuna study {SPEC.name} of another program"):
+            store.create(SPEC)
+        store.remove(SPEC.name)
+        store.create(replace(SPEC, name="ours"))
+        store.remove("ours")
+    assert optuna.get_all_study_names(url) == [SPEC.name]
+    assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == {"mine": 1}
 
 
-def test_a_newer_schema_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "a folder" / "tune.db"
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE tune_meta SET schema_version = 99")
+@pytest.mark.parametrize("table", ["tune_meta", "tune_studies"])
+def test_a_database_of_an_earlier_form_is_refused_and_left_alone(path: Path, table: str) -> None:
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute(f"CREATE TABLE {table} (id INTEGER)")
+    before = path.read_bytes()
     for create in (True, False):
-        with pytest.raises(UsageError, match=r"newer tune \(schema 99"):
-            Store.open(store.url, create=create)
+        with pytest.raises(UsageError, match="made by an earlier version of tune") as caught:
+            Store.open(f"sqlite:///{path}", create=create)
+        assert "--storage" in caught.value.hint
+    assert path.read_bytes() == before
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
@@ -320,3 +454,53 @@ def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no database"):
         Store.open(f"sqlite:///{path}", create=False)
     assert not path.exists()
+
+
+def test_one_that_is_locked_is_left_as_it_is(path: Path) -> None:
+    before = path.read_bytes()
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(BusyError, match="locked"):
+            Store.open(f"sqlite:///{path}", create=True, busy_s=0.1)
+        holder.execute("ROLLBACK")
+    assert path.read_bytes() == before
+
+
+def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
+    store: Store, path: Path
+) -> None:
+    store.create(SPEC)
+    store.close()
+    assert [each.name for each in path.parent.iterdir()] == ["tune.db"]
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    try:
+        with Store.open(store.url, create=False) as other:
+            assert other.latest() == SPEC.name
+    finally:
+        path.parent.chmod(0o700)
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_many_openings_at_once(path: Path, create: bool) -> None:
+    for _ in range(3):
+        open_together(8, path, create=create)
+
+
+def test_many_first_openings_at_once(tmp_path: Path) -> None:
+    for attempt in range(3):
+        open_together(8, tmp_path / f"{attempt}.db", create=True)
+
+
+def open_together(number: int, path: Path, *, create: bool) -> None:
+    """In so many threads at once."""
+    ready = threading.Barrier(number)
+
+    def opened() -> None:
+        ready.wait()
+        with Store.open(f"sqlite:///{path}", create=create) as store:
+            store.studies()
+
+    with ThreadPoolExecutor(number) as pool:
+        for each in [pool.submit(opened) for _ in range(number)]:
+            each.result()

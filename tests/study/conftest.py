@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tuner.store.store import Store
-from tuner.study.optuna_study import OptunaStudy
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +20,7 @@ def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with all tables and nothing in them: making Optuna's takes half a second."""
     path = tmp_path_factory.mktemp("template") / "tune.db"
-    with Store.open(f"sqlite:///{path}", create=True) as store:
-        OptunaStudy(store, "none").close()
+    Store.open(f"sqlite:///{path}", create=True).close()
     return path
 
 

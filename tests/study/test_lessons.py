@@ -92,13 +92,13 @@ def test_nothing_is_learnt_from_another_one(
     assert play(after, replace(other(SPEC), name="other")) == []
 
 
-@pytest.mark.parametrize("column", ["tune_studies.spec", "tune_launches.setting"])
+@pytest.mark.parametrize("owner", ["study", "trial"])
 def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(
-    after: Path, column: str
+    after: Path, owner: str
 ) -> None:
-    table, _, name = column.partition(".")
     with closing(sqlite3.connect(after / "tune.db")) as connection, connection:
-        connection.execute(f"UPDATE {table} SET {name} = '7'")
+        damage = f"UPDATE {owner}_user_attributes SET value_json = '7' WHERE key LIKE 'tune:%'"
+        connection.execute(damage)
     assert play(after, SPEC) == []
 
 

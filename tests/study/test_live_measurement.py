@@ -18,7 +18,6 @@ from tests.study_surface import (
     FakeRunner,
     counted_in,
     events_of,
-    optuna_in,
     records_in,
     study_in,
     surface,
@@ -43,7 +42,6 @@ from tuner.model import (
 from tuner.model.errors import UsageError
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchStarted, Note
-from tuner.study.history import History
 
 OFF_BY = 1.4
 
@@ -220,28 +218,6 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
     assert sum("switched off" in text for text in found.notes) == 1
     assert not {record.number for record in aside} & counted_in(folder)
     assert any("excluded" in note for note in found.notes)
-
-
-def test_in_the_end_optuna_has_the_windows_on_the_scale_of_all_launches(folder: Path) -> None:
-    def evaluated(request: MeasurementRequest) -> Outcome:
-        made = runner(replace(request, stopper=None))
-        *log, last = made.progress
-        if len(runner.settings) == 1:  # the warm-up, all that the windows are scaled by at first
-            return made
-        late = replace(last, elapsed_s=1.5 * last.elapsed_s)
-        return replace(made, ending=Finished(late.elapsed_s, 100), progress=(*log, late))
-
-    runner = FakeRunner()
-    study_in(folder, evaluated, CONFIRMED, jobs=FakeJobs())
-    told = {launch: trial.value for launch, trial in optuna_in(folder).items()}
-    before = records_in(folder)
-    now = [
-        r for r in History.judged(CONFIRMED, tuple(before)).records if r.outcome.window and r.trial
-    ]
-    assert now and now[0].outcome.samples != before[now[0].number - 1].outcome.samples
-    for each in now:
-        (sample,) = each.outcome.samples
-        assert told[each.number] == pytest.approx(sample.elapsed_s)
 
 
 def test_the_user_hears_of_a_value_that_no_job_can_be_switched_to(folder: Path) -> None:

@@ -45,7 +45,7 @@ def at_launch(number: int, act: Callable[[], None]) -> Callable[[int], None]:
 def test_a_launch_is_reported_once_it_is_kept_everywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own record, our tables, Optuna, the user: in this order."""
+    """Its own record, its trial, the user: in this order."""
     seen: list[tuple[str, int]] = []
 
     def watch(owner: type, method: str, word: str, place: int) -> None:
@@ -53,15 +53,14 @@ def test_a_launch_is_reported_once_it_is_kept_everywhere(
 
         def call(*args: Any, **options: Any) -> Any:
             found = real(*args, **options)
-            record = args[place].records[-1] if owner is OptunaStudy else args[place]
-            seen.append((word, record.number))
+            seen.append((word, args[place].number))
             return found
 
         monkeypatch.setattr(owner, method, call)
 
     watch(Journal, "write", "record", 1)
-    watch(Store, "add", "tables", 2)
-    watch(OptunaStudy, "tell", "Optuna", 1)
+    watch(Store, "keep", "attributes", 2)
+    watch(OptunaStudy, "tell", "trial", 2)
 
     def on_event(event: object) -> None:
         if isinstance(event, LaunchEnded):
@@ -72,7 +71,7 @@ def test_a_launch_is_reported_once_it_is_kept_everywhere(
             assert event.record.trial is None or number in optuna_in(folder)
 
     study_in(folder, FakeRunner(), on_event=on_event)
-    words = ["record", "tables", "Optuna", "user"]
+    words = ["record", "attributes", "trial", "user"]
     assert seen == [(word, number) for number in range(1, 9) for word in words]
 
 
@@ -84,7 +83,7 @@ def test_killed_before_the_commit_it_is_measured_once(
 
     events: list[Any] = []
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "add", die)
+        patched.setattr(Store, "keep", die)
         with pytest.raises(Killed):
             study_in(folder, FakeRunner(), on_event=events.append)
     assert not events_of(LaunchEnded, events)
@@ -133,7 +132,7 @@ def test_what_could_be_kept_nowhere_is_trial_to_the_user(
         raise disk_full(folder / "tune.db")
 
     monkeypatch.setattr(Journal, "write", no_record)
-    monkeypatch.setattr(Store, "add", no_row)
+    monkeypatch.setattr(Store, "keep", no_row)
     with pytest.raises(TunerError, match="the disk is full") as caught:
         study_in(folder, FakeRunner())
     assert "not saved: launch 1 (" in caught.value.hint and caught.value.hint.endswith(" s")

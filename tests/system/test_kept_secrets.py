@@ -122,7 +122,7 @@ def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
     assert len(found_in("\n".join([*ENV.values(), *WORDS, *MPIRUN, STORAGE]).encode())) > 40
     data = contents(made[0].parent)
     # The note of the dashboard is in it, too.
-    for word in (b"tune_launches", b"dashboard", b"--password", b"measuring"):
+    for word in (b"tune:record", b"dashboard", b"--password", b"measuring"):
         assert word in data
     assert found_in(data) == found_in(made[1].encode()) == []
     script = (made[0] / "exports.sh").read_text()
@@ -134,14 +134,14 @@ def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
     made: tuple[Path, str],
 ) -> None:
     folder = made[0]
-    before = contents(folder).count(b'INSERT INTO "tune_launches"')
+    before = contents(folder).count(b"'tune:record'")
     words = [
         "another-one" if before == "--password" else word
         for before, word in zip(("", *WORDS), WORDS, strict=False)
     ]
     done = study(folder, *words, HF_TOKEN_2="x")
     assert done.returncode == 0, done.stderr
-    assert contents(folder).count(b'INSERT INTO "tune_launches"') == before
+    assert contents(folder).count(b"'tune:record'") == before
     assert b"another-one" not in contents(folder)
 
 
@@ -182,4 +182,4 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_pat
     assert found_in((done.stdout + done.stderr).encode()) == [] and "127.0.0.1" in done.stderr
     program = ("--", sys.executable, "-c", "{out}", *WORDS)
     done = tune(tmp_path, "run", "--storage", STORAGE, "--dry-run", *program)
-    assert found_in((done.stdout + done.stderr).encode()) == [] and "***" in done.stdout
+    assert found_in((done.stdout + done.stderr).encode()) == [] and "***" in done.stderr

@@ -10,16 +10,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import sqlalchemy as sa
 
-from tests.study_surface import SPEC, FakeRunner, nearly_flat
+from tests.study_surface import SPEC, FakeRunner
 from tuner.model.errors import TunerError, UsageError
-from tuner.store import Store, resolve_url, schema
+from tuner.store import Store, resolve_url
 from tuner.study import StudyInterrupted, result, tune
 
 pytestmark = pytest.mark.system
@@ -97,27 +96,21 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
     assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
 
 
-def test_tables_of_the_first_version_get_what_came_later(server: str) -> None:
-    url, spec = resolve_url(server, {}), replace(SPEC, name="older")
-    found = tune(spec, storage=server, run=FakeRunner(nearly_flat))
+def test_many_first_openings_at_once_and_a_database_of_an_earlier_form(server: str) -> None:
+    engine = sa.create_engine(resolve_url(server, {}), isolation_level="AUTOCOMMIT")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE DATABASE other"))
+    engine.dispose()
+    url = resolve_url(server, {}).removesuffix("/postgres") + "/other"
+    with ThreadPoolExecutor(4) as pool:
+        for opened in [pool.submit(Store.open, url, create=True) for _ in range(4)]:
+            opened.result().close()
     engine = sa.create_engine(url)
     with engine.begin() as connection:
-        for change in (
-            "ALTER TABLE tune_studies DROP COLUMN conclusion, DROP COLUMN finding",
-            "ALTER TABLE tune_launches DROP COLUMN stopped",
-            "ALTER TABLE tune_samples DROP COLUMN epochs",
-            "UPDATE tune_meta SET schema_version = 1",
-        ):
-            connection.execute(sa.text(change))
-    with ThreadPoolExecutor(4) as pool:
-        for opened in [pool.submit(Store.open, url, create=False) for _ in range(4)]:
-            opened.result().close()
-    with Store.open(url, create=True) as store:
-        assert len(store.launches(spec.name)) == found.launches
-    with engine.begin() as connection:
-        version = connection.execute(sa.text("SELECT schema_version FROM tune_meta")).scalar()
+        connection.execute(sa.text("CREATE TABLE tune_studies (id INTEGER)"))
     engine.dispose()
-    assert version == schema.SCHEMA_VERSION
+    with pytest.raises(UsageError, match="made by an earlier version of tune"):
+        Store.open(url, create=True)
 
 
 def test_no_server_and_no_database(server: str) -> None:

@@ -23,9 +23,9 @@ from tests.system.test_postgres import running
 from tuner.launch.request import MeasurementRequest
 from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
 from tuner.model.errors import TunerError
-from tuner.store import Store, resolve_url
-from tuner.study import tune, workers
-from tuner.study.optuna_study import open_storage
+from tuner.store import Store, database, resolve_url
+from tuner.store.database import optunas_storage
+from tuner.study import tune
 
 pytestmark = pytest.mark.system
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
@@ -76,7 +76,7 @@ def measure(
     held_by: Path | None = None,
 ) -> Result:
     """One host's work; the first one begins the study."""
-    workers.HEARTBEAT_S, workers.LOST_AFTER_S = 1, 2
+    database.HEARTBEAT_S, database.LOST_AFTER_S = 1, 2
     os.environ["TUNE_LOCK_DIR"] = str(folder / f"lock-{host}")
     os.chdir(folder)
     joined = host != HOSTS[0]
@@ -142,7 +142,7 @@ def test_hosts_share_the_search_and_measure_nothing_twice(
     confirming = {r.machine.hostname for r in records if r.purpose is Purpose.CONFIRM}
     assert confirming == {HOSTS[0]}
     assert found.best is not None
-    study = optuna.load_study(study_name=spec.name, storage=open_storage(cluster.url))
+    study = optuna.load_study(study_name=spec.name, storage=optunas_storage(cluster.url))
     trials = study.get_trials(deepcopy=False)
     assert not any(trial.state is TrialState.RUNNING for trial in trials)
     launches = [t.user_attrs["launch"] for t in trials if "launch" in t.user_attrs]
@@ -189,7 +189,7 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Pat
         daemon=True,
     )
     lost.start()
-    storage = open_storage(cluster.url)
+    storage = optunas_storage(cluster.url)
     study = optuna.load_study(study_name=spec.name, storage=storage)
 
     def of_the_lost() -> list[optuna.trial.FrozenTrial]:

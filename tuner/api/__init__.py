@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from tuner.api.progress import show, trial_bar
 from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
-from tuner.model import Result, StudySpec, figures
+from tuner.model import Result, StudySpec
 from tuner.model.errors import UsageError
 from tuner.results import study_view
 from tuner.results.report import cell, words
 from tuner.store import Store, resolve_url
-from tuner.study import loop, optuna_study
+from tuner.study import loop
 from tuner.study.events import Event
 
 if TYPE_CHECKING:
@@ -39,11 +39,7 @@ class TuneResult(Result):
     @property
     def study(self) -> optuna.Study:
         """The Optuna study, for ``optuna.visualization``; ``UsageError`` if it was deleted."""
-        storage = optuna_study.open_storage(self._url)
-        found = optuna_study.load(storage, self.name, figures.axis(self.objective))
-        if found is None:
-            raise UsageError(f"the study {self.name} was deleted", "call tune() again")
-        return found
+        return Store.open(self._url, create=False).search(self.name)
 
     def __repr__(self) -> str:
         return f"<TuneResult {self.name}: {words.verdict(self.view)}>"

@@ -1,10 +1,12 @@
-"""Opening a database: the engine, the file, our tables, and what can be wrong with each."""
+"""Opening a database: the engine, the file, the tables, and what can be wrong with each."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sqlite3
+import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,18 +14,24 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tuner.hosts.untrusted_files import make_folder
-from tuner.model import Exclusion, ExclusionKind, codec
 from tuner.model.errors import UsageError, shown
 from tuner.store import schema
 from tuner.store.failures import foreign, from_os_error, translated
-from tuner.store.rows import now
 from tuner.store.urls import display_url, sqlite_path
 
 if TYPE_CHECKING:
+    from optuna.storages import RDBStorage
     from sqlalchemy.engine import Engine
 
 #: How long a statement waits for another process that holds the database.
 BUSY_S = 10.0
+
+#: How often a trial of a study that other hosts share says that it is alive, and after how long
+#: without it counts as lost, s.
+HEARTBEAT_S, LOST_AFTER_S = 10, 30
+
+#: Another process may be quicker to make Optuna's tables this often.
+RACES = 20
 
 #: A server that does not answer in this time is not there.
 CONNECT_S = 10
@@ -61,18 +69,19 @@ class _Connection(sqlite3.Connection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        self.execute("PRAGMA synchronous = FULL")  # whatever it was built with: commits last
 
 
 def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
-    """An engine whose tables are there and can be used.
+    """An engine for a database that can be used.
 
     Args:
         create: Make the file and the tables if they are missing, and check that they can
-            be written; otherwise nothing is written but what an older version's tables lack.
+            be written; otherwise nothing is written.
 
     Raises:
         UsageError: Missing, read-only, corrupt, not a database, on a network file system, of
-            a newer schema, or a server that cannot be reached.
+            an earlier form or another program, or a server that cannot be reached.
         BusyError: Locked for longer than ``busy_s`` seconds.
     """
     path = sqlite_path(url)
@@ -80,8 +89,54 @@ def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
         _prepare_file(path, create=create)
     with translated(url):
         engine = _engine(url, busy_s)
-        _prepare_tables(engine, url, create=create)
+        if _holds_studies(engine, url) and not create:
+            return engine
+    if not create:
+        raise UsageError(
+            f"the database {display_url(url)} holds no studies of tune",
+            "run tune first, or name another database with --storage FILE",
+        )
+    optunas_storage(url, busy_s).engine.dispose()
+    with translated(url), engine.begin() as connection:
+        connection.execute(sa.schema.CreateTable(schema.seen, if_not_exists=True))
+        # This shows that the database can be written: the row is gone before anybody sees it.
+        nothing = {"trial_id": -1, "started_at": "", "part": "", "track": -1, "content": ""}
+        connection.execute(sa.insert(schema.seen).values(nothing))
+        connection.execute(sa.delete(schema.seen).where(schema.seen.c.trial_id == -1))
     return engine
+
+
+def optunas_storage(url: str, busy_s: float = BUSY_S, **options: Any) -> RDBStorage:
+    """Optuna's storage in the database, with its tables.
+
+    Raises:
+        UsageError: The tables are of another version of Optuna's.
+        TunerError: The database cannot be used.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
+    escaped = url.replace("{", "{{").replace("}", "}}")
+    with translated(url, optuna.exceptions.OptunaError), warnings.catch_warnings():
+        # Heartbeats are marked experimental.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        for attempt in range(RACES):
+            try:
+                return optuna.storages.RDBStorage(escaped, engine_options(url, busy_s), **options)
+            except (sa.exc.DBAPIError, AssertionError) as error:
+                # Another first run makes the same tables: it has made one more of them by now.
+                is_race = isinstance(error, (sa.exc.IntegrityError, AssertionError))
+                if attempt == RACES - 1 or not (is_race or "already exists" in str(error)):
+                    raise
+                time.sleep(0.1)
+            except RuntimeError as error:  # the tables of another version
+                raise UsageError(
+                    f"the tables of Optuna in {display_url(url)} do not fit Optuna"
+                    f" {optuna.__version__}: {error}",
+                    "run optuna storage upgrade, or choose another database with --storage FILE",
+                ) from error
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def check(url: str, *, mounts: Path = MOUNTS) -> None:
@@ -107,7 +162,7 @@ def check(url: str, *, mounts: Path = MOUNTS) -> None:
     with translated(url):
         engine = _engine(url, busy_s=1.0)
         try:
-            _stored_version(engine, url)
+            _holds_studies(engine, url)
         finally:
             engine.dispose()
 
@@ -125,14 +180,7 @@ def _engine(url: str, busy_s: float) -> Engine:
             f"--storage {display_url(url)} is not a database URL",
             "write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME",
         ) from None  # its words repeat the URL, which may hold a password
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _set_up)
     return engine
-
-
-def _set_up(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA foreign_keys = ON")  # SQLite's default is off
-    connection.execute("PRAGMA synchronous = FULL")  # whatever it was built with: commits last
 
 
 def _refuse_place(path: Path, mounts: Path) -> None:
@@ -186,102 +234,24 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     return ""
 
 
-def _stored_version(engine: Engine, url: str) -> int | None:
-    """The version of the schema that is there, ``None`` for none; ours or an older one."""
+def _holds_studies(engine: Engine, url: str) -> bool:
+    """Whether the tables are there; the error if they are not tune's and Optuna's."""
+    known = {*schema.OF_OPTUNA, schema.seen.name}
     # A view may have no end, and nothing can be written to it.
-    views = {*sa.inspect(engine).get_view_names()} & {*schema.metadata.tables, *schema.OF_OPTUNA}
-    if views:
+    if views := {*sa.inspect(engine).get_view_names()} & known:
         raise foreign(url, f"{min(views)} is a view, not a table")
-    version, tables = None, {*sa.inspect(engine).get_table_names()}
-    others = tables - schema.OF_OPTUNA - schema.metadata.tables.keys()
-    if schema.meta.name not in tables and others and sqlite_path(url) is not None:
+    tables = {*sa.inspect(engine).get_table_names()}
+    if tables & schema.OF_EARLIER_FORMS:
+        raise UsageError(
+            f"the database {display_url(url)} was made by an earlier version of tune, in a form"
+            " that is not read any more",
+            "choose another with --storage FILE",
+        )
+    others = tables - known
+    if not tables & known and others and sqlite_path(url) is not None:
         raise UsageError(
             f"the database {display_url(url)} is of another program: it has the table"
             f" {shown(min(others))} and none of tune's",
             "choose another file with --storage FILE",
         )
-    if schema.meta.name in tables:
-        with engine.connect() as connection:
-            version = connection.execute(sa.select(schema.meta.c.schema_version)).scalar()
-    if not isinstance(version, int | None) or (version is not None and version < 1):
-        raise foreign(url, f"the version in {schema.meta.name} is {shown(version)}")
-    if version is not None and version > schema.SCHEMA_VERSION:
-        raise UsageError(
-            f"the database {display_url(url)} was made by a newer tune"
-            f" (schema {version}, this one knows {schema.SCHEMA_VERSION})",
-            "update tune, or choose another database with --storage FILE",
-        )
-    return version
-
-
-def _prepare_tables(engine: Engine, url: str, *, create: bool) -> None:
-    version = _stored_version(engine, url)
-    if not create and version is None:
-        raise UsageError(
-            f"the database {display_url(url)} holds no studies of tune",
-            "run tune first, or name another database with --storage FILE",
-        )
-    if not create and version == schema.SCHEMA_VERSION:
-        return
-    with engine.begin() as connection:
-        for table in schema.metadata.sorted_tables:
-            connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
-            for index in table.indexes:
-                connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
-    if version is not None and version < schema.SCHEMA_VERSION:
-        _upgrade(engine)
-    _write_version(engine)
-
-
-def _upgrade(engine: Engine) -> None:
-    """Bring the tables of an older version up to date: what came later may be null."""
-    for table in schema.metadata.sorted_tables:
-        there = _columns(engine, table)
-        for column in (each for each in table.columns if each.name not in there):
-            kind = column.type.compile(engine.dialect)
-            statement = f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"
-            try:
-                with engine.begin() as connection:
-                    connection.execute(sa.text(statement))
-            except sa.exc.DatabaseError:
-                # Another process that opens the database may have been quicker.
-                if column.name not in _columns(engine, table):
-                    raise
-    # Versions 3 and 4 wrote an exclusion as a text, in the column ``disturbed``.
-    table = schema.launches
-    if "disturbed" in _columns(engine, table):
-        old = sa.text(f"SELECT id, disturbed FROM {table.name} WHERE disturbed IS NOT NULL")
-        with engine.begin() as connection:
-            for key, text in connection.execute(old).all():
-                why = codec.dumps(Exclusion(ExclusionKind.INTERFERENCE, text))
-                mine = sa.update(table).where(table.c.id == key, table.c.exclusion.is_(None))
-                connection.execute(mine.values(exclusion=why))
-    # Versions before 6 called a result that was only unknown so, and knew one way to confirm.
-    studies = schema.studies
-    with engine.begin() as connection:
-        for column, before, after in (
-            (studies.c.conclusion, "no significant gain", "inconclusive"),
-            (studies.c.finding, '"no significant gain"', '"inconclusive"'),
-            (studies.c.spec, '"confirm":true', '"confirm":"auto"'),
-            (studies.c.spec, '"confirm":false', '"confirm":"none"'),
-        ):
-            renamed = sa.func.replace(column, before, after)
-            connection.execute(sa.update(studies).values({column: renamed}))
-
-
-def _columns(engine: Engine, table: sa.Table) -> set[str]:
-    return {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
-
-
-def _write_version(engine: Engine) -> None:
-    """Write the version; this also shows that the database can be written.
-
-    The time makes it a change: SQLite does not touch the file for a row that stays as it is.
-    """
-    values = {"schema_version": schema.SCHEMA_VERSION, "opened_at": now()}
-    with engine.begin() as connection:
-        if connection.execute(sa.update(schema.meta).values(values)).rowcount:
-            return
-    with suppress(sa.exc.IntegrityError), engine.begin() as connection:
-        # The error says that another process wrote the same row in the meantime.
-        connection.execute(sa.insert(schema.meta).values(id=1, **values))
+    return schema.studies.name in tables

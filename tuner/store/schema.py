@@ -1,4 +1,9 @@
-"""Our tables. They are beside Optuna's in the same database and are the truth."""
+"""The one table of ours, and those of Optuna's tables that are read here.
+
+A study is a study of Optuna, a launch one of its trials: what decides stands in their attributes.
+Ours holds what is long, and nothing that decides. Everything is written through Optuna; it is read
+by SQL, since Optuna takes half a second to load, and reads what no command needs.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeDecorator
 
-#: Raised by one with every change that an older ``tune`` cannot read. Columns that came later
-#: than the first version may be null: they are added to older tables.
-SCHEMA_VERSION = 7
-
 
 class SafeText(TypeDecorator[str]):
-    """Text of any program: NUL and lone surrogates, which databases refuse, are replaced."""
+    """Text from outside: NUL and lone surrogates, which databases refuse, are replaced."""
 
     impl = sa.Text
     cache_ok = True
@@ -24,98 +25,57 @@ class SafeText(TypeDecorator[str]):
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-metadata = sa.MetaData()
+ours = sa.MetaData()
 
-meta = sa.Table(
-    "tune_meta",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("schema_version", sa.Integer, nullable=False),
-    sa.Column("opened_at", sa.String(40), nullable=False),  # for writing; ISO 8601, UTC
+#: What was seen of a launch and its ranks. The moment tells the launch from another whose trial
+#: got the same id, after a study was deleted by another program.
+seen = sa.Table(
+    "tune_seen",
+    ours,
+    sa.Column("trial_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("started_at", sa.String(40), primary_key=True),  # ISO 8601, UTC
+    sa.Column("part", sa.String(20), primary_key=True),  # "ranks", "telemetry", "track"
+    sa.Column("track", sa.Integer, primary_key=True, autoincrement=False),  # 0, 1, …
+    sa.Column("content", SafeText, nullable=False),  # JSON: Observation, Telemetry, Track
 )
+
+_optunas = sa.MetaData()
 
 studies = sa.Table(
-    "tune_studies",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String(255), nullable=False, unique=True),
-    sa.Column("state", sa.String(20), nullable=False),
-    sa.Column("reason", SafeText, nullable=False),
-    sa.Column("spec", sa.Text, nullable=False),  # JSON, as all below that end in a comment
-    sa.Column("identity", sa.Text, nullable=False),  # JSON
-    sa.Column("created_at", sa.String(40), nullable=False),  # ISO 8601, UTC
-    sa.Column("updated_at", sa.String(40), nullable=False),
-    # Up to this launch a failure says nothing of its setting: nothing at all had worked.
-    sa.Column("forgiven_until", sa.Integer, nullable=False),
-    # A summary, so that a list of studies need not read every launch.
-    sa.Column("best_setting", sa.Text),  # JSON
-    sa.Column("best_s", sa.Float),
-    sa.Column("baseline_s", sa.Float),
-    sa.Column("trials", sa.Integer, nullable=False),
-    sa.Column("launches", sa.Integer, nullable=False),
-    sa.Column("failures", sa.Integer, nullable=False),
-    sa.Column("conclusion", sa.String(40)),  # null: not confirmed. Since version 2
-    sa.Column("finding", sa.Text),  # JSON; since version 2
+    "studies",
+    _optunas,
+    sa.Column("study_id", sa.Integer, primary_key=True),
+    sa.Column("study_name", sa.String),
+)
+study_attributes = sa.Table(
+    "study_user_attributes",
+    _optunas,
+    sa.Column("study_id", sa.Integer),
+    sa.Column("key", sa.String),
+    sa.Column("value_json", sa.Text),
+)
+trials = sa.Table(
+    "trials",
+    _optunas,
+    sa.Column("trial_id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.Integer),
+    sa.Column("number", sa.Integer),
+)
+trial_attributes = sa.Table(
+    "trial_user_attributes",
+    _optunas,
+    sa.Column("trial_id", sa.Integer),
+    sa.Column("key", sa.String),
+    sa.Column("value_json", sa.Text),
 )
 
-launches = sa.Table(
-    "tune_launches",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column(
-        "study_id", sa.ForeignKey("tune_studies.id", ondelete="CASCADE"), nullable=False, index=True
-    ),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("purpose", sa.String(20), nullable=False),
-    sa.Column("setting", sa.Text, nullable=False),  # JSON
-    sa.Column("trial", sa.Integer),  # Optuna's number
-    sa.Column("folder", SafeText, nullable=False),
-    sa.Column("started_at", sa.String(40), nullable=False),
-    sa.Column("wall_s", sa.Float, nullable=False),
-    sa.Column("exit_code", sa.Integer),
-    sa.Column("failure_kind", sa.String(40)),  # null: it finished or was stopped
-    sa.Column("failure_reason", SafeText),
-    sa.Column("log_tail", SafeText),
-    sa.Column("argv", sa.Text, nullable=False),  # JSON
-    sa.Column("env", sa.Text, nullable=False),  # JSON, allowlisted names only
-    sa.Column("machine", sa.Text, nullable=False),  # JSON
-    sa.Column("progress", sa.Text, nullable=False),  # JSON [[iteration, elapsed_s, seen_s], …]
-    sa.Column("observation", sa.Text, nullable=False),  # JSON
-    sa.Column("effects", sa.Text, nullable=False),  # JSON
-    sa.Column("stopped", sa.Text),  # JSON; null: it was not stopped. Since version 2
-    sa.Column("load", sa.Text),  # JSON; null: not looked at. Since version 3
-    sa.Column("window", sa.Text),  # JSON; null: a launch of its own. Since version 4
-    sa.Column("exclusion", SafeText),  # JSON; null: it counts. Since version 5
-    sa.UniqueConstraint("study_id", "number"),
-)
-
-samples = sa.Table(
-    "tune_samples",
-    metadata,
-    sa.Column("launch_id", sa.ForeignKey("tune_launches.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("window", sa.Integer, primary_key=True),  # 0, 1, … within the launch
-    sa.Column("elapsed_s", sa.Float, nullable=False),
-    sa.Column("iterations", sa.Integer, nullable=False),
-    sa.Column("epochs", sa.Float),  # since version 2
-    sa.Column("loss", sa.Float),  # since version 3
-    sa.Column("reading", SafeText),  # JSON; null: nothing was read of a text. Since version 7
-)
-
-#: What the sampler saw. An older ``tune`` leaves it alone, and older databases may lack it.
-telemetry = sa.Table(
-    "tune_telemetry",
-    metadata,
-    sa.Column("launch_id", sa.ForeignKey("tune_launches.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("track", sa.Integer, primary_key=True),  # 0: all but the tracks; then 1, 2, …
-    sa.Column("host", SafeText),
-    sa.Column("rank", sa.Integer),  # null: the host's own track
-    sa.Column("content", SafeText, nullable=False),  # JSON: a Telemetry without tracks, a Track
-)
-
-#: The tables of Optuna's storage, which are beside ours.
+#: All tables of Optuna's storage.
 OF_OPTUNA = frozenset(
     {"studies", "study_directions", "study_user_attributes", "study_system_attributes"}
     | {"trials", "trial_user_attributes", "trial_system_attributes", "trial_params"}
     | {"trial_values", "trial_intermediate_values", "trial_heartbeats"}
     | {"version_info", "alembic_version"}
 )
+
+#: Those of ours in earlier forms of the database, which is not read any more.
+OF_EARLIER_FORMS = frozenset({"tune_meta", "tune_studies", "tune_launches"})

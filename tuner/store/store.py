@@ -1,16 +1,23 @@
-"""The store: studies and their launches, each change committed at once."""
+"""The store: studies and their launches, in the tables of Optuna's storage.
+
+A study NAME is two studies of Optuna. Its search is NAME, whose parameters are the knobs. All other
+launches are trials of NAME/comparison, whose one parameter says which side was launched: a baseline
+is no point of the space.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -18,44 +25,74 @@ from tuner.hosts import lock
 from tuner.launch.secrets import Redactor, redact_spec
 from tuner.model import (
     Exclusion,
-    Finished,
     JsonDict,
     LaunchRecord,
+    Observation,
     StudySpec,
     StudyState,
     Telemetry,
     codec,
+    figures,
 )
 from tuner.model.errors import TunerError, UsageError, shown
-from tuner.store import database, rows, schema
-from tuner.store.failures import translated
+from tuner.store import database, failures, rows, schema
 from tuner.store.identity import identity, merged
-from tuner.store.rows import StudyRow, StudySummary, Summary
+from tuner.store.rows import (
+    COMPARISON_OF,
+    EXCLUDED,
+    LAUNCH,
+    RECORD,
+    STATE,
+    STUDY,
+    SUMMARY,
+    StudyRow,
+    StudySummary,
+    Summary,
+)
 from tuner.store.urls import display_url, place, sqlite_path
 
 if TYPE_CHECKING:
+    import optuna
+    from optuna.storages import RDBStorage
+    from optuna.trial import FrozenTrial
     from sqlalchemy.engine import Connection, Engine
 
 GONE = "the process that measured it is gone"
 
-_STUDIES, _LAUNCHES = schema.studies, schema.launches
-_LAST_FIRST = _STUDIES.c.updated_at.desc(), _STUDIES.c.id.desc()
-
 _Row = TypeVar("_Row", StudyRow, StudySummary)
 
 
-class Store:
-    """Our tables in one database.
+class _Trial(NamedTuple):
+    """A trial of Optuna: its number, if it is of the search, and attributes of ours (JSON)."""
 
-    Every method commits before it returns. Any may raise ``BusyError`` if the database is
-    locked for longer than 10 s, ``UsageError`` if it turns out read-only or corrupt, and
-    ``TunerError`` if the disk is full or the file was moved, removed or replaced: what was
-    committed before is kept.
+    trial_id: int
+    number: int | None
+    attributes: dict[str, str]
+
+    @property
+    def launch(self) -> str:
+        """The number of its launch, for a message."""
+        text = self.attributes.get(LAUNCH, "?")
+        return text if text.isdecimal() else shown(text)
+
+
+def comparison_name(name: str) -> str:
+    """The name of the study of Optuna that has the launches beside the search."""
+    return f"{name}/comparison"
+
+
+class Store:
+    """The studies in one database.
+
+    Any method may raise ``BusyError`` if the database is locked for longer than 10 s,
+    ``UsageError`` if it turns out read-only or corrupt, and ``TunerError`` if the disk is full or
+    the file was moved, removed or replaced: what was committed before is kept.
     """
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
         self._engine = engine
+        self._optunas: RDBStorage | None = None
         path = sqlite_path(url)
         self._path = None if path is None else path.absolute()
         self._file = _file(self._path)
@@ -67,6 +104,9 @@ class Store:
 
     def close(self) -> None:
         """Close the connections."""
+        if self._optunas is not None:
+            self._optunas.remove_session()
+            self._optunas.engine.dispose()
         self._engine.dispose()
 
     def __enter__(self) -> Store:
@@ -75,40 +115,100 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # --- Optuna's studies ------------------------------------------------------------
+
+    @property
+    def storage(self) -> RDBStorage:
+        """Optuna's storage in this database; heartbeats are on if other hosts can reach it."""
+        if self._optunas is None:
+            options: dict[str, Any] = {}
+            if sqlite_path(self.url) is None:
+                options["heartbeat_interval"] = database.HEARTBEAT_S
+                options["grace_period"] = database.LOST_AFTER_S
+            self._optunas = database.optunas_storage(self.url, **options)
+        return self._optunas
+
+    def search(self, name: str) -> optuna.Study:
+        """The study of Optuna whose trials are the launches of the search."""
+        return self._loaded(name, name)
+
+    def comparison(self, name: str) -> optuna.Study:
+        """The study of Optuna whose trials are the other launches."""
+        return self._loaded(comparison_name(name), name)
+
+    def _loaded(self, optunas_name: str, name: str) -> optuna.Study:
+        """A study of Optuna, which can read its direction, its attributes and its trials."""
+        import optuna
+
+        with self._read_by_optuna(name):
+            try:
+                study = optuna.load_study(study_name=optunas_name, storage=self.storage)
+            except KeyError:
+                if not self.has(name):
+                    raise self._no_study(name) from None
+                raise failures.foreign(self.url, f"no study {optunas_name} of Optuna") from None
+            _ = study.direction, study.user_attrs, study.get_trials(deepcopy=False)
+            return study
+
+    @contextmanager
+    def _read_by_optuna(self, name: str) -> Iterator[None]:
+        """While entered, a row of the study that Optuna cannot read is one error that names it."""
+        from optuna.exceptions import OptunaError
+
+        with self.translated():
+            try:
+                yield
+            except (TunerError, OptunaError, sa.exc.SQLAlchemyError):
+                raise
+            except Exception as error:  # whatever Optuna makes of it
+                what, said = f"study {shown(name)}", str(error) or type(error).__name__
+                for trial in self._trials(name):
+                    try:
+                        self.storage.get_trial(trial.trial_id)
+                    except Exception as its_own:
+                        what = f"the trial of launch {trial.launch} of {what}"
+                        said = str(its_own) or type(its_own).__name__
+                        break
+                text = f"Optuna cannot read {what}: {said[:200]}"
+                raise failures.foreign(self.url, text) from error
+
     # --- studies ---------------------------------------------------------------------
 
     def studies(self) -> list[StudySummary]:
         """All studies, the one worked on last first."""
-        with self._transaction() as connection:
-            found = connection.execute(sa.select(_STUDIES).order_by(*_LAST_FIRST)).all()
         summaries = []
-        for row in found:
-            with self._readable(f"study {shown(row.name)}"):
-                belongs = codec.loads(dict[str, Any], row.identity)
-                summaries.append(self._as_it_is(rows.study_summary(row), belongs))
-        return summaries
+        for name, texts in self._attributes(STUDY, SUMMARY).items():
+            with self._readable(f"study {shown(name)}"):
+                attributes = _decoded(texts)
+                found = rows.study_summary(name, attributes)
+                identity = codec.from_json(JsonDict, attributes[STUDY]["identity"])
+                summaries.append(self._as_it_is(found, identity))
+        return sorted(summaries, key=lambda study: study.updated_at, reverse=True)
 
     def latest(self) -> str | None:
         """The name of the study worked on last, ``None`` if there is none."""
-        query = sa.select(_STUDIES.c.name).order_by(*_LAST_FIRST).limit(1)
-        with self._transaction() as connection:
-            return connection.execute(query).scalar()
+        moments = {}
+        for name, texts in self._attributes(SUMMARY).items():
+            with self._readable(f"study {shown(name)}"):
+                moments[name] = rows.updated_at(_decoded(texts))
+        return max(moments, key=lambda name: moments[name], default=None)
 
     def find(self, name: str) -> StudyRow | None:
-        """The study of that name, ``None`` if there is none."""
-        query = sa.select(_STUDIES).where(_STUDIES.c.name == name)
-        with self._transaction() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
+        """The study of that name, ``None`` if there is none.
+
+        Raises:
+            UsageError: Another program has an Optuna study of this name.
+        """
+        texts = self._attributes(STUDY, SUMMARY, name=name).get(name)
+        if texts is None:
             return None
         with self._readable(f"study {shown(name)}"):
-            found = rows.study_row(row)
+            found = rows.study_row(name, _decoded(texts))
         return self._as_it_is(found, found.identity)
 
     def has(self, name: str) -> bool:
         """True if there is a study of that name, readable or not."""
-        with self._transaction() as connection:
-            return _id(connection, name) is not None
+        return name in self._attributes(name=name)
 
     def load(self, name: str) -> StudyRow:
         """The study of that name.
@@ -125,47 +225,156 @@ class Store:
         """Add a study without launches; of its commands all but the secrets is stored.
 
         Raises:
-            UsageError: The name is taken.
+            UsageError: The name is taken, by tune or another program.
         """
+        import optuna
+
+        name, own = spec.name, comparison_name(spec.name)
+        if self.has(name):
+            raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
+        direction = optuna.study.StudyDirection.MINIMIZE
+        if spec.objective.maximize:
+            direction = optuna.study.StudyDirection.MAXIMIZE
         moment = rows.now()
-        columns = {
-            **{"name": spec.name, "state": StudyState.RUNNING.value, "reason": ""},
-            "spec": codec.dumps(redact_spec(spec, os.environ)),
-            "identity": codec.dumps(identity(spec)),
-            **{"created_at": moment, "updated_at": moment, "forgiven_until": 0},
-            **rows.summary_columns(Summary()),
-        }
-        with self._transaction() as connection:
-            try:
-                connection.execute(sa.insert(_STUDIES).values(columns))
-            except sa.exc.IntegrityError as error:
+        state = {"state": "running", "reason": "", "updated_at": moment, "forgiven_until": 0}
+        study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), moment)
+        with self.translated():
+            self._remove_half_made(name)
+            # The comparison is marked first: a search without marks beside it is half made.
+            made = []
+            for optunas_name, key, value in ((own, COMPARISON_OF, name), (name, STUDY, study)):
+                each = optuna.create_study(
+                    study_name=optunas_name, storage=self.storage, direction=direction
+                )
+                made.append(each)
+                each.set_user_attr(key, value)
+                with warnings.catch_warnings():  # the method is marked experimental
+                    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                    each.set_metric_names([figures.axis(spec.objective)])
+            made[-1].set_user_attr(STATE, state)
+        return self.load(name)
+
+    def _remove_half_made(self, name: str) -> None:
+        """Remove what a process left that died before it had made the study, or removed it.
+
+        Raises:
+            UsageError: Another program has an Optuna study of this name.
+        """
+        import optuna
+
+        found = {}
+        for optunas_name in (comparison_name(name), name):
+            with suppress(KeyError):
+                found[optunas_name] = optuna.load_study(
+                    study_name=optunas_name, storage=self.storage
+                )
+        is_ours = False
+        for optunas_name, study in found.items():
+            is_ours |= bool({COMPARISON_OF, STUDY} & study.user_attrs.keys())
+            is_left_over = is_ours and name not in found
+            has_trials = bool(study.get_trials(deepcopy=False)) and not is_left_over
+            if has_trials or not (is_ours or optunas_name != name):
                 raise UsageError(
-                    f"the study {spec.name} exists already", "choose another with --name NAME"
-                ) from error
-        return self.load(spec.name)
+                    f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
+                    " of another program",
+                    "choose another name with --name NAME, or another database with --storage FILE",
+                )
+        for optunas_name in found:
+            optuna.delete_study(study_name=optunas_name, storage=self.storage)
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
-        belongs = merged(self.load(spec.name).identity, identity(spec))
+        row = self.load(spec.name)
+        belongs = merged(row.identity, identity(spec))
         kept = redact_spec(spec, os.environ)
-        self._update(spec.name, spec=codec.dumps(kept), identity=codec.dumps(belongs))
+        self._set(spec.name, STUDY, rows.study_attribute(kept, belongs, row.created_at))
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
-        self._update(name, state=state.value, reason=Redactor.of(os.environ).text(reason))
+        self._set_state(name, state=state.value, reason=Redactor.of(os.environ).text(reason))
 
     def forgive(self, name: str, launch_number: int) -> None:
         """Forget the failures up to this launch: their settings may be tried again."""
-        self._update(name, forgiven_until=launch_number)
+        self._set_state(name, forgiven_until=launch_number)
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""
-        self._update(name, **rows.summary_columns(summary))
+        document = {**codec.to_json(summary), "updated_at": rows.now()}
+        self._set(name, SUMMARY, document)
+
+    def _set_state(self, name: str, **changes: Any) -> None:
+        texts = self._attributes(name=name).get(name)
+        if texts is None:
+            raise self._no_study(name)
+        with self._readable(f"study {shown(name)}"):
+            state = codec.from_json(dict[str, Any], _decoded(texts)[STATE])
+        self._set(name, STATE, {**state, **changes, "updated_at": rows.now()})
+
+    def _set(self, name: str, key: str, value: Any) -> None:
+        with self.translated():
+            try:
+                number = self.storage.get_study_id_from_name(name)
+            except KeyError:
+                raise self._no_study(name) from None
+            self.storage.set_study_user_attr(number, key, value)
+
+    def replace_search(self, name: str, changed: Callable[[FrozenTrial], FrozenTrial]) -> None:
+        """Replace the search of a study by a copy, of each of whose trials something is changed.
+
+        All of it or nothing: until the copy is whole it has another name, and counts for nothing.
+        """
+        import optuna
+
+        temporary, former = f"{name}/next", f"{name}/former"
+        with self.translated():
+            old = self.search(name)
+            for left in (temporary, former):
+                with suppress(KeyError):
+                    optuna.delete_study(study_name=left, storage=self.storage)
+            new = optuna.create_study(
+                study_name=temporary, storage=self.storage, directions=old.directions
+            )
+            with warnings.catch_warnings():  # the method is marked experimental
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                new.set_metric_names(old.metric_names or ["value"])
+            ids = [
+                (trial._trial_id, self.storage.create_new_trial(new._study_id, changed(trial)))
+                for trial in old.get_trials(deepcopy=False)
+            ]
+        studies, attributes, seen = schema.studies, schema.study_attributes, schema.seen
+        with self._transaction() as connection:
+            if sa.inspect(connection).has_table(seen.name):
+                for before, now in ids:
+                    mine = sa.update(seen).where(seen.c.trial_id == before)
+                    connection.execute(mine.values(trial_id=now))
+            for study, called in ((old, former), (new, name)):
+                mine = sa.update(studies).where(studies.c.study_id == study._study_id)
+                connection.execute(mine.values(study_name=called))
+            mine = sa.update(attributes).where(attributes.c.study_id == old._study_id)
+            connection.execute(mine.values(study_id=new._study_id))
+        with self.translated():
+            optuna.delete_study(study_name=former, storage=self.storage)
 
     def remove(self, name: str) -> None:
-        """Remove the study with all that is kept of its launches; nothing if there is none."""
+        """Remove the study with all that is kept of its launches; nothing if there is none.
+
+        Raises:
+            UsageError: Another program has an Optuna study of this name.
+        """
+        import optuna
+
+        if not self.has(name):
+            return
+        ids = [trial.trial_id for trial in self._trials(name)]
         with self._transaction() as connection:
-            connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == name))
+            if sa.inspect(connection).has_table(schema.seen.name):
+                for start in range(0, len(ids), 500):
+                    mine = schema.seen.c.trial_id.in_(ids[start : start + 500])
+                    connection.execute(sa.delete(schema.seen).where(mine))
+        with self.translated():
+            for optunas_name in (name, comparison_name(name)):
+                with suppress(KeyError):
+                    optuna.delete_study(study_name=optunas_name, storage=self.storage)
 
     # --- launches --------------------------------------------------------------------
 
@@ -175,104 +384,105 @@ class Store:
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
         the reading if there are thousands.
         """
-        columns = [c for c in _LAUNCHES.c if detail or c.name not in rows.DETAIL]
-        samples: dict[int, list[Finished]] = defaultdict(list)
-        with self._transaction() as connection:
-            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            query = sa.select(*columns).where(mine).order_by(_LAUNCHES.c.number)
-            found = connection.execute(query).all()
-            # The samples after the launches: another host may add some of both in between.
-            joined = sa.select(schema.samples).join(_LAUNCHES).where(mine)
-            with self._readable(f"the samples of {shown(name)}"):
-                for row in connection.execute(joined.order_by(schema.samples.c.window)):
-                    samples[row.launch_id].append(rows.sample(row))
+        trials = self._trials(name)
+        why = self._attributes(EXCLUDED, name=name).get(name, {})
+        seen = self._seen(trials, "ranks") if detail else {}
+        with self._readable(f"what does not count of {shown(name)}"):
+            excluded = rows.excluded(_decoded(why))
         records = []
-        for row in found:
-            with self._readable(f"launch {shown(row.number)} of {shown(name)}"):
-                records.append(rows.launch_record(row, samples[row.id]))
-        return records
+        for trial in trials:
+            if RECORD not in trial.attributes:
+                continue  # it runs, or was lost
+            with self._readable(f"launch {trial.launch} of {shown(name)}"):
+                record = rows.launch_record(json.loads(trial.attributes[RECORD]))
+                outcome = record.outcome
+                for _, content in seen.get((trial.trial_id, record.started_at), ()):
+                    outcome = replace(outcome, observation=codec.loads(Observation, content))
+                if record.number in excluded and outcome.exclusion is None:
+                    outcome = replace(outcome, exclusion=excluded[record.number])
+                number = None if trial.number is None else codec.from_json(int, trial.number)
+                records.append(replace(record, outcome=outcome, trial=number))
+        return sorted(records, key=lambda record: record.number)
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
         """What the sampler saw of a launch, which :meth:`launches` leaves out.
 
         ``None`` if nothing was recorded, or there is no such launch.
         """
-        query = sa.select(schema.telemetry).join(_LAUNCHES).order_by(schema.telemetry.c.track)
-        with self._transaction() as connection:
-            found = connection.execute(
-                query.where(
-                    _LAUNCHES.c.study_id == self._study_id(connection, name),
-                    _LAUNCHES.c.number == launch_number,
-                )
-            ).all()
+        mine = self._trials(name, launch_number)
         with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
-            return rows.telemetry(found)
+            moments = {
+                rows.launch_record(json.loads(trial.attributes[RECORD])).started_at
+                for trial in mine
+                if RECORD in trial.attributes
+            }
+            seen = self._seen(mine, "telemetry", "track")
+            return rows.telemetry(
+                [r for key, kept in seen.items() if key[1] in moments for r in kept]
+            )
+
+    def last_number(self, name: str) -> int:
+        """The highest number of a launch, of those that run too; 0: there is none."""
+        return max((number for number, _ in self._numbers(name)), default=0)
+
+    def has_number_first(self, name: str, number: int, trial_id: int) -> bool:
+        """Whether a trial was the first one to give its launch this number."""
+        return min(known for n, known in self._numbers(name) if n == number) == trial_id
+
+    def _numbers(self, name: str) -> list[tuple[int, int]]:
+        """The numbers of the launches with the ids of their trials."""
+        studies, trials, attributes = schema.studies.c, schema.trials.c, schema.trial_attributes.c
+        query = sa.select(attributes.value_json, trials.trial_id)
+        query = query.join_from(
+            schema.trials, schema.studies, trials.study_id == studies.study_id
+        ).join(schema.trial_attributes, trials.trial_id == attributes.trial_id)
+        query = query.where(
+            studies.study_name.in_([name, comparison_name(name)]), attributes.key == LAUNCH
+        )
+        with self._transaction() as connection:
+            found = connection.execute(query).all()
+        with self._readable(f"the number of a launch of {shown(name)}"):
+            return [(int(text), trial_id) for text, trial_id in found]
 
     def folders(self, name: str) -> list[str]:
-        """The folders of a study's launches, which need not be readable."""
-        query = sa.select(_LAUNCHES.c.folder).order_by(_LAUNCHES.c.number)
-        with self._transaction() as connection:
-            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            return list(connection.execute(query.where(mine)).scalars())
+        """The folders of a study's launches, as far as they can be read."""
+        folders = []
+        for trial in self._trials(name):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                document = json.loads(trial.attributes[RECORD])
+                folders.append(codec.from_json(str, document["folder"]))
+        return folders
 
-    def add(self, name: str, record: LaunchRecord, summary: Summary | None = None) -> int:
-        """Add a launch with its samples and telemetry, and the new summary, in one transaction.
-
-        Returns:
-            The number of the launch: the next free one if another host has taken its own.
+    def keep(self, trial_id: int, record: LaunchRecord) -> None:
+        """Put down what came of a launch on its trial, and what was seen of it.
 
         Raises:
-            UsageError: The study has a launch of that number, or there is no such study.
+            KeyError, UpdateFinishedTrialError: Of Optuna: the trial is gone, or has ended.
         """
-        outcome, host = record.outcome, record.machine.hostname
-        with self._transaction() as connection:
-            study_id = self._study_id(connection, name)
-            if connection.dialect.name != "sqlite":  # one transaction after the other
-                connection.execute(
-                    sa.select(_STUDIES.c.id).where(_STUDIES.c.id == study_id).with_for_update()
-                )
-            mine = sa.select(_LAUNCHES.c.machine).where(_LAUNCHES.c.study_id == study_id)
-            taken = connection.execute(mine.where(_LAUNCHES.c.number == record.number)).scalar()
-            if taken is not None:
-                if codec.loads(dict[str, Any], taken).get("hostname") == host:
-                    raise UsageError(
-                        f"launch {record.number} of {name} is there already",
-                        "another tune works on this study: end it, or use another --name",
-                    )
-                last = sa.select(sa.func.max(_LAUNCHES.c.number))
-                number = connection.execute(last.where(_LAUNCHES.c.study_id == study_id)).scalar()
-                record = replace(record, number=(number or 0) + 1)
-            columns = {"study_id": study_id, **rows.launch_columns(record)}
-            made = connection.execute(sa.insert(_LAUNCHES).values(columns))
-            assert made.inserted_primary_key is not None
-            (key,) = made.inserted_primary_key
-            for window, sample in enumerate(outcome.samples):
-                values = {"launch_id": key, "window": window, **rows.sample_columns(sample)}
-                connection.execute(sa.insert(schema.samples).values(values))
-            if outcome.telemetry is not None:
-                seen = rows.telemetry_rows(key, outcome.telemetry)
-                connection.execute(sa.insert(schema.telemetry), seen)
-            changes = {} if summary is None else rows.summary_columns(summary)
-            connection.execute(_updated(name, changes))
-        return record.number
+        self.keep_seen(trial_id, record)  # first: the attribute is what makes it a launch
+        self.storage.set_trial_user_attr(trial_id, RECORD, rows.launch_attribute(record))
+        self._require_same_file()
 
-    def counts(self, name: str) -> tuple[int, int]:
-        """How many launches a study has, and how many of them are excluded."""
+    def keep_seen(self, trial_id: int, record: LaunchRecord) -> None:
+        """Put down what was seen of a launch, in place of what was there."""
         with self._transaction() as connection:
-            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            query = sa.select(sa.func.count(), sa.func.count(_LAUNCHES.c.exclusion)).where(mine)
-            number, excluded = connection.execute(query).one()
-            return number, excluded
+            if sa.inspect(connection).has_table(schema.seen.name):
+                mine = schema.seen.c.trial_id == trial_id
+                connection.execute(sa.delete(schema.seen).where(mine))
+                connection.execute(sa.insert(schema.seen), rows.seen_rows(trial_id, record))
 
-    def set_trial(self, name: str, launch_number: int, trial_number: int | None) -> None:
-        """Note which of Optuna's trials tells of the launch."""
-        with self._transaction() as connection:
-            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            query = sa.update(_LAUNCHES).where(mine, _LAUNCHES.c.number == launch_number)
-            connection.execute(query.values(trial=trial_number))
+    def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
+        """Exclude launches of the study, all or these; returns how many counted until now."""
+        texts = self._attributes(EXCLUDED, name=name).get(name, {})
+        counted = [r.number for r in self.launches(name, detail=False) if not r.outcome.exclusion]
+        chosen = [number for number in counted if numbers is None or number in numbers]
+        kept = rows.excluded(_decoded(texts))
+        kept |= dict.fromkeys(chosen, why)
+        self._set(name, EXCLUDED, {str(n): codec.to_json(each) for n, each in kept.items()})
+        return len(chosen)
 
     def require_usable(self, name: str) -> None:
-        """Make sure that the next launch of a study could be added; cheap.
+        """Make sure that the next launch of a study could be kept; cheap.
 
         Raises:
             UsageError: Read-only or corrupt, or the study is gone.
@@ -283,24 +493,93 @@ class Store:
         with self._transaction() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            self._study_id(connection, name)
-
-    def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
-        """Exclude launches of the study, all or these; returns how many counted until now."""
-        with self._transaction() as connection:
-            mine = _LAUNCHES.c.study_id == self._study_id(connection, name)
-            query = sa.update(_LAUNCHES).where(mine, _LAUNCHES.c.exclusion.is_(None))
-            if numbers is not None:
-                query = query.where(_LAUNCHES.c.number.in_(numbers))
-            return connection.execute(query.values(exclusion=codec.dumps(why))).rowcount
+        if not self.has(name):
+            raise self._no_study(name)
 
     # --- inside ----------------------------------------------------------------------
+
+    def _attributes(self, *keys: str, name: str | None = None) -> dict[str, dict[str, str]]:
+        """The state and attributes of these keys (JSON) of our studies, or of one, by name."""
+        studies, attributes = schema.studies.c, schema.study_attributes.c
+        is_same = studies.study_id == attributes.study_id
+        query = sa.select(studies.study_name, attributes.key, attributes.value_json)
+        query = query.join_from(schema.studies, schema.study_attributes, is_same)
+        query = query.where(attributes.key.in_((STATE, *keys)))
+        if name is not None:
+            query = query.where(studies.study_name == name)
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        with self._transaction() as connection:
+            for study, key, text in connection.execute(query.order_by(studies.study_id.desc())):
+                found[study][key] = text
+        return {study: texts for study, texts in found.items() if STATE in texts}
+
+    def _trials(self, name: str, launch_number: int | None = None) -> list[_Trial]:
+        """The trials that are launches of a study, or one launch, in the order they were made."""
+        if not self.has(name):
+            raise self._no_study(name)
+        studies, trials = schema.studies.c, schema.trials.c
+        attributes = schema.trial_attributes.c
+        query = sa.select(
+            trials.trial_id,
+            trials.number,
+            studies.study_name,
+            attributes.key,
+            attributes.value_json,
+        )
+        query = query.join_from(
+            schema.trials, schema.studies, trials.study_id == studies.study_id
+        ).join(schema.trial_attributes, trials.trial_id == attributes.trial_id)
+        query = query.where(
+            studies.study_name.in_([name, comparison_name(name)]),
+            attributes.key.in_((LAUNCH, RECORD)),
+        )
+        if launch_number is not None:
+            numbered = sa.select(attributes.trial_id).where(
+                attributes.key == LAUNCH, attributes.value_json == str(launch_number)
+            )
+            query = query.where(trials.trial_id.in_(numbered))
+        found: dict[int, _Trial] = {}
+        with self._transaction() as connection:
+            for trial_id, number, study, key, text in connection.execute(
+                query.order_by(trials.trial_id)
+            ):
+                trial = _Trial(trial_id, number if study == name else None, {})
+                found.setdefault(trial_id, trial).attributes[key] = text
+        return list(found.values())
+
+    def _seen(
+        self, trials: Collection[_Trial], *parts: str
+    ) -> dict[tuple[int, str], list[tuple[str, str]]]:
+        """Parts of what was seen of launches, by trial and moment; nothing if our table is gone."""
+        found: dict[tuple[int, str], list[tuple[str, str]]] = defaultdict(list)
+        ids = [trial.trial_id for trial in trials]
+        seen = schema.seen.c
+        query = sa.select(seen.trial_id, seen.started_at, seen.part, seen.content)
+        with self._transaction() as connection:
+            if not ids or not sa.inspect(connection).has_table(schema.seen.name):
+                return found
+            query = query.where(seen.part.in_(parts), seen.trial_id.between(min(ids), max(ids)))
+            for trial_id, at, part, content in connection.execute(query.order_by(seen.track)):
+                found[trial_id, at].append((part, content))
+        return found
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """While entered, what Optuna and the database complain about is one error for the user."""
+        from optuna.exceptions import OptunaError
+
+        try:
+            with failures.translated(self.url, OptunaError, opened=True):
+                yield
+        except TunerError:
+            self._require_same_file()
+            raise
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """A transaction, committed at the end; see the class for what it raises."""
         try:
-            with translated(self.url, opened=True), self._engine.begin() as connection:
+            with failures.translated(self.url, opened=True), self._engine.begin() as connection:
                 yield connection
         except TunerError:
             self._require_same_file()  # then that is what is wrong, whatever SQLite calls it
@@ -326,7 +605,7 @@ class Store:
             yield
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UsageError(
-                f"the database {display_url(self.url)} holds a row that is not of tune,"
+                f"the database {display_url(self.url)} holds what is not of tune,"
                 f" {what}: {str(error)[:200]}",
                 "another program or version wrote it, or the disk is damaged: restore a copy, or"
                 " begin anew with --fresh or --storage FILE",
@@ -346,17 +625,6 @@ class Store:
             return found
         return replace(found, state=StudyState.INTERRUPTED, reason=GONE)
 
-    def _update(self, name: str, **columns: Any) -> None:
-        with self._transaction() as connection:
-            if not connection.execute(_updated(name, columns)).rowcount:
-                raise self._no_study(name)
-
-    def _study_id(self, connection: Connection, name: str) -> int:
-        found = _id(connection, name)
-        if found is None:
-            raise self._no_study(name)
-        return found
-
     def _no_study(self, name: str) -> UsageError:
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
@@ -366,14 +634,9 @@ class Store:
         )
 
 
-def _id(connection: Connection, name: str) -> int | None:
-    return connection.execute(sa.select(_STUDIES.c.id).where(_STUDIES.c.name == name)).scalar()
-
-
-def _updated(name: str, columns: dict[str, Any]) -> sa.Update:
-    """With these columns the study is the one worked on last."""
-    mine = sa.update(_STUDIES).where(_STUDIES.c.name == name)
-    return mine.values(updated_at=rows.now(), **columns)
+def _decoded(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes of a study; raises what reading them does."""
+    return {key: codec.from_json(JsonDict, json.loads(text)) for key, text in texts.items()}
 
 
 def _file(path: Path | None) -> tuple[int, int] | None:

@@ -127,7 +127,11 @@ def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
     import sqlite3
 
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
-    query = "SELECT name FROM tune_studies ORDER BY updated_at DESC, id DESC"
+    query = (
+        "SELECT study_name FROM studies JOIN study_user_attributes USING (study_id)"
+        " WHERE key IN ('tune:state', 'tune:summary') GROUP BY study_name"
+        " ORDER BY MAX(json_extract(value_json, '$.updated_at')) DESC"
+    )
     try:
         path = Path(text.removeprefix("sqlite:///")).expanduser()
         if "://" in str(path) or not path.is_file():

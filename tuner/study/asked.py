@@ -20,6 +20,8 @@ from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
 from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
 from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.store import database
+from tuner.store.rows import LAUNCH
 from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.policy import Step, with_setting
@@ -65,30 +67,56 @@ class Asked:
 
     Args:
         trial: What the study gave.
-        step: The policy's; the trial's setting takes the place of its own.
+        step: What is launched.
         history: The study so far.
         folder: Where the traceback of a pruner is kept.
         redrawn: How many suggestions before it were known already, or ruled out.
+        is_compared: It is a trial of the comparison, not of the search.
     """
 
     def __init__(
-        self, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
+        self,
+        trial: optuna.Trial,
+        step: Step,
+        history: History,
+        folder: Path,
+        redrawn: int = 0,
+        *,
+        is_compared: bool = True,
     ) -> None:
         self._trial, self._spec, self._folder = trial, history.spec, folder
-        self.redrawn = redrawn
-        self.number, self._beaten_s = trial.number, -math.inf
+        self.step, self.redrawn, self.is_compared = step, redrawn, is_compared
+        self.number, self.trial_id = trial.number, trial._trial_id
+        self.launch = 0  # the number of the launch
+        self.reported: int | None = None  # the last step, an iteration
+        self.iterations = history.expected_iterations(step.setting)
+        self._beaten_s, self._next_s, self._next_step = -math.inf, 0.0, 0.0
+
+    @classmethod
+    def suggested(
+        cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
+    ) -> Asked:
+        """The trial of the search, with the setting that its sampler suggests.
+
+        Raises:
+            ValueError: A value is outside of its domain.
+        """
         if workers.is_shared(trial.storage):  # before its parameters: others look for both
             trial.set_user_attr(workers.HOST, history.spec.machine.hostname)
-            self.beat()
         knobs, wanted = history.knobs, step.setting.as_dict()
         if step.purpose is Purpose.SIMPLIFY:
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
             if attributes.get("fixed_params", {}).keys() == wanted.keys():
                 knobs = tuple(knob for knob in knobs if knob.name in wanted)
-        self.step = with_setting(step, suggested(trial, knobs), history)
-        self.reported: int | None = None  # the last step, an iteration
-        self.iterations = history.expected_iterations(self.step.setting)
-        self._next_s = self._next_step = 0.0
+        made = with_setting(step, suggested(trial, knobs), history)
+        asked = cls(trial, made, history, folder, redrawn, is_compared=False)
+        asked.beat()
+        return asked
+
+    def set_number(self, number: int) -> None:
+        """Say on the trial which launch of the study it is."""
+        self.launch = number
+        self._trial.set_user_attr(LAUNCH, number)
 
     def report(self, progress: Progress) -> None:
         """Report the time so far; if it grows to the figure, and not too often.
@@ -113,7 +141,7 @@ class Asked:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
         now_s, storage = time.monotonic(), self._trial.storage
         if isinstance(storage, BaseHeartbeat) and workers.is_shared(storage):
-            if now_s < self._beaten_s + workers.HEARTBEAT_S:
+            if now_s < self._beaten_s + database.HEARTBEAT_S:
                 return
             with suppress(OptunaError, SQLAlchemyError):
                 storage.record_heartbeat(self._trial._trial_id)

@@ -36,7 +36,7 @@ from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFi
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
-from tuner.study.recorder import Journal, Recorder, adopt
+from tuner.study.recorder import Journal, Recorder, missing
 from tuner.study.session import Cancelled, StudyContext, StudyRun
 
 if TYPE_CHECKING:
@@ -217,52 +217,50 @@ def _measure(
     The host is ours; it is looked at for interference if it ``is_real``.
     """
     store, spec, name = context.store, context.spec, context.spec.name
-    with closing(
-        OptunaStudy(store, name, folder=context.folder, joined=context.joined)
-    ) as optuna_study:
-        if fresh and store.has(name):
-            for text in _delete(store, optuna_study, context.folder, name):
-                context.emit(Note(text))
-            folders.prepare(context.folder)
-        before = store.find(name)
-        if before is not None:
-            _require_same(context, before)
-        if piped:
-            folders.write_input(context.folder, piped)
+    if fresh and store.has(name):
+        for text in _delete(store, context.folder, name):
+            context.emit(Note(text))
+        folders.prepare(context.folder)
+    before = store.find(name)
+    if before is not None:
+        _require_same(context, before)
+    if piped:
+        folders.write_input(context.folder, piped)
+    try:
+        optuna_study = OptunaStudy(store, name, context.policy, folder=context.folder)
+        history = (
+            _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
+        )
+        journal = _journal(context, store.load(name))
+        recorder = Recorder(store, optuna_study, journal, context.emit, spec.objective)
+        interference_filter = InterferenceFilter()
+        if is_real:  # the machine is looked at before anything is launched
+            load = interference.before()
+            if note := interference.complaint(load, spec.machine):
+                context.emit(Note(note))
+            counts_all = os.environ.get(VARIABLE) == COUNT
+            interference_filter = InterferenceFilter(load, counts_all=counts_all)
+        run = StudyRun(context, history, recorder, live, interference_filter)
         try:
-            history = _resumed(context, before) if before else _created(context, optuna_study)
-            # Our tables, Optuna's study and the history agree from here on.
-            history = replace(history, records=optuna_study.sync(history))
-            journal = _journal(context, store.load(name))
-            recorder = Recorder(store, optuna_study, journal, context.emit, spec.objective)
-            interference_filter = InterferenceFilter()
-            if is_real:  # the machine is looked at before anything is launched
-                load = interference.before()
-                if note := interference.complaint(load, spec.machine):
-                    context.emit(Note(note))
-                counts_all = os.environ.get(VARIABLE) == COUNT
-                interference_filter = InterferenceFilter(load, counts_all=counts_all)
-            run = StudyRun(context, history, recorder, live, interference_filter)
-            try:
-                reason = run.measure()
-            except (Cancelled, KeyboardInterrupt) as error:
-                number = context.stop.signal_number or SIGINT
-                reason = f"interrupted by {Signals(number).name}"
-                found = _close(run, StudyState.INTERRUPTED, reason)
-                raise StudyInterrupted(number, found) from error
-            except (NothingMeasuredError, LimitReachedError) as error:
-                _close(run, StudyState.FAILED, error.message)
-                raise
-            return _close(run, StudyState.FINISHED, reason)
-        except BaseException as error:
-            with suppress(TunerError):  # the first error is the one to tell
-                row = None if context.joined else store.find(name)
-                if row is not None and row.state is StudyState.RUNNING:
-                    is_closed = isinstance(error, BrokenPipeError)
-                    other = "the output was closed" if is_closed else type(error).__name__
-                    reason = error.message if isinstance(error, TunerError) else other
-                    store.set_state(name, StudyState.INTERRUPTED, reason)
+            reason = run.measure()
+        except (Cancelled, KeyboardInterrupt) as error:
+            number = context.stop.signal_number or SIGINT
+            reason = f"interrupted by {Signals(number).name}"
+            found = _close(run, StudyState.INTERRUPTED, reason)
+            raise StudyInterrupted(number, found) from error
+        except (NothingMeasuredError, LimitReachedError) as error:
+            _close(run, StudyState.FAILED, error.message)
             raise
+        return _close(run, StudyState.FINISHED, reason)
+    except BaseException as error:
+        with suppress(TunerError):  # the first error is the one to tell
+            row = None if context.joined else store.find(name)
+            if row is not None and row.state is StudyState.RUNNING:
+                is_closed = isinstance(error, BrokenPipeError)
+                other = "the output was closed" if is_closed else type(error).__name__
+                reason = error.message if isinstance(error, TunerError) else other
+                store.set_state(name, StudyState.INTERRUPTED, reason)
+        raise
 
 
 def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
@@ -280,16 +278,14 @@ def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
         BusyError: A process measures on this host.
         UsageError: There is no such study.
     """
-    with (
-        lock.measuring(name, environ=os.environ),
-        closing(OptunaStudy(store, name)) as optuna_study,
-    ):
-        return _delete(store, optuna_study, folders.study_folder(outputs, store.url, name), name)
+    with lock.measuring(name, environ=os.environ):
+        if not store.has(name):
+            store.load(name)  # says that there is none
+        return _delete(store, folders.study_folder(outputs, store.url, name), name)
 
 
-def _delete(store: Store, optuna_study: OptunaStudy, folder: Path, name: str) -> list[str]:
+def _delete(store: Store, folder: Path, name: str) -> list[str]:
     launches = store.folders(name)
-    optuna_study.remove()  # first: what is ours must not outlive the proof that it is
     store.remove(name)
     left = folders.remove(launches, folder)
     return [f"the folders of earlier launches in {each} are left as they are" for each in left]
@@ -340,15 +336,18 @@ def _require_same(context: StudyContext, row: StudyRow) -> None:
 
 
 def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
-    optuna_study.remove()
     context.store.create(context.spec)
     context.emit(StudyStarted(context.spec, False, 0))
-    return History(context.spec, ())
+    history = History(context.spec, ())
+    optuna_study.take_up(history)
+    return history
 
 
-def _resumed(context: StudyContext, row: StudyRow) -> History:
+def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
     spec, store = context.spec, context.store
-    adopt(store, _journal(context, row), context.emit)
+    kept = missing(store, _journal(context, row), context.emit)
+    known = (*store.launches(spec.name, detail=False), *kept)
+    optuna_study.take_up(History.judged(spec, known, row.forgiven_until), kept)
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))

@@ -1,324 +1,336 @@
-"""Optuna's study, on which the search runs, in the database of our tables.
+"""The two studies of Optuna that a study is: its search and its comparison.
 
-Each launch of the search is a trial: it is asked for, reports as it goes on, and is told once our
-tables have what it came to. These are the truth: if the study says anything else, it is made anew
-from them.
+Each launch is a trial of one of them: it is asked for, reports as it goes on, and is told once it
+has ended. What it came to is an attribute of the trial, set before it is told.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.exceptions import OptunaError, UpdateFinishedTrialError
-from optuna.storages import BaseStorage, RDBStorage
-from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
-
-from tuner.model import (
-    LaunchRecord,
-    Purpose,
-    Setting,
-    StudySpec,
-    figures,
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    check_distribution_compatibility,
 )
-from tuner.model.errors import TunerError, UsageError
-from tuner.store.database import BUSY_S, engine_options
-from tuner.store.failures import translated
-from tuner.store.urls import display_url
+from optuna.exceptions import OptunaError, UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState, create_trial
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.model import LaunchRecord, Purpose, Setting
+from tuner.model.errors import TunerError
+from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
 from tuner.study import samplers, workers
 from tuner.study.asked import Asked
 from tuner.study.history import History
-from tuner.study.policy import Step
+from tuner.study.policy import Policy, SearchThenConfirm, Step
+from tuner.study.samplers import StudyView, replaced
 from tuner.study.trials import (
-    LAUNCH,
+    SEARCHED,
+    SIDE,
+    SIDES,
+    TAKEN,
     as_trial,
-    failed,
-    instead_of_a_launch,
-    is_same,
+    distributions,
+    is_possible,
     is_trial,
-    space_text,
-    taken,
+    params,
+    side,
+    told,
+    why_not_launched,
 )
 
 if TYPE_CHECKING:
     from tuner.store import Store
 
-#: Another process may be quicker to make Optuna's tables this often.
-RACES = 20
-
-#: On our studies, so that another program's study of the same name is left alone; its value
-#: is the space of the trials.
-OURS = "tuner:space"
-
 #: After this many suggestions in a row that are of no use the sampler has nothing new to say.
 MOST_REDRAWS = 20
 
-
-def open_storage(url: str) -> RDBStorage:
-    """Optuna's storage in a database of ours; raises what the store raises."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
-    escaped = url.replace("{", "{{").replace("}", "}}")
-    with translating(url):
-        for _ in range(RACES):
-            try:
-                return _storage(escaped, url)
-            except DBAPIError as error:
-                # Another first run makes the same tables: it has made one more of them by now.
-                if not (isinstance(error, IntegrityError) or "already exists" in str(error.orig)):
-                    raise
-                time.sleep(0.1)
-        return _storage(escaped, url)
-
-
-def _storage(escaped: str, url: str) -> RDBStorage:
-    with warnings.catch_warnings():  # heartbeats are marked experimental
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return RDBStorage(escaped, engine_options(url, BUSY_S), **workers.heartbeats(url))
-
-
-def translating(url: str) -> AbstractContextManager[None]:
-    """While entered, what Optuna and the database complain about is one error for the user."""
-    return translated(url, OptunaError)
-
-
-def load(storage: RDBStorage, name: str, metric: str) -> optuna.Study | None:
-    """The study, its values called ``metric``; ``None`` before its first trial was told."""
-    try:
-        study = optuna.load_study(study_name=name, storage=storage)
-    except KeyError:
-        return None
-    _name_values(study, metric)
-    return study
-
-
-def _name_values(study: optuna.Study, metric: str) -> None:
-    if study.metric_names != [metric]:
-        with warnings.catch_warnings():  # the method is marked experimental
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names([metric])
-
-
-def _enqueue(study: optuna.Study, setting: Setting) -> None:
-    """Enqueue a setting, unless a process that was killed has left it in the queue."""
-    params, waiting = setting.as_dict(), study.get_trials(False, (TrialState.WAITING,))
-    if not any(trial.system_attrs.get("fixed_params") == params for trial in waiting):
-        study.enqueue_trial(params)
+_SIDE: dict[str, BaseDistribution] = {SIDE: CategoricalDistribution(SIDES)}
 
 
 class OptunaStudy:
-    """The study of one name in the database of our tables, or in another storage.
+    """The two studies of one name in the database of a store.
 
-    One that was ``joined`` belongs to another host: it is never made anew here. The traceback of a
-    sampler or a pruner goes to the ``folder``.
-
-    Every method may raise what :func:`tuner.store.failures.translate` makes of an error.
+    Every method may raise what :func:`tuner.store.failures.translate` makes of an error. The
+    traceback of a sampler or a pruner goes to the ``folder``.
     """
 
     def __init__(
-        self,
-        store: Store,
-        name: str,
-        storage: BaseStorage | None = None,
-        *,
-        folder: Path = Path(),
-        joined: bool = False,
+        self, store: Store, name: str, policy: Policy | None = None, *, folder: Path = Path()
     ) -> None:
-        self._store, self._name, self._folder, self._joined = store, name, folder, joined
-        self._study: optuna.Study | None = None  # with sampler and pruner
-        try:
-            self._storage = storage or open_storage(store.url)
-        except RuntimeError as error:  # the tables of another major version
-            raise UsageError(
-                f"the tables of Optuna in {display_url(store.url)} do not fit Optuna"
-                f" {optuna.__version__}: {error}",
-                "run optuna storage upgrade, or choose another database with --storage FILE",
-            ) from error
+        self._store, self._name, self._folder = store, name, folder
+        self._policy = policy or SearchThenConfirm()
+        self._history: History | None = None  # what sampler and pruner are shown
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._storage.remove_session()
-        if isinstance(self._storage, RDBStorage):
-            self._storage.engine.dispose()
+    @cached_property
+    def _search(self) -> optuna.Study:
+        return self._store.search(self._name)
 
-    def remove(self) -> None:
-        """Remove the study.
-
-        Raises:
-            UsageError: Another program has a study of this name.
-        """
-        with self._translated():
-            if self._existing() is not None:
-                optuna.delete_study(study_name=self._name, storage=self._storage)
-
-    def sync(self, history: History) -> tuple[LaunchRecord, ...]:
-        """Make Optuna's study say what our tables say; call it whenever that may not be so.
-
-        A trial that was left running is told what its launch came to, or that it is lost. What
-        is lacking is added. If a trial is there twice, or says anything else (its launch does not
-        count any more, the space has changed), the study is made anew; but not while another host
-        runs a trial of it.
-
-        Returns:
-            The launches, with the numbers of their trials.
-
-        Raises:
-            UsageError: Another program has a study of this name.
-        """
-        wanted = {r.number: as_trial(history, r) for r in history.records if is_trial(history, r)}
-        by_trial = {r.trial: wanted[r.number] for r in history.records if r.number in wanted}
-        space = space_text(history)
-        with self._translated():
-            study = self._existing()
-            begun = [] if study is None else self._trials(study)
-            elsewhere = {t.number for t in begun if self._is_elsewhere(t, history)}
-            for trial in begun:
-                if trial.state is TrialState.RUNNING and trial.number not in elsewhere:
-                    known = by_trial.get(trial.number)
-                    if known is None or known.params != trial.params:
-                        known = failed("failure", "lost: its process is gone")
-                    self._finish(study, trial.number, known)
-            trials = [] if study is None else study.get_trials(deepcopy=False)
-            told = [trial for trial in trials if LAUNCH in trial.user_attrs]
-            ours = [trial for trial in told if not self._is_news(trial, history)]
-            numbers = {trial.user_attrs[LAUNCH]: trial.number for trial in ours}
-            is_true = len(numbers) == len(ours) and all(
-                is_same(trial, wanted.get(trial.user_attrs[LAUNCH])) for trial in ours
-            )
-            is_true = is_true and study is not None and study.user_attrs.get(OURS) == space
-            if study is None or not (is_true or elsewhere or self._joined):
-                if study is not None:
-                    optuna.delete_study(study_name=self._name, storage=self._storage)
-                maximize = history.spec.objective.maximize
-                towards = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
-                study = optuna.create_study(
-                    study_name=self._name, storage=self._storage, direction=towards
-                )
-                study.set_user_attr(OURS, space)
-                _name_values(study, figures.axis(history.spec.objective))
-                numbers = {}
-                for trial in told:
-                    if (now := wanted.get(trial.user_attrs[LAUNCH])) is not None:
-                        now.intermediate_values = (
-                            trial.intermediate_values | now.intermediate_values
-                        )
-            # Their hosts are about to tell of these.
-            numbers |= {r.number: r.trial for r in history.records if r.trial in elsewhere}
-            for number, trial in wanted.items():
-                if number not in numbers:
-                    numbers[number] = self._add(trial)
-            self._equip(study, history.spec)
-        return tuple(self._numbered(r, numbers.get(r.number)) for r in history.records)
-
-    def ask(self, history: History, step: Step) -> Asked:
-        """The next trial, with the step that it makes.
-
-        A guess and a repeat are enqueued; a search is what the sampler suggests, or what another
-        program has enqueued. If that is known already, or ruled out, the trial is told so, and the
-        sampler is asked again. If it has nothing new to say, the step's own setting is enqueued.
-
-        Raises:
-            TakenError: Another host has just begun to measure that.
-            TunerError: The sampler failed, or the database.
-        """
-        study, redrawn = self._study, 0
-        assert study is not None  # it is synchronised first
-        is_ours = step.purpose is not Purpose.SEARCH
-        if isinstance(study.sampler, samplers.SearchSampler):
-            study.sampler.proposed = step.setting
-        with self._translated():
-            if is_ours:
-                _enqueue(study, step.setting)
-            while True:
-                asked, known = self._suggestion(study, history, step, redrawn)
-                if asked is not None:
-                    is_taken = self._is_taken(study, asked, history)
-                    if known is None and not is_taken:
-                        return asked
-                    self._finish(study, asked.number, known or taken())
-                    if is_taken and asked.step.setting == step.setting:
-                        raise workers.TakenError
-                redrawn += 1
-                if redrawn % MOST_REDRAWS == 0:  # another host may have taken what was enqueued
-                    _enqueue(study, step.setting)
-
-    def _suggestion(
-        self, study: optuna.Study, history: History, step: Step, redrawn: int
-    ) -> tuple[Asked | None, FrozenTrial | None]:
-        """A trial, and what it is to be told if its setting is not worth a launch.
-
-        ``None``: another program has enqueued it, with a setting outside of the space.
-        """
-        with samplers.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
-            trial = workers.ask(study)
-            try:
-                asked = Asked(trial, step, history, self._folder, redrawn)
-            except BaseException as error:
-                self.fail(trial.number, f"{type(error).__name__}: {error}")
-                attributes = self._storage.get_trial_system_attrs(trial._trial_id)
-                if isinstance(error, ValueError) and "fixed_params" in attributes:
-                    return None, None
-                raise
-        if asked.step.setting == step.setting:
-            return asked, None
-        return asked, instead_of_a_launch(history, asked.step.setting)
-
-    def fail(self, number: int, why: str) -> None:
-        """Tell a running trial that it has failed, as far as that can be told."""
-        with suppress(TunerError, OptunaError, SQLAlchemyError):
-            self._finish(self._study, number, failed("failure", why))
-
-    def tell(self, history: History) -> tuple[LaunchRecord, ...]:
-        """Tell of the history's last launch, which our tables hold.
-
-        Returns:
-            The launches, with the numbers of their trials.
-        """
-        *before, last = history.records
-        number = last.trial
-        if is_trial(history, last):
-            with self._translated():
-                if number is None:
-                    number = self._add(as_trial(history, last))
-                else:
-                    try:
-                        self._finish(self._study, number, as_trial(history, last))
-                    except (KeyError, UpdateFinishedTrialError):
-                        # Another host took this one for lost, or made the study anew.
-                        number = self._add(as_trial(history, last))
-        return (*before, self._numbered(last, number))
-
-    def pending(self, history: History) -> tuple[Setting, ...]:
-        """The settings that other hosts measure at present."""
-        study = self._study
-        assert study is not None  # it is synchronised first
-        with self._translated():
-            try:
-                number = self._storage.get_study_id_from_name(self._name)
-            except KeyError as error:
-                raise TunerError(
-                    f"the host that began the study {self._name} makes its trials anew",
-                    "run the same command again: what was measured is kept",
-                ) from error
-            if number != study._study_id:
-                study = optuna.load_study(study_name=self._name, storage=self._storage)
-                self._equip(study, history.spec)  # its own host has made it anew
-            trials = [t for t in self._trials(study) if self._is_elsewhere(t, history)]
-        settings = [Setting.of(trial.params) for trial in trials if trial.params]
-        return tuple(history.pooling.canonical(setting) for setting in settings)
+    @cached_property
+    def _comparison(self) -> optuna.Study:
+        return self._store.comparison(self._name)
 
     @property
     def is_shared(self) -> bool:
         """Whether other hosts may work on the study too."""
-        return workers.is_shared(self._storage)
+        return workers.is_shared(self._store.storage)
+
+    # --- before the first launch -----------------------------------------------------
+
+    def take_up(self, history: History, missing: Sequence[LaunchRecord] = ()) -> None:
+        """Put an end to the trials that a process left running, and give the study its sampler.
+
+        Args:
+            history: The study as it goes on, with what is missing; its space may have changed.
+            missing: Launches that ended, but that no trial tells of.
+        """
+        self._history, by_number = history, {r.number: r for r in missing}
+        with self._store.translated():
+            for study in (self._search, self._comparison):
+                for trial in self._trials(study):
+                    if trial.state is TrialState.RUNNING and not self._is_elsewhere(trial, history):
+                        record = by_number.pop(trial.user_attrs.get(LAUNCH, 0), None)
+                        self._end(study, trial, history, record)
+            if self._has_other_choices(history):
+                self._store.replace_search(self._name, partial(_in_space, history))
+                del self._search
+            for record in by_number.values():
+                self._add(record, history)
+            study = self._search
+            made = len(study.get_trials(deepcopy=False))
+            study.sampler = samplers.sampler(history.spec, made, self._view, self._propose)
+            study.pruner = samplers.pruner(history.spec, self._view)
+
+    def _end(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        history: History,
+        record: LaunchRecord | None,
+    ) -> None:
+        """Tell a trial whose process is gone what is known of its launch."""
+        if record is None and RECORD in trial.user_attrs:
+            record = launch_record(trial.user_attrs[RECORD])
+        elif record is not None:
+            self._store.keep(trial._trial_id, record)
+        if record is not None:
+            self._tell(study, trial.number, trial._trial_id, history, record)
+            return
+        study._storage.set_trial_user_attr(trial._trial_id, "failure", "lost: its process is gone")
+        study.tell(trial.number, state=TrialState.FAIL)
+
+    def _add(self, record: LaunchRecord, history: History) -> None:
+        """Add a launch that ended, but that no trial tells of."""
+        study, chosen = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
+        space = _SIDE
+        if record.purpose in SEARCHED:
+            study, chosen = self._search, params(history, record.setting)
+            space = distributions(tuple(k for k in history.knobs if k.name in chosen))
+        state, value, notes = told(history, _judged(history, record))
+        trial = create_trial(
+            state=state,
+            value=value,
+            params=chosen,
+            distributions=space,
+            user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **notes},
+        )
+        trial_id = study._storage.create_new_trial(study._study_id, trial)
+        self._store.keep_seen(trial_id, record)
+
+    def _has_other_choices(self, history: History) -> bool:
+        """Whether a parameter has other choices than trials had: Optuna refuses such a trial."""
+        space = distributions(history.knobs)
+        for trial in self._search.get_trials(deepcopy=False):
+            for name, distribution in trial.distributions.items():
+                if name in space:
+                    try:
+                        check_distribution_compatibility(distribution, space[name])
+                    except ValueError:
+                        return True
+        return False
+
+    # --- a launch --------------------------------------------------------------------
+
+    def ask(self, history: History, step: Step) -> Asked | None:
+        """The next trial, with the step that it makes; ``None``: another host measures the same.
+
+        What is no search is enqueued; a search is what the sampler suggests, or what another
+        program has enqueued. If that is known already, or ruled out, the trial is told so, and the
+        sampler is asked again. If it has nothing new to say, the step's own setting is enqueued.
+
+        Raises:
+            TunerError: The sampler failed, or the database.
+        """
+        self._history = history
+        with self._store.translated():
+            if step.purpose not in SEARCHED or not is_possible(history, step.purpose, step.setting):
+                return self._ask_to_compare(history, step)
+            study, redrawn = self._search, 0
+            if step.purpose is not Purpose.SEARCH:
+                _enqueue(study, step.setting)
+            while True:
+                asked = self._suggestion(history, step, redrawn)
+                if asked is not None:
+                    setting, why = asked.step.setting, ""
+                    if setting != step.setting:
+                        why = why_not_launched(history, setting)
+                    if self._is_taken(asked, history):
+                        self._redraw(asked, TAKEN)
+                        return None
+                    if not why:
+                        self._number(asked)
+                        return asked
+                    self._redraw(asked, why)
+                redrawn += 1
+                if redrawn % MOST_REDRAWS == 0:
+                    _enqueue(study, step.setting)
+
+    def _ask_to_compare(self, history: History, step: Step) -> Asked:
+        study, chosen = self._comparison, side(history, step.purpose, step.setting)
+        running = create_trial(
+            state=TrialState.RUNNING,
+            params={SIDE: chosen},
+            distributions=_SIDE,
+            user_attrs={workers.HOST: history.spec.machine.hostname} if self.is_shared else {},
+        )
+        trial_id = study._storage.create_new_trial(study._study_id, running)
+        asked = Asked(optuna.Trial(study, trial_id), step, history, self._folder)
+        self._number(asked)
+        return asked
+
+    def _suggestion(self, history: History, step: Step, redrawn: int) -> Asked | None:
+        """A trial; ``None``: another program has enqueued it, outside of the space."""
+        study = self._search
+        with samplers.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
+            trial = workers.ask(study)
+            try:
+                return Asked.suggested(trial, step, history, self._folder, redrawn)
+            except BaseException as error:
+                with suppress(TunerError, OptunaError, SQLAlchemyError):
+                    self._fail(
+                        study, trial.number, trial._trial_id, f"{type(error).__name__}: {error}"
+                    )
+                attributes = study._storage.get_trial_system_attrs(trial._trial_id)
+                if isinstance(error, ValueError) and "fixed_params" in attributes:
+                    return None
+                raise
+
+    def _number(self, asked: Asked) -> None:
+        """Give the launch a number that no other one has, on whatever host."""
+        number = self._store.last_number(self._name) + 1
+        while True:
+            asked.set_number(number)
+            if not self.is_shared or self._store.has_number_first(
+                self._name, number, asked.trial_id
+            ):
+                return
+            number += 1
+
+    def _redraw(self, asked: Asked, why: str) -> None:
+        study = self._search
+        study._storage.set_trial_user_attr(asked.trial_id, "redrawn", why)
+        self._tell_study(study, asked.number, TrialState.FAIL)
+
+    def fail(self, asked: Asked, why: str) -> None:
+        """Tell a running trial that it has failed, as far as that can be told."""
+        study = self._comparison if asked.is_compared else self._search
+        with suppress(TunerError, OptunaError, SQLAlchemyError):
+            self._fail(study, asked.number, asked.trial_id, why)
+
+    def _fail(self, study: optuna.Study, number: int, trial_id: int, why: str) -> None:
+        study._storage.set_trial_user_attr(trial_id, "failure", why)
+        self._tell_study(study, number, TrialState.FAIL)
+
+    def tell(self, asked: Asked, record: LaunchRecord, history: History) -> None:
+        """Put down what a launch came to; the history has it, as it is judged."""
+        self._history = history
+        study = self._comparison if asked.is_compared else self._search
+        with self._store.translated():
+            try:
+                self._store.keep(asked.trial_id, record)
+            except UpdateFinishedTrialError:  # another host took this one for lost
+                self._add(record, history)
+                return
+            except KeyError as error:
+                raise TunerError(
+                    f"the study {self._name} was deleted or made anew while a launch of it ran",
+                    "run the same command again",
+                ) from error
+            with suppress(UpdateFinishedTrialError):  # a moment ago: what it came to is kept
+                self._tell(study, asked.number, asked.trial_id, history, record)
+
+    def _tell(
+        self,
+        study: optuna.Study,
+        number: int,
+        trial_id: int,
+        history: History,
+        record: LaunchRecord,
+    ) -> None:
+        state, value, notes = told(history, _judged(history, record))
+        for name, note in notes.items():
+            study._storage.set_trial_user_attr(trial_id, name, note)
+        self._tell_study(study, number, state, value)
+
+    def _tell_study(
+        self, study: optuna.Study, number: int, state: TrialState, value: float | None = None
+    ) -> None:
+        with samplers.guarded("sampler", study.sampler, self._folder):
+            study.tell(number, value, state)
+
+    # --- what the trials say ---------------------------------------------------------
+
+    def others(self, history: History) -> History:
+        """The history with what other hosts have measured since, and measure at present."""
+        if not self.is_shared:
+            return history
+        with self._store.translated():
+            trials = [t for t in self._trials(self._search) if self._is_elsewhere(t, history)]
+        records = self._store.launches(self._name, detail=False)
+        if len(records) != len(history.records):
+            history = history.with_records(records)
+        settings = [Setting.of(trial.params) for trial in trials if trial.params]
+        canonical = history.pooling.canonical
+        return replace(history, pending=tuple(canonical(setting) for setting in settings))
+
+    def _propose(
+        self,
+        study: optuna.Study,  # noqa: ARG002 (the history is what it says)
+    ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
+        """The setting that our search launches next, and its distributions."""
+        history = self._history
+        assert history is not None  # it is taken up first
+        step, chosen = self._policy.next(history), {}
+        if isinstance(step, Step) and step.purpose is Purpose.SEARCH:
+            chosen = params(history, step.setting)
+        return chosen, distributions(tuple(k for k in history.knobs if k.name in chosen))
+
+    def _view(self, study: optuna.Study) -> StudyView:
+        """The search as a sampler or a pruner is shown it, by the history."""
+        history = self._history
+        assert history is not None  # it is taken up first
+        by_trial = {r.trial: r for r in history.records if is_trial(history, r)}
+        trials = []
+        for trial in study.get_trials(deepcopy=False):
+            shown = trial
+            if RECORD in trial.user_attrs and trial.state.is_finished():
+                record = by_trial.get(trial.number)
+                if record is None:  # of another space
+                    continue
+                shown = replaced(trial, as_trial(history, record))
+            trials.append(shown)
+        return StudyView(study, trials)
 
     def _trials(self, study: optuna.Study) -> list[FrozenTrial]:
         """All trials; those of hosts that are lost have failed."""
@@ -329,81 +341,46 @@ class OptunaStudy:
     def _is_elsewhere(self, trial: FrozenTrial, history: History) -> bool:
         return self.is_shared and workers.is_elsewhere(trial, history.spec.machine.hostname)
 
-    def _is_news(self, trial: FrozenTrial, history: History) -> bool:
-        """Whether it tells of a launch on another host that the history does not have yet."""
-        here, number = history.spec.machine.hostname, trial.user_attrs.get(LAUNCH)
-        if number is None or not self.is_shared or trial.user_attrs.get(workers.HOST, here) == here:
-            return False
-        return not any(record.number == number for record in history.records)
-
-    def _is_taken(self, study: optuna.Study, asked: Asked, history: History) -> bool:
+    def _is_taken(self, asked: Asked, history: History) -> bool:
         """Whether another host asked for the same setting a moment before."""
-        canonical = history.pooling.canonical
+        if not self.is_shared:
+            return False
+        canonical, known = history.pooling.canonical, {r.trial for r in history.records}
         wanted = canonical(asked.step.setting)
-        if not self.is_shared or wanted in history.pending:  # then it is known, and meant
+        if wanted in history.pending:  # that is known, and meant
             return False
         always = {knob.name for knob in history.knobs if not knob.when}
         for _ in range(20):
             earlier = [
                 trial
-                for trial in self._trials(study)
+                for trial in self._trials(self._search)
                 if trial.number < asked.number
-                and (self._is_elsewhere(trial, history) or self._is_news(trial, history))
+                and trial.number not in known
+                and workers.is_of_another(trial, history.spec.machine.hostname)
             ]
             if all(always <= trial.params.keys() for trial in earlier):
                 break
             time.sleep(0.05)  # its sampler is at work
         return any(canonical(Setting.of(trial.params)) == wanted for trial in earlier)
 
-    def _finish(self, study: optuna.Study | None, number: int, wanted: FrozenTrial) -> None:
-        """Tell a running trial what it came to; again after a crash in between."""
-        assert study is not None
-        key = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
-        for step, value in wanted.intermediate_values.items():
-            self._storage.set_trial_intermediate_value(key, step, value)
-        for name, text in wanted.user_attrs.items():
-            self._storage.set_trial_user_attr(key, name, text)
-        values = wanted.value if wanted.state is TrialState.COMPLETE else None
-        with samplers.guarded("sampler", study.sampler, self._folder):
-            study.tell(number, values, wanted.state)
 
-    def _equip(self, study: optuna.Study, spec: StudySpec) -> None:
-        """Give the study its sampler, which a study made anew keeps, and its pruner."""
-        if self._study is None:
-            study.sampler = samplers.sampler(spec, len(study.get_trials(deepcopy=False)))
-            study.pruner = samplers.pruner(spec)
-        else:
-            study.sampler, study.pruner = self._study.sampler, self._study.pruner
-        # What a grid does at its end; it is for the search to say when it is over.
-        study.stop = lambda: None  # type: ignore[method-assign]
-        self._study = study
+def _judged(history: History, record: LaunchRecord) -> LaunchRecord:
+    """The launch as the history has it."""
+    return next((r for r in reversed(history.records) if r.number == record.number), record)
 
-    def _numbered(self, record: LaunchRecord, trial: int | None) -> LaunchRecord:
-        """The launch with the number of its trial, in our tables too."""
-        if trial != record.trial:
-            self._store.set_trial(self._name, record.number, trial)
-        return replace(record, trial=trial)
 
-    def _add(self, trial: FrozenTrial) -> int:
-        key = self._storage.get_study_id_from_name(self._name)
-        return self._storage.get_trial_number_from_id(self._storage.create_new_trial(key, trial))
+def _enqueue(study: optuna.Study, setting: Setting) -> None:
+    """Enqueue a setting, unless a process that was killed has left it in the queue."""
+    values, waiting = setting.as_dict(), study.get_trials(False, (TrialState.WAITING,))
+    if not any(trial.system_attrs.get("fixed_params") == values for trial in waiting):
+        study.enqueue_trial(values)
 
-    def _translated(self) -> AbstractContextManager[None]:
-        return translated(self._store.url, OptunaError, opened=True)
 
-    def _existing(self) -> optuna.Study | None:
-        study = None
-        with suppress(KeyError):
-            study = optuna.load_study(study_name=self._name, storage=self._storage)
-        # One that was joined is ours; its host may be about to mark it.
-        if study is not None and not self._joined and OURS not in study.user_attrs:
-            if self._store.has(self._name) and not study.get_trials(deepcopy=False):
-                # Begun by a process of ours that was killed before it could mark it.
-                optuna.delete_study(study_name=self._name, storage=self._storage)
-                return None
-            raise UsageError(
-                f"the database {display_url(self._store.url)} holds an Optuna study {self._name}"
-                " of another program",
-                "choose another name with --name NAME, or another database with --storage FILE",
-            )
-        return study
+def _in_space(history: History, trial: FrozenTrial) -> FrozenTrial:
+    """The trial with the parameters that its launch has in the present space."""
+    changed, chosen = copy(trial), {}
+    if RECORD in trial.user_attrs:
+        chosen = params(history, launch_record(trial.user_attrs[RECORD]).setting)
+    changed.params = chosen
+    changed.distributions = distributions(tuple(k for k in history.knobs if k.name in chosen))
+    return changed

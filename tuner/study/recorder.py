@@ -1,9 +1,8 @@
-"""What becomes of a launch that has ended: its own file, our tables, Optuna, in this order.
+"""What becomes of a launch that has ended: its own file, then its trial in the database.
 
 Only then is it reported. Whatever fails on the way, what was written before it is enough to take
-the launch up again: the next start of the command adds what the database lacks. A launch costs
-minutes, its file a few milliseconds. Room for the file is taken before the launch, so that a full
-disk is found then.
+the launch up again: the next start of the command tells its trial. A launch costs minutes, its file
+a few milliseconds. Room for the file is taken before the launch, so that a full disk is found then.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from tuner.study.asked import Asked
     from tuner.study.history import History
     from tuner.study.optuna_study import OptunaStudy
-    from tuner.study.policy import Step
 
 #: In a launch's folder once it has ended; complete or not there.
 NAME = "record.json"
@@ -196,15 +194,6 @@ class Recorder:
                 error, f"the output folder {launch}", "choose another place with --run-dir FOLDER"
             ) from error
 
-    def ask(self, history: History, step: Step) -> Asked:
-        """Ask Optuna's study for the trial of a step.
-
-        Raises:
-            TunerError: The sampler failed, or the database.
-            TakenError: Another host has just begun to measure the same.
-        """
-        return self.trials.ask(history, step)
-
     def record(self, record: LaunchRecord) -> bool:
         """Put the launch's own record on the disk; False if it cannot be written."""
         try:
@@ -215,14 +204,24 @@ class Recorder:
             return False
         return True
 
-    def add(self, record: LaunchRecord, summary: Summary, *, recorded: bool) -> int:
-        """Add the launch to our tables; its number, which another host may have taken.
+    def tell(
+        self,
+        asked: Asked,
+        record: LaunchRecord,
+        before: History,
+        history: History,
+        summary: Summary,
+        *,
+        recorded: bool,
+    ) -> None:
+        """Tell the launch's trial what it came to, and the study where it stands.
 
         Raises:
             TunerError: The database cannot be written; the hint says what became of the launch.
         """
         try:
-            return self.store.add(self.journal.study, record, summary)
+            self.trials.tell(asked, record, history)
+            self.store.set_summary(self.journal.study, summary)
         except TunerError as error:
             value = estimates.estimate_s(record.outcome.samples)
             if recorded:
@@ -231,36 +230,13 @@ class Recorder:
                 shown = figures.shown(self.objective, value)
                 error.hint += f"; not saved: launch {record.number} ({record.setting}), {shown}"
             raise
-
-    def tell(self, before: History, history: History) -> History:
-        """Tell Optuna of the history's last launch; the history with the numbers of its trials."""
-        last = history.records[-1]
-        seemed = before.expected_iterations(last.setting)
-        if seemed is not None and seemed != history.expected_iterations(last.setting):
-            self.emit(Note(f"launch {last.number} is the longest: shorter ones stopped early"))
-            return self.sync(history)
-        if _changed(before.records, history.records):  # it shows what earlier figures mean
-            return self.sync(history)
-        if before.knobs != history.knobs:  # the launch shows that the program lacks one
-            return self.sync(history)
-        return replace(history, records=self.trials.tell(history))
-
-    def others(self, history: History) -> History:
-        """The history with what other hosts have measured since, and measure at present."""
-        if not self.trials.is_shared:
-            return history
-        pending = self.trials.pending(history)
-        excluded = sum(record.outcome.exclusion is not None for record in history.records)
-        if self.store.counts(self.journal.study) != (len(history.records), excluded):
-            history = history.with_records(self.store.launches(self.journal.study, detail=False))
-        return replace(history, pending=pending)
-
-    def sync(self, history: History) -> History:
-        """Have Optuna say what our tables say; later launches may have changed earlier ones."""
-        return replace(history, records=self.trials.sync(history))
+        seemed = before.expected_iterations(record.setting)
+        if seemed is not None and seemed != history.expected_iterations(record.setting):
+            text = f"launch {record.number} is the longest: shorter ones stopped early"
+            self.emit(Note(text))
 
     def exclude(self, history: History, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more, in our tables and in Optuna; the history without them.
+        """Count these launches no more; the history without them.
 
         Raises:
             TunerError: The database cannot be written.
@@ -270,25 +246,17 @@ class Recorder:
             replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
             for r in history.records
         )
-        return self.sync(history.with_records(records))
+        return history.with_records(records)
 
 
-def _changed(before: Sequence[LaunchRecord], after: Sequence[LaunchRecord]) -> bool:
-    """Whether launches of their own came to something else than before."""
-    return any(
-        old.outcome.ending != new.outcome.ending
-        for old, new in zip(before, after, strict=False)
-        if old.outcome.window is None
-    )
-
-
-def adopt(store: Store, journal: Journal, emit: Callable[[Event], None]) -> None:
-    """Add the launches that ended, but did not come into the database."""
+def missing(store: Store, journal: Journal, emit: Callable[[Event], None]) -> list[LaunchRecord]:
+    """The launches that ended, but did not come into the database."""
     known = store.launches(journal.study, detail=False)
     found, damaged = journal.found({record.folder for record in known})
     for path in damaged:
         emit(Note(f"{path} is not a record of a launch: it is left as it is"))
-    for record in lacking(known, found):
-        store.add(journal.study, record)
+    records = lacking(known, found)
+    for record in records:
         file = Path(record.folder) / NAME
         emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
+    return records

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError
 from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.hosts.untrusted_files import create
 from tuner.knobs import space
-from tuner.model import Setting, Stopped, StudySpec
+from tuner.model import Stopped, StudySpec
 from tuner.model.errors import TunerError, UsageError, nearest
 from tuner.search.stopper import GoOn, Verdict
 
@@ -41,31 +41,98 @@ _Base = TypeVar("_Base", BaseSampler, BasePruner)
 _NEEDS = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}
 
 
-class SearchSampler(BaseSampler):
-    """Suggests what the search of :mod:`tuner.search.engine` proposes, given the whole history.
+class StudyView(Study):
+    """A study of Optuna that shows a sampler or a pruner other trials than it has.
 
-    Outside of ``tune``, :class:`tuner.search.RuntimeSampler` is the same search on trials alone.
+    All else is the study's own: what they write goes to its trials.
     """
 
-    def __init__(self) -> None:
-        self.proposed = Setting()
+    def __init__(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
+        super().__init__(study.study_name, study._storage, study.sampler, study.pruner)
+        self._shown = trials
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,  # noqa: ARG002 (nobody changes them)
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,  # noqa: ARG002
+    ) -> list[FrozenTrial]:
+        return [trial for trial in self._shown if states is None or trial.state in states]
+
+    def stop(self) -> None:
+        """Nothing: it is not for a sampler to say when the search is over."""
+
+
+def replaced(trial: FrozenTrial, by: FrozenTrial) -> FrozenTrial:
+    """What the study has of a trial, with what it comes to in place of what it was told."""
+    by.number, by._trial_id, by.system_attrs = trial.number, trial._trial_id, trial.system_attrs
+    by.intermediate_values = trial.intermediate_values | by.intermediate_values
+    return by
+
+
+#: Makes of a study what a sampler or a pruner is shown of it.
+View = Callable[[Study], StudyView]
+
+
+#: The parameters that our search proposes, and their distributions.
+Propose = Callable[[Study], tuple[dict[str, Any], dict[str, BaseDistribution]]]
+
+
+class SearchSampler(RandomSampler):
+    """Our search; what an enqueued trial leaves open is drawn at random.
+
+    Args:
+        propose: The setting that the search launches next, as parameters and their distributions.
+        seed: Of the draws.
+    """
+
+    def __init__(self, propose: Propose, seed: int) -> None:
+        super().__init__(seed)
+        self._propose = propose
+        self._proposed: dict[str, Any] = {}
 
     def infer_relative_search_space(
-        self,
-        study: Study,  # noqa: ARG002 (Optuna's signature)
-        trial: FrozenTrial,  # noqa: ARG002
+        self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Nothing: each parameter is asked for by itself."""
-        return {}
+        """The knobs of the setting that it proposes."""
+        if "fixed_params" in trial.system_attrs:  # the user enqueued it
+            return {}
+        self._proposed, space = self._propose(study)
+        return space
 
     def sample_relative(
         self,
-        study: Study,  # noqa: ARG002
+        study: Study,  # noqa: ARG002 (Optuna's signature)
         trial: FrozenTrial,  # noqa: ARG002
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+        search_space: dict[str, BaseDistribution],
     ) -> dict[str, Any]:
-        """Nothing either."""
-        return {}
+        """That setting."""
+        return {name: self._proposed[name] for name in search_space}
+
+
+class ViewSampler(BaseSampler):
+    """A sampler that is shown a view of the study.
+
+    Args:
+        sampler: It suggests.
+        view: Makes what it is shown.
+        is_told: Whether it is told of what trials came to.
+    """
+
+    def __init__(self, sampler: BaseSampler, view: View, *, is_told: bool) -> None:
+        self.inner, self._view, self._is_told = sampler, view, is_told
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """As the sampler says."""
+        return self.inner.infer_relative_search_space(self._view(study), trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """As the sampler says."""
+        return self.inner.sample_relative(self._view(study), trial, search_space)
 
     def sample_independent(
         self,
@@ -74,12 +141,28 @@ class SearchSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """The proposed value; a random one of a knob that the proposal does not have."""
-        found = self.proposed.as_dict().get(param_name)
-        if found is not None:
-            return found
-        other = RandomSampler(seed=0)  # the user enqueued a trial with a part of its knobs
-        return other.sample_independent(study, trial, param_name, param_distribution)
+        """As the sampler says."""
+        view = self._view(study)
+        return self.inner.sample_independent(view, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """As the sampler does it."""
+        self.inner.before_trial(self._view(study), trial)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """As the sampler does it."""
+        if self._is_told:
+            self.inner.after_trial(self._view(study), trial, state, values)
+
+    def reseed_rng(self) -> None:
+        """As the sampler does it."""
+        self.inner.reseed_rng()
 
 
 class SearchPruner(BasePruner):
@@ -101,28 +184,28 @@ class SearchPruner(BasePruner):
         return isinstance(self.verdict, Stopped)
 
 
-class PacePruner(BasePruner):
-    """A pruner of Optuna that compares the time an iteration at the last report.
+class ViewPruner(BasePruner):
+    """A pruner that is shown a view of the study.
 
-    What is reported is the time so far. That grows, and Optuna's pruners take the least value of a
-    trial for its best.
+    Args:
+        pruner: It judges.
+        view: Makes what it is shown.
+        by_pace: It compares the time an iteration at the last report. What is reported is the time
+            so far; that grows, and Optuna's pruners take the least value of a trial for its best.
     """
 
-    def __init__(self, pruner: BasePruner) -> None:
-        self._pruner = pruner
+    def __init__(self, pruner: BasePruner, view: View, *, by_pace: bool) -> None:
+        self.inner, self._view, self._by_pace = pruner, view, by_pace
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """What the pruner says of the trials' paces."""
-
-        def get_trials(*args: Any, **options: Any) -> list[FrozenTrial]:
-            return [_with_paces(each) for each in study.get_trials(*args, **options)]
-
-        view, now = copy(study), _with_paces(trial)
-        view.get_trials = get_trials  # type: ignore[method-assign]
-        last = now.last_step
-        if last is not None:
+        """What the pruner says."""
+        view = self._view(study)
+        if not self._by_pace:
+            return self.inner.prune(view, trial)
+        now = _with_paces(trial)
+        if (last := now.last_step) is not None:
             now.intermediate_values = {last: now.intermediate_values[last]}
-        return self._pruner.prune(view, now)
+        return self.inner.prune(StudyView(study, [*map(_with_paces, view.get_trials())]), now)
 
 
 def _with_paces(trial: FrozenTrial) -> FrozenTrial:
@@ -132,33 +215,20 @@ def _with_paces(trial: FrozenTrial) -> FrozenTrial:
     return paced
 
 
-def _learning_from_pruned(sampler: BaseSampler) -> BaseSampler:
-    """The sampler, shown pruned trials as complete ones: their value is where they were heading.
+def _with_pruned_complete(view: View) -> View:
+    """A view in which pruned trials are complete: their value is where they were heading.
 
     Optuna's GPSampler passes them over, and most launches are pruned.
     """
-    original = sampler.sample_relative
 
-    def sample_relative(
-        study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        def get_trials(
-            deepcopy: bool = True,
-            states: Container[TrialState] | None = None,
-            use_cache: bool = False,
-        ) -> list[FrozenTrial]:
-            trials = [copy(each) for each in study._get_trials(deepcopy, None, use_cache)]
-            for each in trials:
-                if each.state is TrialState.PRUNED:
-                    each.state = TrialState.COMPLETE
-            return [each for each in trials if states is None or each.state in states]
+    def shown(study: Study) -> StudyView:
+        trials = [copy(trial) for trial in view(study).get_trials()]
+        for trial in trials:
+            if trial.state is TrialState.PRUNED:
+                trial.state = TrialState.COMPLETE
+        return StudyView(study, trials)
 
-        view = copy(study)
-        view._get_trials = get_trials  # type: ignore[method-assign]
-        return original(view, trial, search_space)
-
-    sampler.sample_relative = sample_relative  # type: ignore[method-assign]
-    return sampler
+    return shown
 
 
 @contextmanager
@@ -172,6 +242,7 @@ def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator
     except (TunerError, DBAPIError, StorageInternalError):
         raise
     except (Exception, SystemExit) as error:  # it may be the user's code
+        code = getattr(code, "inner", code)
         name = f"{type(code).__module__}:{type(code).__qualname__}"
         file = folder / f"{what}-traceback.txt"
         with os.fdopen(create(file), "w", errors="backslashreplace") as opened:
@@ -185,8 +256,12 @@ def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator
 
 def check(spec: StudySpec) -> None:
     """Raise what :func:`sampler` and :func:`pruner` raise, before anything is made."""
-    sampler(spec, 0)
-    pruner(spec)
+    sampler(spec, 0, _nothing, lambda _: ({}, {}))
+    pruner(spec, _nothing)
+
+
+def _nothing(study: Study) -> StudyView:
+    return StudyView(study, ())
 
 
 def lacks(name: str) -> list[str]:
@@ -194,15 +269,15 @@ def lacks(name: str) -> list[str]:
     return [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
 
 
-def sampler(spec: StudySpec, trials: int) -> BaseSampler:
-    """The sampler of a study that has so many trials.
+def sampler(spec: StudySpec, trials: int, view: View, propose: Propose) -> BaseSampler:
+    """The sampler of a study that has so many trials, and is shown so.
 
     Raises:
         UsageError: There is none of that name, it needs a package, or it cannot be made.
     """
     name = spec.sampler
     if name == "tune":
-        return SearchSampler()
+        return SearchSampler(propose, spec.seed)
     # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
     options["consider_pruned_trials"] = True  # CMA-ES's: the race stops many
@@ -217,15 +292,15 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler:
         raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     made = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
-    if name in {"grid", "brute-force"}:
-        # All they do then is to stop the study once nothing is left; on an enqueued trial the grid
-        # fails. The policy says when the search is over.
-        made.after_trial = lambda *_: None  # type: ignore[method-assign]
-    return _learning_from_pruned(made) if name == "gp" else made
+    # All that these do then is to stop the study once nothing is left; on an enqueued trial the
+    # grid fails.
+    is_told = name not in {"grid", "brute-force"}
+    shown = _with_pruned_complete(view) if name == "gp" else view
+    return ViewSampler(made, shown, is_told=is_told)
 
 
-def pruner(spec: StudySpec) -> BasePruner:
-    """The pruner of a study.
+def pruner(spec: StudySpec, view: View) -> BasePruner:
+    """The pruner of a study that it is shown so.
 
     Raises:
         UsageError: There is none of that name, it cannot be made, or the objective has no values
@@ -242,7 +317,7 @@ def pruner(spec: StudySpec) -> BasePruner:
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
     made = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
-    return PacePruner(made) if name in PRUNERS else made
+    return ViewPruner(made, view, by_pace=name in PRUNERS)
 
 
 def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) -> Any:

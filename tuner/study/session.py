@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -48,8 +47,6 @@ from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.policy import COST_SHARE, Policy, Step, Stop, confirmation
 from tuner.study.recorder import Recorder
-from tuner.study.trials import SEARCHED, is_possible
-from tuner.study.workers import TakenError
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
@@ -133,8 +130,7 @@ class StudyRun:
                     is_warm = True
                     continue  # the warm-up shows which knobs the program has
                 self._tell_what_is_new(step)
-                with suppress(TakenError):  # then something else is next
-                    self._launch(step)
+                self._launch(step)
                 if self.history.is_hopeless:
                     break
                 if broken := self.history.no_longer_works():
@@ -142,7 +138,6 @@ class StudyRun:
             if self.result(StudyState.RUNNING, "").candidate is None:
                 give_up(self.history.fruitless() or self.history.fruitless_trials())
             assert isinstance(step, Stop)
-            self.history = self.recorder.sync(self.history)
             return step.reason
         finally:
             with self.context.stop.held():
@@ -150,7 +145,7 @@ class StudyRun:
 
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
-        self.history = self.recorder.others(self.history)
+        self.history = self.recorder.trials.others(self.history)
         self._exclude_outdated()
         if self.context.joined:
             return self._next_joined()
@@ -191,7 +186,7 @@ class StudyRun:
                 raise Cancelled
             self._say("waiting for the launches of the other hosts")
             time.sleep(workers.LOOK_S)
-            self.history = self.recorder.others(self.history)
+            self.history = self.recorder.trials.others(self.history)
 
     def _next_joined(self) -> Step | Stop:
         """What a host does that has joined a study: the baseline, then a part of the search.
@@ -273,10 +268,13 @@ class StudyRun:
             if (there := self.context.hosts) is not None and there.hosts.lost():
                 self.live.end()  # the running job has lost its host
                 there.replace_lost()
+            asked = self._ask(step)
+            if asked is None:  # another host measures it: then something else is next
+                return
             with stop.held():
-                record = self._run(step)
+                record = self._run(asked)
                 try:
-                    self._record(record)
+                    self._record(asked, record)
                 except KeyboardInterrupt:  # the second signal: once more, whatever was written
                     self.recorder.record(record)
                     raise
@@ -302,22 +300,19 @@ class StudyRun:
                     " kept",
                 )
 
-    def _run(self, step: Step) -> LaunchRecord:
+    def _run(self, asked: Asked) -> LaunchRecord:
         """Launch the setting, or measure it live; the record is not kept yet."""
-        asked = self._ask(step)
-        if asked is None:
-            return self._launched(step, None)
         try:
-            return self._launched(asked.step, asked)
+            return self._launched(asked)
         except TunerError as error:
-            self.recorder.trials.fail(asked.number, error.message)
+            self.recorder.trials.fail(asked, error.message)
             raise
 
-    def _launched(self, step: Step, asked: Asked | None) -> LaunchRecord:
+    def _launched(self, asked: Asked) -> LaunchRecord:
+        step, number = asked.step, asked.launch
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
-        number = max((record.number for record in history.records), default=0) + 1
         folder = outputs.launch_folder(self.context.folder, number)
         trial = history.trials + 1 if purpose in estimates.TRIALS else None
         live = self.live.is_window(history.records, purpose, step.setting)
@@ -339,9 +334,9 @@ class StudyRun:
             env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
-            outcome=self._measure(spec, number, launch, step, asked),
+            outcome=self._measure(spec, launch, asked),
             machine=spec.machine,
-            trial=None if asked is None else asked.number,
+            trial=None if asked.is_compared else asked.number,
         )
         if purpose is Purpose.WARM_UP and not history.records:
             for text in warm_up.notes(record.outcome, launch, spec.objective):
@@ -353,46 +348,38 @@ class StudyRun:
         return kept_record(record, launch.env)
 
     def _ask(self, step: Step) -> Asked | None:
-        """The trial of the step; ``None``: it is none."""
-        history = self.history
-        possible = is_possible(history, step.purpose, step.setting)
-        if step.purpose not in SEARCHED or not possible:
-            return None
-        asked = self.recorder.ask(history, step)
-        if asked.redrawn:
+        """The trial of the step; ``None``: another host measures the same."""
+        asked = self.recorder.trials.ask(self.history, step)
+        if asked is not None and asked.redrawn:
             often = wording.count(asked.redrawn, "suggestion")
             self.context.emit(
-                Note(f"{often} of {history.spec.sampler} not launched: known, or ruled out")
+                Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
             )
-        asked.step = replace(asked.step, stopper=PrunerStopper(asked, asked.step.stopper))
         return asked
 
-    def _measure(
-        self, spec: StudySpec, number: int, launch: Launch, step: Step, asked: Asked | None
-    ) -> Outcome:
-        history = self.history
+    def _measure(self, spec: StudySpec, launch: Launch, asked: Asked) -> Outcome:
+        history, step = self.history, asked.step
 
         def cancelled() -> bool:
-            if asked is not None:
-                asked.beat()
+            asked.beat()
             return self.context.stop()
 
         def on_progress(progress: Progress) -> None:
-            self.context.emit(LaunchProgress(number, progress))
-            if asked is not None:
-                asked.report(progress)
+            self.context.emit(LaunchProgress(asked.launch, progress))
+            asked.report(progress)
 
+        stopper = step.stopper if asked.is_compared else PrunerStopper(asked, step.stopper)
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             launch,
             spec,
             step.setting,
-            number=number,
+            number=asked.launch,
             purpose=step.purpose,
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
             expected_iterations=history.expected_iterations(step.setting),
-            stopper=step.stopper,
+            stopper=stopper,
             on_progress=on_progress,
             cancelled=cancelled,
         )
@@ -410,27 +397,24 @@ class StudyRun:
                 "choose another place with --run-dir FOLDER",
             ) from error
 
-    def _record(self, record: LaunchRecord) -> None:
-        """Keep the launch: its file, our tables, Optuna. Only then does anybody hear of it."""
+    def _record(self, asked: Asked, record: LaunchRecord) -> None:
+        """Keep the launch: its file, its trial. Only then does anybody hear of it."""
         written = self.recorder.record(record)
         # There may be thousands of launches: the telemetry is for the database alone.
         light = replace(record, outcome=replace(record.outcome, telemetry=None))
         before, history = self.history, self.history.add(light)
         found = self.result(StudyState.RUNNING, "", history)
-        number = self.recorder.add(record, summary(found), recorded=written)
-        if number != record.number:  # another host has taken it
-            history = before.add(replace(light, number=number))
+        self.recorder.tell(asked, record, before, history, summary(found), recorded=written)
         self.history = history
-        self.history = self.recorder.tell(before, history)
-        told, measurement = self.history.records[-1], None
-        if estimates.counted([told]):
-            canonical = self.history.pooling.canonical
-            pooled = estimates.measurements(self.history.records, canonical)
-            measurement = next(m for m in pooled if m.setting == canonical(told.setting))
+        kept, measurement = history.records[-1], None
+        if estimates.counted([kept]):
+            canonical = history.pooling.canonical
+            pooled = estimates.measurements(history.records, canonical)
+            measurement = next(m for m in pooled if m.setting == canonical(kept.setting))
         best = None if found.best is None else found.best.setting
         is_best = measurement is not None and measurement.setting == best
-        is_best = is_best and bool(told.outcome.samples)
-        self.context.emit(LaunchEnded(told, measurement, is_best, found.confirm_left_s))
+        is_best = is_best and bool(kept.outcome.samples)
+        self.context.emit(LaunchEnded(kept, measurement, is_best, found.confirm_left_s))
 
 
 def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be measured") -> NoReturn:

@@ -1,18 +1,15 @@
-"""A launch as a trial of Optuna's study, and a space as its distributions. Pure."""
+"""A launch as a trial of Optuna's, and a space as its distributions. Pure."""
 
 from __future__ import annotations
 
-import json
-import math
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     IntDistribution,
-    distribution_to_json,
 )
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -29,13 +26,17 @@ from tuner.model import (
     figures,
 )
 from tuner.stats import estimates
+from tuner.store.rows import LAUNCH
 from tuner.study.history import History
 from tuner.study.policy import is_ruled_out
 
-#: On each of Optuna's trials: the number of the launch that it tells of.
-LAUNCH = "launch"
+#: Why a trial is not launched whose setting another host measures.
+TAKEN = "another host measures it"
 
-#: The purposes of launches that are trials; Optuna knows no baseline and no confirmation.
+#: The parameter of the comparison, and its choices.
+SIDE, SIDES = "side", ("reference", "best", "warm-up")
+
+#: The purposes of launches that are trials of the search; the others are of the comparison.
 SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT, Purpose.SIMPLIFY})
 
 
@@ -44,7 +45,7 @@ def distribution(domain: Domain) -> BaseDistribution:
     if isinstance(domain, IntRange):
         return IntDistribution(domain.low, int(domain.high))
     numbers = [value for value in domain.values if type(value) is int]
-    steps = {after - before for before, after in pairwise(numbers)}
+    steps = {after - before for before, after in pairwise(numbers)} or {1}
     if len(numbers) == len(domain.values) and len(steps) == 1 and min(steps) > 0:
         return IntDistribution(numbers[0], numbers[-1], step=min(steps))
     return CategoricalDistribution(domain.values)
@@ -68,45 +69,75 @@ def is_possible(history: History, purpose: Purpose, setting: Setting) -> bool:
     return history.contains(canonical)
 
 
-def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
-    """The launch as Optuna's trial: its figure, in the user's unit.
+def side(history: History, purpose: Purpose, setting: Setting) -> str:
+    """Which side of the comparison a launch is of that is no trial of the search."""
+    if purpose is Purpose.WARM_UP:
+        return "warm-up"
+    is_reference = history.pooling.canonical(setting) == history.default
+    return "reference" if is_reference and purpose is not Purpose.RECORD else "best"
 
-    Optuna knows no bounds: a stopped launch is pruned, its projection an intermediate value at
-    the iteration that a launch ends with. A launch that is excluded has failed, too.
+
+class Told(NamedTuple):
+    """What Optuna is told of a launch: its state, its figure in the user's unit, and notes."""
+
+    state: TrialState
+    value: float | None
+    notes: dict[str, Any]
+
+
+def told(history: History, record: LaunchRecord) -> Told:
+    """What Optuna is told of a launch of the history.
+
+    Optuna knows no bounds: a stopped launch is pruned. A launch that is excluded has failed.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
     value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
     state = TrialState.COMPLETE
-    notes: dict[str, Any] = {LAUNCH: record.number}
+    notes: dict[str, Any] = {}
     if record.purpose is not Purpose.SEARCH:
         notes["purpose"] = record.purpose.value
-    if record.job is not None:
-        notes["job"] = record.job
-    seen: dict[int, float] = {}
     if exclusion is not None:
         state, notes["failure"] = TrialState.FAIL, f"excluded: {exclusion.text}"
     elif isinstance(ending, Failed):
         state, notes["failure"] = TrialState.FAIL, f"{ending.kind}: {ending.reason}"
     elif isinstance(ending, Stopped):
-        state, value = (
-            TrialState.PRUNED,
-            figures.figure(history.spec.objective, ending.projection_s),
-        )
-        progress = record.outcome.progress
-        reached = progress[-1].iteration if progress else 0
-        seen[history.expected_iterations(record.setting) or reached] = _rounded(value or 0.0)
-        notes["stopped"] = {"bound_s": ending.bound_s, "rule": ending.rule}
-    canonical = history.pooling.canonical(record.setting)
-    chosen = (record.setting if history.contains(record.setting) else canonical).as_dict()
+        state = TrialState.PRUNED
+    is_complete = state is TrialState.COMPLETE and value is not None
+    return Told(state, _rounded(value) if is_complete and value is not None else None, notes)
+
+
+def params(history: History, setting: Setting) -> dict[str, Any]:
+    """The setting as parameters of a trial; none if it is outside of the present space."""
+    canonical = history.pooling.canonical(setting)
+    if not history.contains_part(canonical):
+        return {}
+    chosen = (setting if history.contains(setting) else canonical).as_dict()
     # In the order in which they are asked for: some samplers build a tree of them.
     order = [knob.name for knob in parents_first(history.knobs)]
-    params = {name: chosen[name] for name in order if name in chosen}
+    return {name: chosen[name] for name in order if name in chosen}
+
+
+def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
+    """A launch of the search as the trial that a sampler or a pruner is shown.
+
+    Of a stopped one the projection is an intermediate value, at the iteration that a launch ends
+    with.
+    """
+    state, value, notes = told(history, record)
+    ending, seen = record.outcome.ending, {}
+    if state is TrialState.PRUNED and isinstance(ending, Stopped):
+        value = figures.figure(history.spec.objective, ending.projection_s)
+        value = _rounded(value or 0.0)
+        progress = record.outcome.progress
+        reached = progress[-1].iteration if progress else 0
+        seen[history.expected_iterations(record.setting) or reached] = value
+    chosen = params(history, record.setting)
     trial = create_trial(
         state=state,
-        value=None if value is None or state is TrialState.FAIL else _rounded(value),
-        params=params,
-        distributions=distributions(tuple(k for k in history.knobs if k.name in params)),
-        user_attrs=notes,
+        value=value,
+        params=chosen,
+        distributions=distributions(tuple(k for k in history.knobs if k.name in chosen)),
+        user_attrs={LAUNCH: record.number, **notes},
         intermediate_values=seen,
     )
     # Optuna's times are local and without a zone.
@@ -116,47 +147,20 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     return trial
 
 
-def instead_of_a_launch(history: History, setting: Setting) -> FrozenTrial | None:
-    """What a trial is told that is not worth a launch; ``None``: it is worth one."""
+def why_not_launched(history: History, setting: Setting) -> str:
+    """Why a suggested setting is not worth a launch; empty: it is worth one."""
     canonical = history.pooling.canonical(setting)
     if canonical in history.pending:
-        return taken()
+        return TAKEN
     known = history.of(history.searched, canonical)
     if known:  # a copy of what that came to would count twice
-        return failed("redrawn", f"measured by launch {known[-1].number}")
+        return f"measured by launch {known[-1].number}"
     if not is_ruled_out(history, canonical):
-        return None
+        return ""
     if broken := history.requirements.broken(canonical.as_dict()):
-        return failed("redrawn", f"does not meet --require {broken[0]}")
-    return failed("redrawn", "asks for too many cores, or more than what failed")
-
-
-def taken() -> FrozenTrial:
-    """What a trial is told whose setting another host measures."""
-    return failed("redrawn", "another host measures it")
-
-
-def failed(name: str, why: str) -> FrozenTrial:
-    """A trial that failed, with a note of this name."""
-    return create_trial(state=TrialState.FAIL, user_attrs={name: why})
+        return f"does not meet --require {broken[0]}"
+    return "asks for too many cores, or more than what failed"
 
 
 def _rounded(value: float) -> float:
     return float(f"{value:.6g}")  # a clock knows no more digits
-
-
-def is_same(told: FrozenTrial, wanted: FrozenTrial | None) -> bool:
-    """True if both say the same of a launch."""
-    if wanted is None or (told.state, told.params) != (wanted.state, wanted.params):
-        return False
-    if told.value is None or wanted.value is None:
-        return told.value is wanted.value
-    return math.isclose(told.value, wanted.value, rel_tol=1e-6)
-
-
-def space_text(history: History) -> str:
-    """The space of the trials, to be compared."""
-    space = distributions(history.knobs)
-    texts: dict[str, object] = {name: distribution_to_json(d) for name, d in space.items()}
-    conditions = {knob.name: knob.when for knob in history.knobs if knob.when}
-    return json.dumps(texts | ({"{when}": conditions} if conditions else {}))

@@ -11,22 +11,20 @@ import statistics
 import warnings
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, fail_stale_trials
 from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, Stopped, figures
 from tuner.stats import estimates, noise
-from tuner.store.urls import sqlite_path
+from tuner.store import database
+from tuner.store.rows import RECORD
 
 #: On each trial of a study that hosts can share: which one runs it.
 HOST = "host"
-
-#: How often a running trial says that it is alive, and after how long without it counts as lost, s.
-HEARTBEAT_S, LOST_AFTER_S = 10, 30
 
 #: How often a host that waits for others looks again, s.
 LOOK_S = 0.5
@@ -38,27 +36,18 @@ DEVIATIONS, LEAST_OFF = 3.0, 0.02
 BASELINES = 2
 
 
-class TakenError(Exception):
-    """Another host has just begun to measure the setting."""
-
-
-def heartbeats(url: str) -> dict[str, Any]:
-    """The options of Optuna's storage for a database that several hosts can reach."""
-    if sqlite_path(url) is not None:
-        return {}
-    return {"heartbeat_interval": HEARTBEAT_S, "grace_period": LOST_AFTER_S}
-
-
 def is_shared(storage: BaseStorage) -> bool:
     """Whether other hosts may work on a study of this storage."""
     return isinstance(storage, BaseHeartbeat) and storage.get_heartbeat_interval() is not None
 
 
-def ask(study: optuna.Study) -> optuna.Trial:
+def ask(
+    study: optuna.Study, distributions: dict[str, BaseDistribution] | None = None
+) -> optuna.Trial:
     """The study's next trial; its heartbeat is ours to send (:meth:`Asked.beat`)."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Heartbeat of storage")
-        return study.ask()
+        return study.ask(distributions)
 
 
 def fail_lost(study: optuna.Study) -> None:
@@ -76,7 +65,14 @@ def is_elsewhere(trial: FrozenTrial, host: str) -> bool:
         return bool(trial.user_attrs[HOST] != host)
     # Each is named right after it began; one that never was is nobody's.
     begun = trial.datetime_start
-    return begun is None or (datetime.now() - begun).total_seconds() < LOST_AFTER_S
+    return begun is None or (datetime.now() - begun).total_seconds() < database.LOST_AFTER_S
+
+
+def is_of_another(trial: FrozenTrial, host: str) -> bool:
+    """Whether another host than this runs a trial, or has measured it."""
+    if trial.state.is_finished():
+        return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, host) != host
+    return is_elsewhere(trial, host)
 
 
 def _times_s(record: LaunchRecord) -> list[float]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tuner.model import figures, wording
+from tuner.model import wording
 from tuner.model.wording import one_line
 from tuner.results.exporters.table import markdown_text
 
@@ -38,19 +38,15 @@ def annotate(url: str, data: StudyView) -> None:
     from optuna_dashboard import get_note, save_note, save_plotly_graph_object
 
     from tuner.results.report import weights
-    from tuner.study import optuna_study
+    from tuner.store import Store
 
     importance = weights(data)
     text, found = note(data), plots(data, importance)
-    with optuna_study.translating(url):
-        storage = optuna_study.open_storage(url)
-        study = optuna_study.load(storage, data.spec.name, figures.axis(data.spec.objective))
-        if study is None:
-            return
+    with Store.open(url, create=False) as store, store.translated():
+        study = store.search(data.spec.name)
         if get_note(study) != text:  # saving makes a new version each time
             save_note(study, text)
-        number = storage.get_study_id_from_name(data.spec.name)
-        storage.set_study_system_attr(number, IMPORTANCE, importance)
+        study._storage.set_study_system_attr(study._study_id, IMPORTANCE, importance)
         for name, figure in found.items():  # under the same names: replaced, not added
             save_plotly_graph_object(study, figure, graph_object_id=name)
 

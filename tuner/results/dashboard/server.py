@@ -109,12 +109,12 @@ def bind(
         import waitress
         from optuna_dashboard import wsgi
 
-        from tuner.study.optuna_study import open_storage
+        from tuner.store.database import optunas_storage
 
         address, number = taken.getsockname()
         shown = socket.gethostname() if address == "0.0.0.0" else host
         wide = not ipaddress.ip_address(address).is_loopback
-        storage = open_storage(url)
+        storage = optunas_storage(url)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is not news
         listener = waitress.create_server(
             access.guarded(_with_ours(wsgi(storage), storage, report_of), token),
