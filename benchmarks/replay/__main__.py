@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     "--min-gain",
     default="1%",
     metavar="PERCENT",
-    old="--until",
     callback=lambda _, param, text: _read(SHARE, param, text),
     help="End it once going on is expected to gain less [1%].",
 )

@@ -59,22 +59,6 @@ def test_the_program_may_be_called_like_a_command(
     assert words == ("export", "--trials", "--", "x")
 
 
-def test_former_names_of_options_still_work_and_are_not_shown(
-    monkeypatch: pytest.MonkeyPatch, tune: Tune
-) -> None:
-    for old, new, key, text in (
-        ("--until", "--min-gain", "min_gain", "2%"),
-        ("--items", "--samples-per-run", "samples_per_run", "9"),
-        ("--default", "--baseline", "baselines", "a=1"),
-        ("--outputs", "--run-dir", "run_dir", "x"),
-    ):
-        found = [seen_by_run(monkeypatch, tune, name, text)[0][key] for name in (old, new)]
-        assert found[0] == found[1]
-        assert found[0] not in (None, ())
-        assert f" {old} " not in tune("--help").out
-        assert f" {new} " in tune("--help").out
-
-
 @pytest.mark.parametrize(
     ("args", "wrong", "meant"),
     [

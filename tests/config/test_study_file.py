@@ -32,14 +32,6 @@ def mistakes(folder: Path, text: str) -> list[str]:
     return caught.value.message.splitlines()[1:]
 
 
-def test_former_keys_still_work(tmp_path: Path) -> None:
-    text = 'until = "3%"\nitems = 7\n[knobs.x]\nfix = 1\nflag = "-x"\ndefault = 2\n'
-    file = study(write(tmp_path, text))
-    assert (file.min_gain, file.samples_per_run, file.knobs["x"].baseline) == (0.03, 7, 2)
-    (line,) = mistakes(tmp_path, 'until = "3%"\nmin_gain = "2%"')
-    assert line.startswith("until: unknown key")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -90,7 +90,7 @@ STOPPED = replace(
 )
 
 
-WHY = Exclusion(ExclusionKind.LIVE_DISAGREES, "it took longer", ("omp_threads",))
+WHY = Exclusion(ExclusionKind.LIVE_DISAGREES, "it took longer")
 TELEMETRY = Telemetry(
     tracks=(
         Track("node1", None, (0.5, 1.0), {"user_cores": (1.5, None), "others_cores": (0.0, 0.0)}),

@@ -46,17 +46,11 @@ def tail(ctx: click.Context) -> tuple[str, ...] | None:
 
 
 class GroupedOption(click.Option):
-    """An option under a heading in the help; ``old`` is a former name of it.
+    """An option under a heading in the help."""
 
-    Former names still work, but no help and no completion shows them.
-    """
-
-    def __init__(
-        self, *args: Any, heading: str = "Options", old: str = "", **attributes: Any
-    ) -> None:
+    def __init__(self, *args: Any, heading: str = "Options", **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.heading = heading
-        self.old = old
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the value; files or folders if the metavar says so."""
@@ -68,13 +62,6 @@ class GroupedOption(click.Option):
             return own
         # Bash shows files only if there is nothing else, the other shells both.
         return [CompletionItem(incomplete, type="file" if is_file else "dir"), *own]
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Let the parser know the former name as well."""
-        super().add_to_parser(parser, ctx)
-        if self.old:
-            action = "append" if self.multiple else "store"
-            parser.add_option(obj=self, opts=[self.old], dest=self.name, action=action, nargs=1)
 
 
 class TuneCommand(click.Command):

@@ -41,7 +41,7 @@ COMPARED = "What to compare"
 def option(
     *names: str, heading: str = "Options", **attributes: Any
 ) -> Callable[[Function], Function]:
-    """A click option under ``heading`` in the help; ``old`` is its former name."""
+    """A click option under ``heading`` in the help."""
     return click.option(*names, cls=GroupedOption, heading=heading, **attributes)
 
 
@@ -179,7 +179,6 @@ def _of_table(row: Option) -> Callable[[Function], Function]:
         metavar=row.metavar or row.kind.metavar or None,
         help=f"{row.help}{usual}.",
         shell_complete=_COMPLETIONS.get(row.key),
-        old=row.old[0] if row.old else "",
         **attributes,
     )
 
@@ -213,14 +212,14 @@ _OF_RUN: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
      {"multiple": True, "shell_complete": knob_names}),
     (("--baseline", "baselines"), SPACE, "NAME=VALUE",
      "The value of a placeholder in the baseline; repeatable.",
-     {"multiple": True, "shell_complete": knob_names, "old": "--default"}),
+     {"multiple": True, "shell_complete": knob_names}),
     (("--no-confirm", "confirm"), LIMITS, "", "Short for --confirm none.",
      {"flag_value": "none", "default": None}),
 )  # fmt: skip
 
 _OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--run-dir",), PLACE, "FOLDER", "Folder of the launches' own folders [beside the database].",
-     {"old": "--outputs"}),
+     {}),
     (("--join",), PLACE, "STUDY",
      "Measure a part of a study's search on this host; the study is on a server (--storage URL).",
      {"shell_complete": study_names}),

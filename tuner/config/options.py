@@ -163,8 +163,8 @@ class Option:
 
     ``key`` is its name in the study file, ``flag`` on the command line; ``field`` that of
     :class:`tuner.model.StudySpec`, empty if it has none of its own. ``example`` is how the
-    template of a study file sets it; ``usual`` names the default in the help. ``old`` are its
-    former names (flag, key), which still work. One that is ``repeatable`` takes a list.
+    template of a study file sets it; ``usual`` names the default in the help. One
+    that is ``repeatable`` takes a list.
     """
 
     key: str
@@ -176,7 +176,6 @@ class Option:
     usual: str = ""
     field: str = ""
     metavar: str = ""
-    old: tuple[str, str] | None = None
     repeatable: bool = False
 
     @property
@@ -222,7 +221,7 @@ OPTIONS = (
            " in the background", "true", field="wait_for_children"),
     Option("samples_per_run", "--samples-per-run", AMOUNT, WHAT,
            "Samples that one run (or iteration) processes: shows samples per second", "60000",
-           field="items", metavar="N", old=("--items", "items")),
+           field="items", metavar="N"),
     Option("price_per_hour", "--price-per-hour", AMOUNT, WHAT,
            "Price of all the hardware, in any currency: shows what a run costs", "4.1",
            field="price_per_hour"),
@@ -252,7 +251,7 @@ OPTIONS = (
            field="budget_s"),
     Option("min_gain", "--min-gain", SHARE, LIMITS,
            "End the search once the gain still expected is below this", '"1%"', "1%",
-           field="until", old=("--until", "until")),
+           field="until"),
     Option("precision", "--precision", SHARE, LIMITS,
            "Settings that differ by less than this count as equal", '"2%"', "2%",
            field="precision"),

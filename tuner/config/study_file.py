@@ -30,7 +30,7 @@ from tuner.model.wording import capital
 
 T = TypeVar("T", bound=BaseModel)
 
-#: What a study file holds, as TOML gives it; checked, with old keys under their new names.
+#: What a study file holds, as TOML gives it; checked.
 Document = dict[str, Any]
 
 #: Used without being asked for if it lies in the current folder.
@@ -97,7 +97,7 @@ def parse(data: bytes, place: str) -> Document:
         UsageError: As :func:`load`.
     """
     try:
-        document = _renamed(tomllib.loads(data.decode("utf-8")))
+        document = tomllib.loads(data.decode("utf-8"))
         check(document, place)
     except UnicodeDecodeError as error:
         raise UsageError(f"{place}: not a text in UTF-8", "save it as UTF-8") from error
@@ -112,26 +112,6 @@ def check(document: Document, place: str) -> None:
     if mistakes := _mistakes(document):
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
-
-
-def _renamed(document: Document) -> Document:
-    """The document with keys of an older version under their new names."""
-    new_names = {option.old[1]: option.key for option in OPTIONS if option.old}
-    document = _with_names(document, new_names)
-    entries = document.get("knobs")
-    if isinstance(entries, dict):
-        document["knobs"] = {
-            name: _with_names(entry, {"default": "baseline"}) if isinstance(entry, dict) else entry
-            for name, entry in entries.items()
-        }
-    return document
-
-
-def _with_names(table: Document, names: Mapping[str, str]) -> Document:
-    return {
-        names[key] if key in names and names[key] not in table else key: value
-        for key, value in table.items()
-    }
 
 
 def study_of(

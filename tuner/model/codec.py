@@ -1,8 +1,8 @@
 """The nouns as JSON and back.
 
-Classes that share a place (``IntRange | Choice``) carry their name under ``"type"``. A field
-that an older ``tune`` did not know takes its default, so that fields can be added. What is read
-must have the types that its class names: a file or a row may have been changed by somebody.
+Classes that share a place (``IntRange | Choice``) carry their name under ``"type"``. A field that
+is missing takes its default. What is read must have the types that its class names: a file or an
+attribute may have been changed by somebody.
 
 Pydantic would do this, but its JSON reader refuses lone surrogates, which the name of a file may
 hold, and its other modes either refuse lists for tuples or turn texts into numbers.

@@ -183,7 +183,6 @@ class FailureKind(StrEnum):
     INTERRUPTED = "interrupted"
     DISK_FULL = "disk full"
     LAUNCHER = "could not be launched"
-    SWITCH = "could not be switched to"  # by older versions: a running job could not
 
 
 #: What came from outside and says nothing of the setting: it is launched again.
@@ -310,23 +309,17 @@ class ExclusionKind(StrEnum):
 
     INTERFERENCE = "interference"  # other processes, a quota, heat, or swapping
     REMEASURED = "remeasured"  # the user asked to measure anew
-    JOB_DRIFTED = "job drifted"  # by older versions: the running job had changed
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
-    RANKS_WAITED = "ranks waited"  # by older versions: the probe's ranks waited in vain
     OTHER_HOST = "another host"  # one that is not as fast as the study's
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone.
-
-    Only older versions wrote ``knobs``.
-    """
+    """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone."""
 
     kind: ExclusionKind
     text: str
-    knobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

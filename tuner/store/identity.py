@@ -40,7 +40,7 @@ def identity(spec: StudySpec) -> JsonDict:
         "baseline": _baseline(spec),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
-        "wait_for_children": spec.wait_for_children or None,  # earlier studies have none
+        "wait_for_children": spec.wait_for_children,
         **({"standard input": _standard_input(spec)} if spec.input else {}),
         "folder": spec.folder,
         "interpreter": spec.interpreter,
@@ -76,7 +76,7 @@ def _hosts(spec: StudySpec) -> list[str]:
 
 
 def _objective(spec: ObjectiveSpec) -> str:
-    """All of it that bears on the figure, in words; of a log as it always was."""
+    """All of it that bears on the figure, in words."""
     texts = [spec.kind]
     if spec.kind == "pattern":
         texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
