@@ -35,6 +35,7 @@ from tuner.model import (
     LaunchRecord,
     Layout,
     ObjectiveSpec,
+    Progress,
     Purpose,
     Setting,
     Value,
@@ -67,6 +68,15 @@ def test_only_the_search_is_measured_in_windows() -> None:
     assert may_be_window(records, Purpose.SEARCH, THIRD)
     assert not any(may_be_window(records, purpose, THIRD) for purpose in COLD)
     assert not may_be_window([], Purpose.SEARCH, THIRD), "no full run was seen"
+
+
+def test_only_a_log_of_a_launch_of_its_own_can_be_resumed() -> None:
+    ahead = (Progress(100, 90.0, 3.0),)
+    for number, may_be in ((0, False), (2, True)):  # a launch, a window: its iterations are summed
+        records = list(windows().records)
+        outcome = replace(records[number].outcome, progress=ahead)
+        records[number] = replace(records[number], outcome=outcome)
+        assert may_be_window(records, Purpose.SEARCH, THIRD) is may_be
 
 
 def of_length(iterations: int) -> tuple[LaunchRecord, ...]:

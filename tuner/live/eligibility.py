@@ -66,7 +66,8 @@ def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Se
     """Whether the setting can be measured in a window, as long as jobs accept switches."""
     if purpose in COLD or why_switched_off(records):
         return False
-    if any(began_before(each.outcome.progress, each.outcome.wall_s) for each in records):
+    own = (each.outcome for each in records if each.job is None)  # a window has no log of its own
+    if any(began_before(outcome.progress, outcome.wall_s) for outcome in own):
         return False  # of a run that goes on from an earlier one no log shows a full run
     for each in records:
         ending = each.outcome.ending

@@ -252,6 +252,7 @@ def _is_own_clock(objective: ObjectiveSpec) -> bool:
 
 def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
     is_log = objective.clock in {"elapsed", "steady"} and _sample(record) is not None
+    is_log = is_log and record.job is None  # a window has none of its own
     return is_log and began_before(record.outcome.progress, record.outcome.wall_s)
 
 
