@@ -92,7 +92,16 @@ class Pooling:
         return setting if setting.is_baseline else self.filled(setting)
 
     def filled(self, setting: Setting) -> Setting:
-        """The canonical form, of the baseline too."""
+        """The canonical form, of the baseline too; a study asks for the same ones many times."""
+        if setting not in self._filled:
+            self._filled[setting] = self._made(setting)
+        return self._filled[setting]
+
+    @cached_property
+    def _filled(self) -> dict[Setting, Setting]:
+        return {}
+
+    def _made(self, setting: Setting) -> Setting:
         gone = {name for name, _ in self.dropped}
         chosen = setting.as_dict()
         for name, value, parents in self._as_they_are:
