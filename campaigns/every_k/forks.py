@@ -39,11 +39,11 @@ mpi_procs = 2
 
 [knobs.omp_threads]
 range = "1..4"
-default = 4
+baseline = 4
 
 [knobs.iterator_workers]
 range = "1..3"
-default = 3
+baseline = 3
 """
 
 ARGUMENTS = (
