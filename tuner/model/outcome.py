@@ -398,7 +398,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """A launch as it is kept: the row of our tables."""
+    """A launch as it is kept, with its trial."""
 
     number: int  # 1, 2, … within the study
     purpose: Purpose
@@ -409,7 +409,7 @@ class LaunchRecord:
     started_at: str  # ISO 8601, UTC
     outcome: Outcome
     machine: Machine
-    trial: int | None = None  # Optuna's trial number, once told
+    trial: int | None = None  # the number of its trial; None: it is none of the search
 
     @property
     def job(self) -> int | None:

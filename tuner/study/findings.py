@@ -1,4 +1,4 @@
-"""A study's result, from our tables alone."""
+"""A study's result, from its launches alone."""
 
 from __future__ import annotations
 

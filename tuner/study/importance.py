@@ -23,7 +23,7 @@ def importance(history: History) -> dict[str, float]:
     """The share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
-    settings only by its conditional form (arXiv 2601.20800), on what our tables hold: for a
+    settings only by its conditional form (arXiv 2601.20800), on what its launches hold: for a
     setting that was stopped, its projection. The shares add up to 1. Empty below six
     settings with a time, or if no knob varies.
     """
