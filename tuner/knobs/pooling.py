@@ -94,14 +94,14 @@ class Pooling:
     def filled(self, setting: Setting) -> Setting:
         """The canonical form, of the baseline too; a study asks for the same ones many times."""
         if setting not in self._filled:
-            self._filled[setting] = self._made(setting)
+            self._filled[setting] = self._canonical_form(setting)
         return self._filled[setting]
 
     @cached_property
     def _filled(self) -> dict[Setting, Setting]:
         return {}
 
-    def _made(self, setting: Setting) -> Setting:
+    def _canonical_form(self, setting: Setting) -> Setting:
         gone = {name for name, _ in self.dropped}
         chosen = setting.as_dict()
         for name, value, parents in self._as_they_are:

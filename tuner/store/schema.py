@@ -47,13 +47,6 @@ studies = sa.Table(
     sa.Column("study_id", sa.Integer, primary_key=True),
     sa.Column("study_name", sa.String),
 )
-study_attributes = sa.Table(
-    "study_user_attributes",
-    _optunas,
-    sa.Column("study_id", sa.Integer),
-    sa.Column("key", sa.String),
-    sa.Column("value_json", sa.Text),
-)
 trials = sa.Table(
     "trials",
     _optunas,
@@ -61,13 +54,19 @@ trials = sa.Table(
     sa.Column("study_id", sa.Integer),
     sa.Column("number", sa.Integer),
 )
-trial_attributes = sa.Table(
-    "trial_user_attributes",
-    _optunas,
-    sa.Column("trial_id", sa.Integer),
-    sa.Column("key", sa.String),
-    sa.Column("value_json", sa.Text),
-)
+
+
+def _attributes(owner: str) -> sa.Table:
+    return sa.Table(
+        f"{owner}_user_attributes",
+        _optunas,
+        sa.Column(f"{owner}_id", sa.Integer),
+        sa.Column("key", sa.String),
+        sa.Column("value_json", sa.Text),
+    )
+
+
+study_attributes, trial_attributes = _attributes("study"), _attributes("trial")
 
 #: All tables of Optuna's storage.
 OF_OPTUNA = frozenset(

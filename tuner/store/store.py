@@ -194,11 +194,7 @@ class Store:
         return max(moments, key=lambda name: moments[name], default=None)
 
     def find(self, name: str) -> StudyRow | None:
-        """The study of that name, ``None`` if there is none.
-
-        Raises:
-            UsageError: Another program has an Optuna study of this name.
-        """
+        """The study of that name, ``None`` if there is none."""
         texts = self._attributes(STUDY, SUMMARY, name=name).get(name)
         if texts is None:
             return None
@@ -241,18 +237,27 @@ class Store:
         with self.translated():
             self._remove_half_made(name)
             # The comparison is marked first: a search without marks beside it is half made.
-            made = []
-            for optunas_name, key, value in ((own, COMPARISON_OF, name), (name, STUDY, study)):
-                each = optuna.create_study(
-                    study_name=optunas_name, storage=self.storage, direction=direction
-                )
-                made.append(each)
-                each.set_user_attr(key, value)
-                with warnings.catch_warnings():  # the method is marked experimental
-                    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                    each.set_metric_names([figures.axis(spec.objective)])
-            made[-1].set_user_attr(STATE, state)
+            metric = figures.axis(spec.objective)
+            comparison = self._create(own, direction, metric)
+            comparison.set_user_attr(COMPARISON_OF, name)
+            search = self._create(name, direction, metric)
+            search.set_user_attr(STUDY, study)
+            search.set_user_attr(STATE, state)
         return self.load(name)
+
+    def _create(
+        self, optunas_name: str, direction: optuna.study.StudyDirection, metric: str
+    ) -> optuna.Study:
+        """Create a study of Optuna whose values are called ``metric``."""
+        import optuna
+
+        study = optuna.create_study(
+            study_name=optunas_name, storage=self.storage, direction=direction
+        )
+        with warnings.catch_warnings():  # the method is marked experimental
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names([metric])
+        return study
 
     def _remove_half_made(self, name: str) -> None:
         """Remove what a process left that died before it had made the study, or removed it.
@@ -262,24 +267,25 @@ class Store:
         """
         import optuna
 
-        found = {}
+        left = {}
         for optunas_name in (comparison_name(name), name):
             with suppress(KeyError):
-                found[optunas_name] = optuna.load_study(
+                left[optunas_name] = optuna.load_study(
                     study_name=optunas_name, storage=self.storage
                 )
-        is_ours = False
-        for optunas_name, study in found.items():
-            is_ours |= bool({COMPARISON_OF, STUDY} & study.user_attrs.keys())
-            is_left_over = is_ours and name not in found
-            has_trials = bool(study.get_trials(deepcopy=False)) and not is_left_over
-            if has_trials or not (is_ours or optunas_name != name):
+        # A removal takes the search first, so that a comparison without one may have trials.
+        is_marked = any({COMPARISON_OF, STUDY} & study.user_attrs.keys() for study in left.values())
+        for optunas_name, study in left.items():
+            may_have_trials = is_marked and name not in left
+            if (not is_marked and optunas_name == name) or (
+                study.get_trials(deepcopy=False) and not may_have_trials
+            ):
                 raise UsageError(
                     f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
                     " of another program",
                     "choose another name with --name NAME, or another database with --storage FILE",
                 )
-        for optunas_name in found:
+        for optunas_name in left:
             optuna.delete_study(study_name=optunas_name, storage=self.storage)
 
     def update_spec(self, spec: StudySpec) -> None:
@@ -331,12 +337,8 @@ class Store:
             for left in (temporary, former):
                 with suppress(KeyError):
                     optuna.delete_study(study_name=left, storage=self.storage)
-            new = optuna.create_study(
-                study_name=temporary, storage=self.storage, directions=old.directions
-            )
-            with warnings.catch_warnings():  # the method is marked experimental
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                new.set_metric_names(old.metric_names or ["value"])
+            (metric,) = old.metric_names or ["value"]
+            new = self._create(temporary, old.direction, metric)
             ids = [
                 (trial._trial_id, self.storage.create_new_trial(new._study_id, changed(trial)))
                 for trial in old.get_trials(deepcopy=False)
@@ -356,11 +358,7 @@ class Store:
             optuna.delete_study(study_name=former, storage=self.storage)
 
     def remove(self, name: str) -> None:
-        """Remove the study with all that is kept of its launches; nothing if there is none.
-
-        Raises:
-            UsageError: Another program has an Optuna study of this name.
-        """
+        """Remove the study with all that is kept of its launches; nothing if there is none."""
         import optuna
 
         if not self.has(name):
@@ -431,14 +429,9 @@ class Store:
 
     def _numbers(self, name: str) -> list[tuple[int, int]]:
         """The numbers of the launches with the ids of their trials."""
-        studies, trials, attributes = schema.studies.c, schema.trials.c, schema.trial_attributes.c
-        query = sa.select(attributes.value_json, trials.trial_id)
-        query = query.join_from(
-            schema.trials, schema.studies, trials.study_id == studies.study_id
-        ).join(schema.trial_attributes, trials.trial_id == attributes.trial_id)
-        query = query.where(
-            studies.study_name.in_([name, comparison_name(name)]), attributes.key == LAUNCH
-        )
+        attributes = schema.trial_attributes.c
+        query = _attributes_of_trials(name, attributes.value_json, attributes.trial_id)
+        query = query.where(attributes.key == LAUNCH)
         with self._transaction() as connection:
             found = connection.execute(query).all()
         with self._readable(f"the number of a launch of {shown(name)}"):
@@ -519,20 +512,11 @@ class Store:
             raise self._no_study(name)
         studies, trials = schema.studies.c, schema.trials.c
         attributes = schema.trial_attributes.c
-        query = sa.select(
-            trials.trial_id,
-            trials.number,
-            studies.study_name,
-            attributes.key,
-            attributes.value_json,
-        )
-        query = query.join_from(
-            schema.trials, schema.studies, trials.study_id == studies.study_id
-        ).join(schema.trial_attributes, trials.trial_id == attributes.trial_id)
-        query = query.where(
-            studies.study_name.in_([name, comparison_name(name)]),
-            attributes.key.in_((LAUNCH, RECORD)),
-        )
+        query = _attributes_of_trials(
+            name,
+            *(trials.trial_id, trials.number, studies.study_name),
+            *(attributes.key, attributes.value_json),
+        ).where(attributes.key.in_((LAUNCH, RECORD)))
         if launch_number is not None:
             numbered = sa.select(attributes.trial_id).where(
                 attributes.key == LAUNCH, attributes.value_json == str(launch_number)
@@ -632,6 +616,17 @@ class Store:
         return UsageError(
             f"no study {name} in {display_url(self.url)}", hint or "it has no studies"
         )
+
+
+def _attributes_of_trials(name: str, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """A query of the attributes of all trials of a study, of its search and its comparison."""
+    studies, trials, attributes = schema.studies, schema.trials, schema.trial_attributes
+    query = sa.select(*columns).select_from(
+        trials.join(studies, trials.c.study_id == studies.c.study_id).join(
+            attributes, trials.c.trial_id == attributes.c.trial_id
+        )
+    )
+    return query.where(studies.c.study_name.in_([name, comparison_name(name)]))
 
 
 def _decoded(texts: Mapping[str, str]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from tuner.study.trials import (
     is_trial,
     params,
     side,
-    told,
+    trial_result,
     why_not_launched,
 )
 
@@ -119,15 +119,14 @@ class OptunaStudy:
         record: LaunchRecord | None,
     ) -> None:
         """Tell a trial whose process is gone what is known of its launch."""
-        if record is None and RECORD in trial.user_attrs:
-            record = launch_record(trial.user_attrs[RECORD])
-        elif record is not None:
-            self._store.keep(trial._trial_id, record)
         if record is not None:
-            self._tell(study, trial.number, trial._trial_id, history, record)
+            self._store.keep(trial._trial_id, record)
+        elif RECORD in trial.user_attrs:
+            record = launch_record(trial.user_attrs[RECORD])
+        else:
+            self._fail(study, trial.number, trial._trial_id, "lost: its process is gone")
             return
-        study._storage.set_trial_user_attr(trial._trial_id, "failure", "lost: its process is gone")
-        study.tell(trial.number, state=TrialState.FAIL)
+        self._tell(study, trial.number, trial._trial_id, history, record)
 
     def _add(self, record: LaunchRecord, history: History) -> None:
         """Add a launch that ended, but that no trial tells of."""
@@ -136,7 +135,7 @@ class OptunaStudy:
         if record.purpose in SEARCHED:
             study, chosen = self._search, params(history, record.setting)
             space = distributions(tuple(k for k in history.knobs if k.name in chosen))
-        state, value, notes = told(history, _judged(history, record))
+        state, value, notes = trial_result(history, _judged(history, record))
         trial = create_trial(
             state=state,
             value=value,
@@ -278,7 +277,7 @@ class OptunaStudy:
         history: History,
         record: LaunchRecord,
     ) -> None:
-        state, value, notes = told(history, _judged(history, record))
+        state, value, notes = trial_result(history, _judged(history, record))
         for name, note in notes.items():
             study._storage.set_trial_user_attr(trial_id, name, note)
         self._tell_study(study, number, state, value)

@@ -77,7 +77,7 @@ def side(history: History, purpose: Purpose, setting: Setting) -> str:
     return "reference" if is_reference and purpose is not Purpose.RECORD else "best"
 
 
-class Told(NamedTuple):
+class TrialResult(NamedTuple):
     """What Optuna is told of a launch: its state, its figure in the user's unit, and notes."""
 
     state: TrialState
@@ -85,7 +85,7 @@ class Told(NamedTuple):
     notes: dict[str, Any]
 
 
-def told(history: History, record: LaunchRecord) -> Told:
+def trial_result(history: History, record: LaunchRecord) -> TrialResult:
     """What Optuna is told of a launch of the history.
 
     Optuna knows no bounds: a stopped launch is pruned. A launch that is excluded has failed.
@@ -103,7 +103,7 @@ def told(history: History, record: LaunchRecord) -> Told:
     elif isinstance(ending, Stopped):
         state = TrialState.PRUNED
     is_complete = state is TrialState.COMPLETE and value is not None
-    return Told(state, _rounded(value) if is_complete and value is not None else None, notes)
+    return TrialResult(state, _rounded(value) if is_complete and value is not None else None, notes)
 
 
 def params(history: History, setting: Setting) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     Of a stopped one the projection is an intermediate value, at the iteration that a launch ends
     with.
     """
-    state, value, notes = told(history, record)
+    state, value, notes = trial_result(history, record)
     ending, seen = record.outcome.ending, {}
     if state is TrialState.PRUNED and isinstance(ending, Stopped):
         value = figures.figure(history.spec.objective, ending.projection_s)
