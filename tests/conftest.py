@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,9 @@ settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 
 #: Tests run beside each other: how often a setting is launched must not depend on that.
 os.environ.setdefault("TUNE_DISTURBED", "count")
+# ... and each process of pytest measures as if the host were its own.
+_LOCKS = tempfile.TemporaryDirectory(prefix="tune-locks-")
+os.environ["TUNE_LOCK_DIR"] = _LOCKS.name
 
 # Whoever starts the tests may ignore these (`nohup make test &`, some CI runners). What the tests
 # start would inherit that; it does not inherit a handler.

@@ -25,6 +25,7 @@ from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
 from tuner.model.errors import TunerError
 from tuner.store import Store, database, resolve_url
 from tuner.store.database import optunas_storage
+from tuner.store.rows import RECORD
 from tuner.study import tune
 
 pytestmark = pytest.mark.system
@@ -205,7 +206,7 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Pat
     found = first.result(120)
     last = of_the_lost()[-1]
     assert last.state is TrialState.FAIL
-    assert "launch" not in last.user_attrs
+    assert RECORD not in last.user_attrs  # it ended nothing
     assert found.failures == 0
 
 
