@@ -60,6 +60,11 @@ def octaves(value: float, best: float) -> float:
     return abs(math.log2(value / best))
 
 
+def slower(one: float, other: float) -> float:
+    """What two parts of a step that overlap take: little more than the slower one."""
+    return math.pow(one**5 + other**5, 0.2)
+
+
 def _choices(a: str, b: str, p: int, q: int) -> float:
     heap = {"glibc": 0.3, "jemalloc": 0, "tcmalloc": 0.05, "mimalloc": 0.12}[a]
     apart = {"none": 0.1, "core": 0.5, "numa": 0.2 if a == "glibc" else 0, "socket": 0.04}[b]
@@ -204,10 +209,108 @@ def _flat(name: str, rng: random.Random) -> Job:
     )  # fmt: skip
 
 
+def _some(rng: random.Random, values: Sequence[int], most: int) -> list[int]:
+    """The first of the values and a few of the others, in their order."""
+    number = rng.randint(most - 2, most)
+    return [values[0], *sorted(rng.sample(values[1:], number - 1))]
+
+
+def _loader(rng: random.Random) -> Callable[[int, int, float], float]:
+    """How long loading takes: by workers, each with threads of its own that help less and less."""
+    loading, power, switch = rng.uniform(4, 14), rng.uniform(0.1, 0.8), rng.uniform(0, 0.03)
+    alone = rng.uniform(0.3, 0.9)  # without workers the main process loads
+
+    def loads(w: int, o: int, cores: float) -> float:
+        hands = max(alone, w) * math.pow(o, power)
+        return loading / min(hands, 1.2 * cores) * (1 + switch * w * (o - 1))
+
+    return loads
+
+
+def _augment(name: str, rng: random.Random) -> Job:
+    """A loader augments images: its workers, times the threads of each, share cores with others."""
+    cores, ranks = rng.choice([16, 24, 32, 48, 64]), rng.choice([2, 4, 8])
+    threads = _some(rng, [1, 2, 3, 4, 6, 8, 12, 16], 8)
+    workers = _some(rng, [0, 1, 2, 3, 4, 6, 8, 10, 12, 16], 9)
+    inner = [1, 2, 4, 8][: rng.randint(3, 4)]
+    loads, serial, spins = _loader(rng), rng.uniform(0.5, 4), rng.uniform(0, 0.03)
+    power, busy = rng.uniform(0.4, 0.9), rng.uniform(0.4, 1)
+
+    def time(t: int, w: int, o: int) -> float:
+        step = 1 + serial / t + spins * t
+        own = cores / ranks
+        return slower(step, loads(w, o, own)) * over(busy * t + w * o, own, power)
+
+    return Job(
+        name, {T: threads, W: workers, CV: inner}, ranks, cores, rng.randint(100, 300), time,
+        (rng.choice([threads[-1], 1]), rng.choice(workers[2:]), rng.choice([1, inner[-1]])),
+        rng.uniform(6, 16), rng.uniform(0.02, 0.05), best_s=rng.uniform(10, 20),
+    )  # fmt: skip
+
+
+def _six(name: str, rng: random.Random) -> Job:
+    """Three choices and three counts: most of the choices cost little, one much."""
+    cores, ranks = rng.choice([24, 32, 48, 64]), rng.choice([4, 8])
+    ways, bound, waits = ["naive", "flat", "tree"], ["none", "numa"], ["active", "passive"]
+    threads = _some(rng, [1, 2, 3, 4, 6, 8, 12, 16], 7)
+    workers = _some(rng, [1, 2, 3, 4, 6, 8, 12], 6)
+    inner = [1, 2, 4]
+    loads, serial, power = _loader(rng), rng.uniform(1, 5), rng.uniform(0.4, 0.9)
+    exchange = dict(zip(ways, rng.sample([0.2, 0.25, rng.uniform(0.3, 1)], 3), strict=True))
+    apart = {"none": rng.uniform(0, 0.12), "numa": 0.0}
+    idle = dict(zip(waits, rng.sample([0.0, rng.uniform(0, 0.08)], 2), strict=True))
+    widest = rng.randint(2, 12)  # more threads than a socket's cores are slow if they are bound
+
+    def time(*values: Any) -> float:
+        c, b, p, t, w, o = values
+        own = cores / ranks
+        step = (1 + serial / t) * (1 + apart[b]) * (1.3 if b == "numa" and t > widest else 1)
+        # who waits actively takes cores from the loaders
+        full = 0.8 * t * (1.3 if p == "active" else 1) + w * o
+        return (
+            (slower(step, loads(w, o, own)) + exchange[c]) * (1 + idle[p]) * over(full, own, power)
+        )
+
+    return Job(
+        name, {"communicator": ways, "bind_to": bound, "omp_wait_policy": waits, T: threads,
+               W: workers, CV: inner},
+        ranks, cores, rng.randint(100, 300), time,
+        ("naive", "none", rng.choice(waits), rng.choice([threads[-1], 1]), rng.choice(workers[2:]),
+         rng.choice([1, inner[-1]])),
+        rng.uniform(5, 12), rng.uniform(0.02, 0.05), best_s=rng.uniform(10, 20),
+    )  # fmt: skip
+
+
+def _two(name: str, rng: random.Random) -> Job:
+    """A machine with two cores, a few settings, and short runs that differ by 6 to 15 %."""
+    ranks, threads, inner = rng.choice([1, 2, 2, 3, 4]), rng.choice([[1], [1, 2]]), [1, 2, 4]
+    workers, ahead = rng.choice([[1, 2, 4], [1, 2, 3, 4], [1, 2, 4, 8]]), [1, 4]
+    spins, power = rng.choice([0.1, 0.5, 2.0]), rng.uniform(0.2, 0.8)
+    loading, waits, joint = rng.uniform(0.3, 2.5), rng.uniform(0, 0.08), rng.uniform(0.2, 0.7)
+
+    def time(t: int, w: int, x: int, a: int) -> float:
+        step = 1 / math.pow(t, 0.3) * (1 + spins * max(0.0, ranks * t / 2 - 1))
+        slow = slower(step, loading / w) * over(ranks * (t + joint * w * math.sqrt(x)), 2, power)
+        return slow * (1 + (waits if a == 1 else 0.02)) * (1 + 0.04 * (x - 1))
+
+    knobs: dict[str, Values] = {T: threads, W: workers, CV: inner, "prefetch": ahead}
+    if rng.random() < 0.5:
+        del knobs[CV]
+    default = tuple(rng.choice([values[0], values[-1]]) for values in knobs.values())
+    whole = time if CV in knobs else lambda t, w, a: time(t, w, 1, a)
+    return Job(
+        name, knobs, ranks, 2, rng.randint(10, 60), whole, default, rng.uniform(0.8, 3),
+        rng.uniform(0.06, 0.15), 0.05, best_s=rng.uniform(0.7, 5), grows=False,
+    )  # fmt: skip
+
+
 KINDS: Mapping[str, Callable[[str, random.Random], Job]] = {
     "corner": _corner,
     "few": _few,
     "flat": _flat,
+    "augment": _augment,
+    "six": _six,
+    "two": _two,
 }
 
 
