@@ -167,6 +167,18 @@ def test_of_settings_that_are_equal_the_one_with_fewer_changes_is_best() -> None
     assert kept.best_setting.as_dict()["wait"] in (UNSET, "active")
 
 
+@pytest.mark.parametrize(("gain", "chosen"), [(0.005, 2), (0.015, 3)])
+def test_fewer_changes_cost_at_most_half_of_the_precision(gain: float, chosen: int) -> None:
+    batch = Knob("batch", IntRange(1, 3), Flag("-b"), default=2)
+    spec = replace(SPEC, knobs=(NSTLIST, batch), confirm="none", precision=0.02)
+
+    def time_s(setting: Setting) -> float:
+        return one_matters(setting) * (1 - gain * (setting.as_dict().get("batch") == 3))
+
+    best = SearchThenConfirm().best(played(spec, time_s))
+    assert best == Setting.of({"nstlist": 60, "batch": chosen})
+
+
 def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> None:
     fixed = replace(SPEC, fixed=Setting.of({"omp_threads": 2}))
     assert view(played(fixed, noisy(one_matters))).best_setting == Setting.of(

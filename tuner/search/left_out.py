@@ -37,23 +37,31 @@ class LeftOutModel:
     def __init__(self, space: Space, history: Sequence[SearchObservation], seed: int) -> None:
         self.groups: Groups = grouped(history)
         self._space, self._seed = space, seed
-        self._in_jobs = any(seen.in_job for seen in history)
+        self._in_jobs = any(launch.in_job for launch in history)
+
+    def losses(self, keys: Sequence[Key], than: Key) -> list[float]:
+        """Return by how much, a logarithm, each setting is expected to be slower than one."""
+        if not keys:
+            return []
+        assert self._bounded is not None  # one of the settings has a time
+        mean, _ = self._bounded.predict(self._bounded.kernel.grid.rows([than, *keys]))
+        return [float(loss) for loss in mean[1:] - mean[0]]
 
     def chances(self, keys: Sequence[Key], than: Key, most: float) -> list[float]:
-        """How likely each setting is slower than one by no more than this, a logarithm."""
+        """Return how likely each setting is slower than one by no more than this, a logarithm."""
         if not keys:
             return []
         drawn = self._drawn(self._bounded, [than, *keys])
         return [float(share) for share in (drawn[:, 1:] - drawn[:, :1] <= most).mean(0)]
 
     def ratio(self, key: Key, over: Key) -> tuple[float, float, float]:
-        """The time of a setting over that of another: the median, and a 95 % interval."""
+        """Return the time of a setting over that of another: the median and a 95 % interval."""
         drawn = self._drawn(self._whole, [key, over])
         low, middle, high = np.quantile(np.exp(drawn[:, 0] - drawn[:, 1]), (0.025, 0.5, 0.975))
         return float(middle), float(low), float(high)
 
     def _drawn(self, model: Gaussian | None, keys: Sequence[Key]) -> Floats:
-        assert model is not None  # one of them has a time
+        assert model is not None  # one of the settings has a time
         rows, rng = model.kernel.grid.rows(keys), np.random.default_rng(self._seed)
         return model.sample(rows, _DRAWS, rng)
 
