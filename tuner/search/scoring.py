@@ -65,15 +65,15 @@ _RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
 
 
 def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows:
-    """All rows of a small space; of a large one some, with what is known and its surroundings."""
+    """Return all rows of a small space; of a large one some, the launched ones among them."""
     grid = kernel.grid
     if grid.all is not None:
         return grid.all
     canonical = grid.canonical
     drawn = grid.draw(rng, _RANDOM)
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
-    known = [(e[0], g.key) for g in groups.values() if (e := g.estimate(0.05)) is not None]
-    for _, key in sorted(known, key=lambda each: each[0])[:_CENTRES]:
+    log_s = {g.key: e[0] for g in groups.values() if (e := g.estimate(0.05)) is not None}
+    for key in sorted(log_s, key=lambda key: log_s[key])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
     if groups:
         parts.append(grid.rows(fastest(groups)))
@@ -109,19 +109,19 @@ def _nearby(size: int, index: int) -> list[int]:
 
 
 def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
-    """Which rows lie one step of one knob away, or of several that count cores.
+    """Return which rows lie one step of one knob away, or one step up or down of two core counts.
 
-    Those wait for each other: more workers may only help together with more threads.
+    Two counts go together: more workers may only help with more threads.
     """
     # What ceases to exist with the step did not move; what comes to exist starts at its first.
     moved = (rows != centre[None]) & grid.exist(rows)
-    counts = np.array([knob.role is not None for knob in grid.space.knobs])
-    near = (moved.sum(1) == 1) | (moved.any(1) & ~moved[:, ~counts].any(1))
+    steps = np.where(moved, 1, 0)
     for j, knob in enumerate(grid.space.knobs):
         if knob.ordered:
-            away = np.abs(grid.places[j][rows[:, j]] - grid.places[j][centre[j]])
-            near &= (away <= 1) | ~moved[:, j]
-    return np.asarray(near)
+            steps[:, j] *= grid.places[j][rows[:, j]] - grid.places[j][centre[j]]
+    counts = np.array([knob.role is not None for knob in grid.space.knobs])
+    together = (moved.sum(1) == 2) & (np.abs(steps[:, counts].sum(1)) == 2)
+    return np.asarray(((moved.sum(1) == 1) | together) & (np.abs(steps) <= 1).all(1))
 
 
 #: This much of a window that is stopped early is run all the same: what is thrown away after the
@@ -215,6 +215,7 @@ class ScoredCandidates:
 
     ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost included (see
     `Incumbent`), ``gain`` is what the best is expected to fall by, ``cost`` in seconds.
+    ``hopeless`` settings will fail: nothing is hidden there.
     """
 
     grid: Grid
@@ -223,25 +224,25 @@ class ScoredCandidates:
     fitted: Gaussian
     best: Incumbent
     rows: Rows
-    known: Flags
+    launched: Flags
     worth: Floats
     sd: Floats
     gain: Floats
     cost: Floats
-    hopeless: Flags  # what will fail: nothing is hidden there
+    hopeless: Flags
 
     @property
     def pick(self) -> int:
-        """The row that promises most for its cost."""
+        """The place of the row that promises most for its cost."""
         return int(np.argmax(self.gain / self.cost))
 
     @property
     def all_tried(self) -> bool:
-        """True if no setting is left that was not launched and promises anything."""
-        return not (self.gain[~self.known] > 0).any()
+        """Whether no setting that was not launched promises anything."""
+        return not (self.gain[~self.launched] > 0).any()
 
     def converged(self) -> bool:
-        """True if going on is expected to gain too little."""
+        """Return whether going on is expected to gain too little."""
         options, gain = self.options, float(self.gain.max())
         if self.state.live is not None:
             # one window more costs little: what it promises is no reason to go on, nor to end
@@ -255,57 +256,57 @@ class ScoredCandidates:
         )
 
     def _hidden(self) -> float:
-        """What all that is not yet known could still give: the incumbent's expected regret."""
+        """Return the incumbent's expected regret: what all other settings could still give."""
         order = np.argsort(-self.gain)
         likely = self.rows[order[~self.hopeless[order]][:_LIKELY]]
         rows = np.concatenate([self.grid.rows([self.best.key]), likely])
         return _expected_regret(self.fitted, self.grid, rows, self.best.core_price, self.state.rng)
 
     def neighbour(self) -> int | None:
-        """The setting next to the incumbent that promises most, of those that are hardly known.
+        """Return the most promising of the incumbent's neighbours that are hardly known.
 
         A smooth model can be sure and wrong beside a kink, and one disturbed run misleads it: so no
-        search ends before these were looked at. Left out are untried ones that are far worse even
-        by a doubtful model, and tried ones but for a lone run that may have been disturbed.
+        search ends before these were looked at. An untried neighbour is left out if it is far worse
+        even by a doubtful model, a tried one unless its only run may have been disturbed.
         """
         near = beside(self.grid, self.rows, self.grid.row(self.best.key))
         scores = (self.best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
-        wanted = near & ~self.known & (scores > self.options.beside_sds)
-        for place in np.flatnonzero(near & self.known):
+        open_ = near & ~self.launched & (scores > self.options.beside_sds)
+        for place in np.flatnonzero(near & self.launched):
             group = self.state.groups[self.grid.key(self.rows[place])]
-            wanted[place] = _may_be_disturbed(group, self.best.log_s)
-        scores[~wanted] = -np.inf
+            open_[place] = _may_be_disturbed(group, self.best.log_s)
+        scores[~open_] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
 
     def contender(self) -> Key | None:
-        """What to launch again as a setting may yet be better by more than the precision.
+        """Return what to launch again, as a setting may yet be better by more than the precision.
 
-        Of the incumbent and the likeliest such setting the one that is known less well.
+        It is the incumbent or the likeliest such setting, whichever finished less often.
         """
         best, groups = self.best, self.state.groups
         gap = best.worth - math.log1p(self.options.precision) - self.worth
         chance = normal_cdf(gap / np.hypot(self.sd, best.se))
-        likely = np.flatnonzero(self.known & (chance > self.options.contender_chance))
+        likely = np.flatnonzero(self.launched & (chance > self.options.contender_chance))
         for place in likely[np.argsort(-chance[likely])]:
             key = self.grid.key(self.rows[place])
             if key == best.key or not groups[key].finished:
                 continue
-            for each in sorted((key, best.key), key=lambda each: len(groups[each].finished)):
-                if not _spent(groups[each], self.options):
-                    return each
+            for rival in sorted((key, best.key), key=lambda rival: len(groups[rival].finished)):
+                if not _spent(groups[rival], self.options):
+                    return rival
         return None
 
 
 def scored_candidates(
     kernel: Kernel, options: Options, state: State, fitted: Gaussian, best: Incumbent
 ) -> ScoredCandidates:
-    """The candidates after this history."""
+    """Return the candidates after this history."""
     grid, groups = kernel.grid, state.groups
-    rows, known = _open_rows(kernel, state)
+    rows, launched = _open_rows(kernel, state)
     mean, sd = fitted.predict(rows)
     worth = mean + price_of_cores(grid, rows, best.core_price)
-    keys = [grid.key(row) if seen else None for row, seen in zip(rows, known, strict=True)]
+    keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
     # of the incumbent: what is saved if another run shows it to be slower than the second
     own = np.array([key == best.key for key in keys])
     ahead = np.where(own, worth - best.second, best.worth - worth)
@@ -318,10 +319,10 @@ def scored_candidates(
     gain *= 1 - fails
     if grid.has_roles:
         beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
-        gain[beyond & ~known] *= options.overdone_share
+        gain[beyond & ~launched] *= options.overdone_share
     gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
     if state.trials >= options.trials:
-        gain[~known] = 0.0
+        gain[~launched] = 0.0
     if _regret(state, fitted, best, grid) < options.precision_share * options.precision:
         finished = [key is not None and bool(groups[key].finished) for key in keys]
         gain[finished] = 0.0
@@ -331,15 +332,15 @@ def scored_candidates(
     else:
         cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
     return ScoredCandidates(
-        grid, options, state, fitted, best, rows, known, worth, sd, gain, cost, hopeless
+        grid, options, state, fitted, best, rows, launched, worth, sd, gain, cost, hopeless
     )
 
 
 def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> float:
-    """By how much, expected, another setting that finished is better than the best."""
+    """Return by how much, expected, another setting that finished is better than the best."""
     finished = {key: g for key, g in state.groups.items() if g.finished and key != best.key}
     if not finished:
-        return math.inf  # alone, it is compared with what is not known yet
+        return math.inf  # alone, it is compared with settings that have not finished yet
     rows = grid.rows([best.key, *fastest(finished, _LIKELY)])
     return _expected_regret(fitted, grid, rows, best.core_price, state.rng)
 
@@ -347,29 +348,29 @@ def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> floa
 def _expected_regret(
     fitted: Gaussian, grid: Grid, rows: Rows, core_price: float, rng: np.random.Generator
 ) -> float:
-    """By how much, expected, the best of the rows lies below the first."""
+    """Return by how much, expected, the best of the rows lies below the first."""
     drawn = fitted.sample(rows, 128, rng) + price_of_cores(grid, rows, core_price)
     return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 
 def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
-    """The candidates that are not ruled out, and which of them were launched already."""
+    """Return the candidates that are not ruled out, and which of them were launched already."""
     grid, groups = kernel.grid, state.groups
     rows = candidates(kernel, groups, state.rng)
-    launched = {tuple(row) for row in grid.rows(list(groups)).tolist()}
-    known = np.array([tuple(row) in launched for row in rows.tolist()])
-    kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | known
-    return rows[kept], known[kept]
+    tried = {tuple(row) for row in grid.rows(list(groups)).tolist()}
+    launched = np.array([tuple(row) in tried for row in rows.tolist()])
+    kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | launched
+    return rows[kept], launched[kept]
 
 
 def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
-    """True of a lone run that is slower than the best by what a disturbance comes to."""
-    known, (least, most) = group.estimate(0.05), _DISTURBED
-    return known is not None and group.launches == 1 and least < known[0] - best_log_s < most
+    """Return whether its only run is slower than the best by what a disturbance comes to."""
+    estimate, (least, most) = group.estimate(0.05), _DISTURBED
+    return estimate is not None and group.launches == 1 and least < estimate[0] - best_log_s < most
 
 
 def _spent(group: Group, options: Options) -> bool:
-    """True if a launched setting is not launched again."""
+    """Return whether a setting was launched often enough."""
     if group.finished:
         return group.failures > 1 or group.launches >= options.most_repeats
     return group.failures > 0 or group.launches >= 2
