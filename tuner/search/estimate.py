@@ -43,20 +43,20 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     the ``ceiling`` see :func:`tuner.search.history.bounded`.
     """
     noise_sd = kernel.prior.noise[0] * 2
-    known = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
-    if not known:
+    estimates = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
+    if not estimates:
         return None
-    finished = [e[0] for g, e in known if g.finished]
-    fastest = min(finished or [e[0] for _, e in known])
-    known = _thinned(known)
-    used = [g for g, _ in known]
-    log_ratio, more_var = bounded(np.array([e[0] for _, e in known]) - fastest, ceiling)
+    finished = [e[0] for g, e in estimates if g.finished]
+    fastest = min(finished or [e[0] for _, e in estimates])
+    estimates = _thinned(estimates)
+    used = [g for g, _ in estimates]
+    log_ratio, more_var = bounded(np.array([e[0] for _, e in estimates]) - fastest, ceiling)
     var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
         log_s=fastest + log_ratio,
-        runs=np.array([e[1] for _, e in known]),
-        extra_var=np.array([e[2] for _, e in known]) + more_var,
+        runs=np.array([e[1] for _, e in estimates]),
+        extra_var=np.array([e[2] for _, e in estimates]) + more_var,
         repeats_var=var,
         repeats_dof=dof,
     )
@@ -76,14 +76,14 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     return model
 
 
-_Known = list[tuple[Group, tuple[float, float, float]]]
+_Estimates = list[tuple[Group, tuple[float, float, float]]]
 
 
-def _thinned(known: _Known) -> _Known:
-    """What bears on the best, and part of the long tail after it."""
-    if len(known) <= _MANY:
-        return known
-    ordered = sorted(known, key=lambda each: each[1][0])
+def _thinned(estimates: _Estimates) -> _Estimates:
+    """Keep what bears on the best, and part of the long tail after it."""
+    if len(estimates) <= _MANY:
+        return estimates
+    ordered = sorted(estimates, key=lambda estimate: estimate[1][0])
     head, tail = ordered[:110], ordered[110:]
     return head + tail[:: max(1, len(tail) // 50)]
 

@@ -132,8 +132,8 @@ class Gaussian:
         points = self.kernel.grid.points(rows)
         cross = self.kernel.covariance(self._theta, self._tables, points, self._points)
         mean = (cross @ self._alpha[:, :, None])[:, :, 0]
-        known = ((cross @ self._inverse) * cross).sum(2)
-        var = np.maximum(self.kernel.variance(self._theta, rows) - known, 1e-10)
+        explained = ((cross @ self._inverse) * cross).sum(2)
+        var = np.maximum(self.kernel.variance(self._theta, rows) - explained, 1e-10)
         middle, sd = self._mixed(mean, var)
         return middle + self._level + self.kernel.mean(points.demand), sd
 

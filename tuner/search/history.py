@@ -85,7 +85,7 @@ class Group:
             extra = 0.0 if len(kept) == len(ordered) or len(kept) > 1 else 0.05**2
             return float(np.mean(kept)), float(len(kept)), extra
         if self.projected:
-            log_s, sd = min(self.projected, key=lambda each: each[0])
+            log_s, sd = min(self.projected)
             return log_s, 1.0, sd * sd
         return None
 
@@ -100,34 +100,34 @@ def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
     """The settings with the lowest estimates, and all without one; all of a few."""
     if len(groups) <= most:
         return list(groups)
-    known = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(0.05))}
-    ordered = sorted(known, key=lambda key: known[key])
-    return [*ordered[:most], *(key for key in groups if key not in known)]
+    log_s = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(0.05))}
+    ordered = sorted(log_s, key=lambda key: log_s[key])
+    return [*ordered[:most], *(key for key in groups if key not in log_s)]
 
 
 def grouped(history: Sequence[SearchObservation]) -> Groups:
     """The launches of each setting, in the order of its first one."""
     groups: Groups = {}
-    for seen in history:
-        if seen.setting is None:
+    for launch in history:
+        if launch.setting is None:
             continue
-        group = groups.setdefault(seen.setting, Group(seen.setting))
+        group = groups.setdefault(launch.setting, Group(launch.setting))
         group.launches += 1
-        if seen.ending == "finished" and seen.elapsed_s is not None:
-            group.finished.append(math.log(seen.elapsed_s))
-        elif seen.ending == "killed" and seen.projection_s is not None:
-            group.projected.append((math.log(seen.projection_s), seen.projection_log_sd))
+        if launch.ending == "finished" and launch.elapsed_s is not None:
+            group.finished.append(math.log(launch.elapsed_s))
+        elif launch.ending == "killed" and launch.projection_s is not None:
+            group.projected.append((math.log(launch.projection_s), launch.projection_log_sd))
         else:
             group.failures += 1
-            group.by_chance = seen.by_chance
-            group.is_bound |= seen.is_bound
+            group.by_chance = launch.by_chance
+            group.is_bound |= launch.is_bound
     return groups
 
 
 def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
     """What the launches so far teach of start-up, log intervals and warm-up."""
-    startups = [seen.startup_s for seen in history if seen.startup_s]
-    paces = [seen.pace for seen in history if seen.pace is not None]
+    startups = [launch.startup_s for launch in history if launch.startup_s]
+    paces = [launch.pace for launch in history if launch.pace is not None]
     learned = Noise(
         run_sd=run_sd,
         startup_s=float(np.median(startups)) if startups else None,

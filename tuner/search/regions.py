@@ -96,14 +96,14 @@ def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags
     Args:
         grid: The space.
         rows: The rows to judge.
-        groups: What is known.
+        groups: The launches.
         slow_log_s: From which logarithm of seconds on a setting is slow.
     """
     out = np.zeros(len(rows), bool)
     rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
     for group in groups.values():
-        known = group.estimate(0.05)
-        if known is None or known[0] < slow_log_s:
+        estimate = group.estimate(0.05)
+        if estimate is None or estimate[0] < slow_log_s:
             continue
         row = grid.row(group.key)
         if float(grid.demand(row[None])[0]) > 0:

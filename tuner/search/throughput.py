@@ -51,7 +51,7 @@ class Pace:
 def _sd(values: Sequence[float]) -> float:
     """The standard deviation; :func:`statistics.stdev` takes 20 times as long, for each launch."""
     mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((each - mean) ** 2 for each in values) / (len(values) - 1))
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:

@@ -45,7 +45,7 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
     if lesson is None:
         return None
     usual = grid.space.guesses[0] if grid.space.guesses else None
-    seen: list[SearchObservation] = []
+    launches: list[SearchObservation] = []
     kept: list[tuple[Shown, float]] = []
     keys: list[Key] = []
     for shown in _thinned(lesson.shown):
@@ -55,12 +55,12 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
         row, lost = moved
         key = grid.key(grid.canonical(np.array([row]))[0])
         if shown.log_ratio is None:
-            seen.append(
+            launches.append(
                 SearchObservation(key, "failed", Purpose.SEARCH, 0.0, is_bound=shown.is_bound)
             )
             continue
         elapsed_s = math.exp(shown.log_ratio)
-        seen.append(SearchObservation(key, "finished", Purpose.SEARCH, 0.0, elapsed_s))
+        launches.append(SearchObservation(key, "finished", Purpose.SEARCH, 0.0, elapsed_s))
         kept.append((shown, _LOST_SD if lost else 0.0))
         keys.append(key)
     if not kept:
@@ -75,15 +75,16 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
         ),
         log_ratio=log_ratio,
         extra_var=var + more_var,
-        groups=grouped(seen),
+        groups=grouped(launches),
     )
 
 
 def _thinned(shown: Sequence[Shown]) -> list[Shown]:
     """What failed, the fastest, and part of the rest."""
-    failed = [each for each in shown if each.log_ratio is None]
+    failed = [setting for setting in shown if setting.log_ratio is None]
     worked = sorted(
-        (each for each in shown if each.log_ratio is not None), key=lambda each: each.log_ratio or 0
+        (setting for setting in shown if setting.log_ratio is not None),
+        key=lambda setting: setting.log_ratio or 0,
     )
     head, tail = worked[: _MOST // 2], worked[_MOST // 2 :]
     return failed + head + tail[:: max(1, math.ceil(len(tail) / (_MOST // 2)))]
