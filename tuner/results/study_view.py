@@ -66,25 +66,33 @@ class StudyView:
 
     def is_disturbed(self, setting: Setting) -> bool:
         """Whether other processes disturbed every launch by which the setting is measured."""
+        return setting in self._only_disturbed
+
+    @cached_property
+    def _only_disturbed(self) -> frozenset[Setting]:
+        """The (canonical) settings for which that is so."""
         canonical = self.pooling.canonical
-        numbers = {
-            record.number
+        settings = {
+            record.number: canonical(record.setting)
             for record in self.records
-            if record.outcome.samples
-            and record.outcome.exclusion is None
-            and canonical(record.setting) == setting
+            if record.outcome.samples and record.outcome.exclusion is None
         }
-        return bool(numbers) and numbers <= self._disturbed
+        quiet = {setting for n, setting in settings.items() if n not in self._disturbed}
+        return frozenset(settings.values()) - quiet
+
+    @cached_property
+    def _reference(self) -> Measurement | None:
+        """What settings are compared with, measured as they are here."""
+        chosen = self.result.reference
+        same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
+        return next(same, chosen)
 
     def speed_up(self, measurement: Measurement) -> float | None:
         """How many times faster a setting is than the reference.
 
         ``None`` if one has no time, or was launched on a disturbed host only and the other was not.
         """
-        chosen = self.result.reference
-        reference = next(
-            (m for m in self.measurements if chosen and m.setting == chosen.setting), chosen
-        )
+        reference = self._reference
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
             return None
         if self.is_disturbed(measurement.setting) != self.is_disturbed(reference.setting):
@@ -131,7 +139,7 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
 
     row = store.load(name)
     history = History.judged(row.spec, store.launches(name, detail=detail), row.forgiven_until)
-    result = build(history, store.url, row.state, row.reason, row.best)
+    result = build(history, store.url, row.state, row.reason, row.summary.best_setting)
     return StudyView(row.spec, result, history.records, history.pooling)
 
 
