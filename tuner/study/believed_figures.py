@@ -8,7 +8,7 @@ contradict is a failure. Later launches may show that it was right, so it is jud
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -57,7 +57,17 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
         records: The launches as they are `believed`.
         objective: Says how the figures were asked for.
     """
-    return [text for note in _NOTES if (text := note(records, objective))]
+    usage = _Usage.of(records, objective)
+    texts = (
+        _unknown(records),
+        _comma(usage),
+        _units(usage),
+        _direction(usage),
+        _resumed_log(records, objective),
+        _long_figure(records, objective),
+        _same_figures(records, objective),
+    )
+    return [*filter(None, texts)]
 
 
 def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> None:
@@ -218,12 +228,14 @@ def _by_own_clock(
 ) -> Iterator[Finished | Failed | None]:
     """Count of a resumed log the time since the launch's own first entry."""
     logs = [r.outcome.progress for r in records if _sample(r) and r.outcome.progress]
+    is_own_clock = objective.clock == "elapsed" and objective.kind != "logreport"
     before: Sequence[Progress] | None = None
     for record in records:
         sample, log, wall_s = _sample(record), record.outcome.progress, record.outcome.wall_s
         if sample is None or not _is_resumed(record, objective):
             before = log if sample and log else before
-            if sample and _is_own_clock(objective) and _is_beyond_wall(record):
+            # The figure comes from a clock in the program that writes no log of it.
+            if sample and is_own_clock and _is_beyond_wall(record):
                 yield _doubted(sample, _longer(sample, wall_s, objective))
             else:
                 yield None
@@ -243,11 +255,6 @@ def _by_own_clock(
             " its time: log more often, or use --objective wall"
         )
         yield _doubted(sample, reason, FailureKind.BAD_LOG)
-
-
-def _is_own_clock(objective: ObjectiveSpec) -> bool:
-    """Whether the figure comes from a clock in the program that writes no log of it."""
-    return objective.clock == "elapsed" and objective.kind != "logreport"
 
 
 def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
@@ -320,7 +327,7 @@ def _by_wall(
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def _note_of_unknown(records: Sequence[LaunchRecord], _: ObjectiveSpec) -> str:
+def _unknown(records: Sequence[LaunchRecord]) -> str:
     """Name a setting without a figure: it may be the fastest, and the verdict leaves it out."""
     measured = {record.setting for record in records if record.outcome.samples}
     unknown = {
@@ -337,22 +344,15 @@ def _note_of_unknown(records: Sequence[LaunchRecord], _: ObjectiveSpec) -> str:
     return f"whether {setting} is faster is not known{more}: {kind}"
 
 
-def _note_of_comma(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
-    usage = _Usage.of(records, objective)
-    if usage.decimal is not Mark.COMMA or objective.decimal:
+def _comma(usage: _Usage) -> str:
+    shown = usage.shows_mark
+    if shown is None or shown[1].mark is not Mark.COMMA or usage.objective.decimal:
         return ""
-    reading = usage.shows_mark
-    assert reading is not None
-    return (
-        f"the program prints a decimal comma: {reading[1].text.strip()} is read as"
-        f" {reading[1].by_comma:g}"
-    )
+    text, value = shown[1].text.strip(), shown[1].by_comma
+    return f"the program prints a decimal comma: {text} is read as {value:g}"
 
 
-def _note_of_units(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
-    usage = _Usage.of(records, objective)
-    if not usage.readings:
-        return ""
+def _units(usage: _Usage) -> str:
     units = {usage.unit(r): f"launch {n}: {r.marked}" for n, r in reversed(usage.readings)}
     others = [line for unit, line in units.items()
               if converted(2.0, unit, usage.target) not in {None, 2.0}]  # fmt: skip
@@ -361,15 +361,14 @@ def _note_of_units(records: Sequence[LaunchRecord], objective: ObjectiveSpec) ->
     return f"figures are converted to {usage.target}: {'; '.join(map(wording.one_line, others))}"
 
 
-def _note_of_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
-    usage = _Usage.of(records, objective)
+def _direction(usage: _Usage) -> str:
     unit = unit_of(usage.target) if usage.readings else None
-    if unit is None or unit.is_rate or not objective.maximize:
+    if unit is None or unit.is_rate or not usage.objective.maximize:
         return ""
     return f"more counts as better (--maximize), but the figure is a time ({usage.target})"
 
 
-def _note_of_resumed_log(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+def _resumed_log(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
     for record in records:
         outcome = record.outcome
         if _is_resumed(record, objective):
@@ -382,7 +381,7 @@ def _note_of_resumed_log(records: Sequence[LaunchRecord], objective: ObjectiveSp
     return ""
 
 
-def _note_of_long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+def _long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
     record = next((r for r in records if _is_beyond_wall(r)), None)
     if record is None or not _is_read_time(objective):
         return ""
@@ -394,7 +393,7 @@ def _note_of_long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSp
     )
 
 
-def _note_of_same_figures(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
+def _same_figures(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
     """Compare no more launches than suffice, so that more of them do not change the note."""
     samples = [
         (sample.elapsed_s, record)
@@ -415,14 +414,3 @@ def _note_of_same_figures(records: Sequence[LaunchRecord], objective: ObjectiveS
                 " measures?"
             )
     return ""
-
-
-_NOTES: tuple[Callable[[Sequence[LaunchRecord], ObjectiveSpec], str], ...] = (
-    _note_of_unknown,
-    _note_of_comma,
-    _note_of_units,
-    _note_of_direction,
-    _note_of_resumed_log,
-    _note_of_long_figure,
-    _note_of_same_figures,
-)

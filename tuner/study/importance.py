@@ -6,7 +6,6 @@ import warnings
 
 import optuna
 
-from tuner.model import Measurement
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.trials import distributions
@@ -39,10 +38,6 @@ def importance(history: History) -> dict[str, float]:
     ]
     if len(measured) < FEWEST or not varied:
         return {}
-    return _evaluate(history, measured, varied)
-
-
-def _evaluate(history: History, measured: list[Measurement], varied: list[str]) -> dict[str, float]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {name: d for name, d in distributions(history.knobs).items() if name in varied}
     study = optuna.create_study()

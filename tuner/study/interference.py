@@ -93,35 +93,33 @@ class InterferenceFilter:
             return record, ""
         assert outcome.load is not None, "there is no interference without a load"
         outcome = replace(outcome, load=replace(outcome.load, unusual=True))
+        record = replace(record, outcome=outcome)
         if record.purpose is Purpose.WARM_UP:  # that one counts never
-            return replace(record, outcome=outcome), ""
+            return record, ""
         if _is_repeated(record.setting, past):
-            outcome = replace(outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
-            return replace(record, outcome=outcome), ""
-        made = replace(record, outcome=outcome)
+            exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
+            return replace(record, outcome=replace(outcome, exclusion=exclusion)), ""
         if _is_own(record.setting, past):
             counts = "counts: its setting meets this whenever it is launched"
-            return made, f"launch {record.number} {counts}: {why}"
-        if any(each.outcome.exclusion is None for each in _last_unusual(past)):
-            return made, ""  # that is told already
-        counts = "counts all the same, as long as the machine stays like that"
-        return made, f"launch {record.number} {counts}: {why}"
+        elif all(disturbed.outcome.exclusion for disturbed in _last_unusual(past)):
+            counts = "counts all the same, as long as the machine stays like that"
+        else:
+            return record, ""  # that is told already
+        return record, f"launch {record.number} {counts}: {why}"
 
     def outdated(self, records: Sequence[LaunchRecord], spec: StudySpec) -> list[LaunchRecord]:
         """The launches that count though disturbed, if the last one found the machine as usual."""
         here = _on_host(spec.machine.hostname, records)
-        found = [
-            record
-            for record in here
-            if not estimates.is_excluded(record) and met(record, here) == "disturbed"
+        disturbed = [
+            r for r in here if not estimates.is_excluded(r) and met(r, here) == "disturbed"
         ]
-        if self.counts_all or not found:
+        if self.counts_all or not disturbed:
             return []
         last = here[-1].outcome
         # Asked of a launch that wants all CPUs: others may have used what this one left free.
         is_known = last.load is not None and not isinstance(last.ending, Failed)
         is_quiet = is_known and not interference_with(last, BASELINE, spec, here[:-1], self.before)
-        return found if is_quiet else []
+        return disturbed if is_quiet else []
 
 
 #: What a launch met: the usual; what others did; what its own setting caused outside of it.
@@ -180,11 +178,8 @@ def interference_with(
         return f"other processes used {used}{wording.most_of_it(load)}"
     # A setting that wants more than the quota is held back by its own doing.
     throttled = _limit([each.throttled_s / time_s for each, time_s in past], LEAST_THROTTLED)
-    if (
-        load.throttled_s / wall_s > throttled
-        and wanted is not None
-        and wanted <= spec.machine.cores
-    ):
+    is_held_back = load.throttled_s / wall_s > throttled
+    if is_held_back and wanted is not None and wanted <= spec.machine.cores:
         return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
     if load.hot:
         return "CPUs were slowed down for their temperature"
@@ -250,30 +245,29 @@ def _limit(past: Sequence[float], least: float) -> float:
 
 def notes(history: History) -> list[str]:
     """What a reader of the result must know of the machine; empty if it was quiet."""
-    found = []
+    texts = []
     for one, several, live in (
         ("launch was", "launches were", False),
         ("window of a running job was", "windows of running jobs were", True),
     ):
         spoiled = [r for r in excluded(history.records) if (r.job is not None) == live]
         if spoiled:
-            number, why = spoiled[-1].number, spoiled[-1].outcome.exclusion
+            why = spoiled[-1].outcome.exclusion
             assert why is not None
-            which = f"number {number}: {why.text}"
-            if len(spoiled) > 1:
-                which = f"the last one, {which}"
-            found.append(f"{wording.count(len(spoiled), one, several)} excluded ({which})")
+            last = "the last one, " if len(spoiled) > 1 else ""
+            count = wording.count(len(spoiled), one, several)
+            texts.append(f"{count} excluded ({last}number {spoiled[-1].number}: {why.text})")
     counted = estimates.counted(history.records)
     disturbed = [r.number for r in counted if met(r, history.records) == "disturbed"]
     if disturbed:
         which = f"number {disturbed[-1]}" if len(disturbed) == 1 else f"last {disturbed[-1]}"
         count = wording.count(len(disturbed), "launch counts", "launches count")
-        found.append(f"{count} though disturbed ({which}): the machine stayed like that")
-    remeasured = sum(is_remeasured(record) for record in history.records)
+        texts.append(f"{count} though disturbed ({which}): the machine stayed like that")
+    remeasured = sum(map(is_remeasured, history.records))
     if remeasured:
         count = wording.count(remeasured, "earlier launch", "earlier launches")
-        found.append(f"{count} not counted: --remeasure")
-    return [note for note in (*found, _loaded(history)) if note]
+        texts.append(f"{count} not counted: --remeasure")
+    return [*filter(None, (*texts, _loaded(history)))]
 
 
 def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
