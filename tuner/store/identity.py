@@ -9,26 +9,14 @@ from tuner.launch.secrets import redact_spec
 from tuner.model import ANY_HOST, Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 
-#: The parts that are tables of their own, and what their entries are called.
-ROUTES, ENVIRONMENT = "routes", "environment"
-
-_LABELS = {
-    "baseline": "command of the defaults",
-    "folder": "folder that the command runs in",
-    "mpi": "MPI",
-    "libmpi": "MPI library",
-    "mpirun_args": "mpirun arguments",
-    "hostname": "host",
-    "cpu_model": "CPU",
-    "affinity": "CPUs by affinity",
-    "quota": "CPUs by cgroup quota",
-    "memory_gib": "memory (GiB)",
-    "gpus": "GPUs",
-}
+#: The parts that are tables of their own, and those that other modules name.
+ROUTES, ENVIRONMENT, HOST, DEFAULTS = "routes", "environment", "hostname", "command of the defaults"
 
 
 def identity(spec: StudySpec) -> JsonDict:
     """The parts of a study that must not change while it goes on, as plain JSON values.
+
+    Their names are those that a user is shown.
 
     Memory is in whole GiB: kernels reserve a little more or less of it at each boot. Secrets
     are left out: a new password does not make another study.
@@ -37,27 +25,27 @@ def identity(spec: StudySpec) -> JsonDict:
     machine, launcher = spec.machine, spec.launcher
     return {
         "command": list(spec.command),
-        "baseline": _baseline(spec),
+        DEFAULTS: _baseline(spec),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
         **({"standard input": _standard_input(spec)} if spec.input else {}),
-        "folder": spec.folder,
+        "folder that the command runs in": spec.folder,
         "interpreter": spec.interpreter,
         "ranks": spec.layout.ranks,
         "hosts": _hosts(spec),
-        "mpi": f"{launcher.kind} {launcher.version}",
+        "MPI": f"{launcher.kind} {launcher.version}",
         "mpirun": launcher.mpirun,
-        "libmpi": launcher.libmpi,
-        "mpirun_args": list(launcher.extra_args),
+        "MPI library": launcher.libmpi,
+        "mpirun arguments": list(launcher.extra_args),
         "objective": _objective(spec.objective),
-        "hostname": machine.hostname,
-        "cpu_model": machine.cpu_model,
+        HOST: machine.hostname,
+        "CPU": machine.cpu_model,
         "cores": machine.physical_cores,
-        "affinity": machine.affinity_cpus,
-        "quota": machine.quota_cpus,
-        "memory_gib": round(machine.memory_bytes / 2**30),
-        "gpus": list(machine.gpus),
+        "CPUs by affinity": machine.affinity_cpus,
+        "CPUs by cgroup quota": machine.quota_cpus,
+        "memory (GiB)": round(machine.memory_bytes / 2**30),
+        "GPUs": list(machine.gpus),
         ENVIRONMENT: dict(spec.environment),
     }
 
@@ -120,7 +108,7 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
     was, now = _texts(old), _texts(new)
     if was.get("command") != now.get("command"):  # then that of the defaults differs as well
         for texts in (was, now):
-            texts.pop(_LABELS["baseline"], None)
+            texts.pop(DEFAULTS, None)
     return [
         f"{label}: {was.get(label, 'none')} -> {now.get(label, 'none')}"
         for label in [*now, *(label for label in was if label not in now)]
@@ -134,16 +122,15 @@ _ROUTE = "route of "
 
 def _texts(identity: JsonDict) -> dict[str, str]:
     """Each part as it is called and shown."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in identity.items():
         if key in {ROUTES, ENVIRONMENT} and isinstance(value, dict):
             prefix = _ROUTE if key == ROUTES else ""
-            found |= {f"{prefix}{name}": str(value[name]) for name in sorted(value)}
-        elif isinstance(value, list):
-            found[_LABELS.get(key, key)] = " ".join(map(str, value)) or "none"
+            texts |= {f"{prefix}{name}": str(value[name]) for name in sorted(value)}
         else:
-            found[_LABELS.get(key, key)] = "none" if value is None or value == "" else str(value)
-    return found
+            words = value if isinstance(value, list) else [] if value is None else [value]
+            texts[key] = " ".join(map(str, words)) or "none"
+    return texts
 
 
 def require_same(name: str, old: JsonDict, new: JsonDict) -> None:

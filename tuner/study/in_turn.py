@@ -13,7 +13,7 @@ from tuner.launch.secrets import HIDDEN, recorded_environment
 from tuner.model import Setting, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.stats.confirm import EXACT
-from tuner.store.identity import ROUTES, identity
+from tuner.store.identity import DEFAULTS, ROUTES, identity
 from tuner.store.store import Store
 from tuner.study.events import Event
 from tuner.study.loop import runnable, tune
@@ -51,8 +51,7 @@ def require_different(specs: Sequence[StudySpec]) -> None:
     Raises:
         UsageError: They are.
     """
-    of_knobs = {ROUTES, "baseline"}
-    one, other = (identity(spec) | dict.fromkeys(of_knobs) for spec in specs)
+    one, other = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
     if one == other:
         raise UsageError(
             "--remeasure: both studies launch one command in one folder and environment",
