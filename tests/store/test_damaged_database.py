@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import optuna
 import pytest
 
 from tests.study_surface import CONFIRMED, FakeRunner, surface
@@ -243,6 +244,18 @@ def test_what_optuna_cannot_read_is_one_error_and_tune_shows_the_rest(
             assert store.launches(SPEC.name)[: len(before)] == before
 
 
+@pytest.mark.parametrize("name", ["kept", "kept/comparison"])
+def test_a_study_with_another_direction_does_not_go_on(path: Path, name: str) -> None:
+    change(
+        path,
+        "UPDATE study_directions SET direction = 'MAXIMIZE' WHERE study_id ="
+        f" (SELECT study_id FROM studies WHERE study_name = '{name}')",
+    )
+    with pytest.raises(UsageError, match=f"study {name} is MAXIMIZE instead of MINIMIZE"):
+        go_on(path)
+    read(path)
+
+
 def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
     with Store.open(f"sqlite:///{path}", create=False) as store:
         before = store.launches(SPEC.name, detail=False)
@@ -284,3 +297,14 @@ def test_a_file_system_without_free_inodes_is_named(
     )
     with pytest.raises(TunerError, match="no free inodes"):
         Store.open(f"sqlite:///{path}", create=True)
+
+
+@pytest.mark.parametrize("call", ["create", "load", "launches", "search"])
+def test_a_study_of_another_program_is_named_and_left(tmp_path: Path, call: str) -> None:
+    url = f"sqlite:///{tmp_path / 'theirs.db'}"
+    optuna.create_study(study_name=SPEC.name, storage=url).set_user_attr("mine", 1)
+    with Store.open(url, create=True) as store:
+        assert store.find(SPEC.name) is None and store.studies() == []
+        with pytest.raises(UsageError, match=f"an Optuna study {SPEC.name} of another program"):
+            getattr(store, call)(SPEC if call == "create" else SPEC.name)
+    assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == {"mine": 1}

@@ -147,7 +147,11 @@ class Store:
                 if not self.has(name):
                     raise self._no_study(name) from None
                 raise failures.foreign(self.url, f"no study {optunas_name} of Optuna") from None
-            _ = study.direction, study.user_attrs, study.get_trials(deepcopy=False)
+            expected = _direction(self.load(name).spec)
+            if study.direction is not expected:
+                text = f"the direction of study {optunas_name} is {study.direction.name}"
+                raise failures.foreign(self.url, f"{text} instead of {expected.name}")
+            _ = study.user_attrs, study.get_trials(deepcopy=False)
             return study
 
     @contextmanager
@@ -223,24 +227,21 @@ class Store:
         Raises:
             UsageError: The name is taken, by tune or another program.
         """
-        import optuna
-
-        name, own = spec.name, comparison_name(spec.name)
+        name = spec.name
         if self.has(name):
             raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
-        direction = optuna.study.StudyDirection.MINIMIZE
-        if spec.objective.maximize:
-            direction = optuna.study.StudyDirection.MAXIMIZE
+        if (foreign := self._of_another_program(name)) is not None:
+            raise foreign
         moment = rows.now()
         state = {"state": "running", "reason": "", "updated_at": moment, "forgiven_until": 0}
         study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), moment)
+        self._delete(comparison_name(name), name)  # what a process left that died half-way
         with self.translated():
-            self._remove_half_made(name)
             # The comparison is marked first: a search without marks beside it is half made.
             metric = figures.axis(spec.objective)
-            comparison = self._create(own, direction, metric)
+            comparison = self._create(comparison_name(name), _direction(spec), metric)
             comparison.set_user_attr(COMPARISON_OF, name)
-            search = self._create(name, direction, metric)
+            search = self._create(name, _direction(spec), metric)
             search.set_user_attr(STUDY, study)
             search.set_user_attr(STATE, state)
         return self.load(name)
@@ -259,34 +260,42 @@ class Store:
             study.set_metric_names([metric])
         return study
 
-    def _remove_half_made(self, name: str) -> None:
-        """Remove what a process left that died before it had made the study, or removed it.
-
-        Raises:
-            UsageError: Another program has an Optuna study of this name.
-        """
+    def _delete(self, *optunas_names: str) -> None:
+        """Delete studies of Optuna, in this order, as far as they are there."""
         import optuna
 
-        left = {}
-        for optunas_name in (comparison_name(name), name):
-            with suppress(KeyError):
-                left[optunas_name] = optuna.load_study(
-                    study_name=optunas_name, storage=self.storage
-                )
-        # A removal takes the search first, so that a comparison without one may have trials.
-        is_marked = any({COMPARISON_OF, STUDY} & study.user_attrs.keys() for study in left.values())
-        for optunas_name, study in left.items():
-            may_have_trials = is_marked and name not in left
-            if (not is_marked and optunas_name == name) or (
-                study.get_trials(deepcopy=False) and not may_have_trials
+        with self.translated():
+            for optunas_name in optunas_names:
+                with suppress(KeyError):
+                    optuna.delete_study(study_name=optunas_name, storage=self.storage)
+
+    def _of_another_program(self, name: str) -> UsageError | None:
+        """Return the error for a study of Optuna that has the name of a study, and is not ours.
+
+        A process that dies while it makes or removes a study leaves no search without a mark
+        beside it, and trials only of a comparison whose search is gone.
+        """
+        studies, attributes, trials = schema.studies, schema.study_attributes, schema.trials
+        own = attributes.c.study_id == studies.c.study_id
+        mark = sa.exists().where(own, attributes.c.key.in_((COMPARISON_OF, STUDY)))
+        trial = sa.exists().where(trials.c.study_id == studies.c.study_id)
+        query = sa.select(studies.c.study_name, mark, trial)
+        query = query.where(studies.c.study_name.in_((name, comparison_name(name))))
+        with self._transaction() as connection:
+            left = connection.execute(query).all()
+        is_marked = any(has_mark for _, has_mark, _ in left)
+        has_search = any(optunas_name == name for optunas_name, _, _ in left)
+        for optunas_name, _, has_trials in left:
+            if (has_trials and (has_search or not is_marked)) or (
+                optunas_name == name and not is_marked
             ):
-                raise UsageError(
+                return UsageError(
                     f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
-                    " of another program",
-                    "choose another name with --name NAME, or another database with --storage FILE",
+                    f" of another program: it has no {STATE}",
+                    "choose another name with --name NAME, or another database with --storage"
+                    " FILE; `tune studies` lists the studies of tune",
                 )
-        for optunas_name in left:
-            optuna.delete_study(study_name=optunas_name, storage=self.storage)
+        return None
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
@@ -329,14 +338,10 @@ class Store:
 
         All of it or nothing: until the copy is whole it has another name, and counts for nothing.
         """
-        import optuna
-
         temporary, former = f"{name}/next", f"{name}/former"
         with self.translated():
             old = self.search(name)
-            for left in (temporary, former):
-                with suppress(KeyError):
-                    optuna.delete_study(study_name=left, storage=self.storage)
+            self._delete(temporary, former)
             (metric,) = old.metric_names or ["value"]
             new = self._create(temporary, old.direction, metric)
             ids = [
@@ -354,13 +359,10 @@ class Store:
                 connection.execute(mine.values(study_name=called))
             mine = sa.update(attributes).where(attributes.c.study_id == old._study_id)
             connection.execute(mine.values(study_id=new._study_id))
-        with self.translated():
-            optuna.delete_study(study_name=former, storage=self.storage)
+        self._delete(former)
 
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing if there is none."""
-        import optuna
-
         if not self.has(name):
             return
         ids = [trial.trial_id for trial in self._trials(name)]
@@ -369,10 +371,7 @@ class Store:
                 for start in range(0, len(ids), 500):
                     mine = schema.seen.c.trial_id.in_(ids[start : start + 500])
                     connection.execute(sa.delete(schema.seen).where(mine))
-        with self.translated():
-            for optunas_name in (name, comparison_name(name)):
-                with suppress(KeyError):
-                    optuna.delete_study(study_name=optunas_name, storage=self.storage)
+        self._delete(name, comparison_name(name))
 
     # --- launches --------------------------------------------------------------------
 
@@ -610,12 +609,20 @@ class Store:
         return replace(found, state=StudyState.INTERRUPTED, reason=GONE)
 
     def _no_study(self, name: str) -> UsageError:
+        if (foreign := self._of_another_program(name)) is not None:
+            return foreign
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
         hint = f"it has {', '.join(near)}; `tune studies` lists all" if near else ""
         return UsageError(
             f"no study {name} in {display_url(self.url)}", hint or "it has no studies"
         )
+
+
+def _direction(spec: StudySpec) -> optuna.study.StudyDirection:
+    from optuna.study import StudyDirection
+
+    return StudyDirection.MAXIMIZE if spec.objective.maximize else StudyDirection.MINIMIZE
 
 
 def _attributes_of_trials(name: str, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
