@@ -128,8 +128,9 @@ def make(url: str, trials: int) -> None:
     with Store.open(url, create=True) as store:
         spec = replace(SPEC, trials=trials)
         store.create(spec)
-        OptunaStudy(store, SPEC.name).take_up(History(spec, tuple(records)), records)
-        history = History(spec, tuple(store.launches(SPEC.name, detail=False)))
+        study = OptunaStudy(store, spec, SearchThenConfirm())
+        study.take_up(History(spec, tuple(records)), records)
+        history = study.history()
         best = SearchThenConfirm().best(history)
         found = build(history, store.url, StudyState.FINISHED, "made", best)
         store.set_summary(SPEC.name, summary(found))
@@ -139,17 +140,14 @@ def make(url: str, trials: int) -> None:
 def suggest(url: str) -> None:
     """What a study does before its next launch; prints the seconds without its resumption."""
     with Store.open(url, create=True) as store:
-        row = store.load(SPEC.name)
-        history = History(
-            replace(row.spec, trials=10**6, until=1e-6),
-            tuple(store.launches(SPEC.name, detail=False)),
-            row.forgiven_until,
-        )
-        study = OptunaStudy(store, SPEC.name)
-        study.take_up(history)
+        spec = replace(store.load(SPEC.name).spec, trials=10**6, until=1e-6)
+        policy = SearchThenConfirm()
+        study = OptunaStudy(store, spec, policy)
+        study.take_up(History(spec, tuple(store.launches(SPEC.name, detail=False))))
         for _ in range(2):  # the first one has what is kept from launch to launch to do
             start_s = time.perf_counter()
-            step = SearchThenConfirm().next(history)
+            history = study.history()
+            step = policy.next(history)
             if not isinstance(step, Step):
                 raise SystemExit(f"nothing to suggest: {step.reason}")
             asked = study.ask(history, step)

@@ -37,7 +37,7 @@ FLAT = 1.05, 1 / 3  # within this ratio of the best lies this share of the space
 
 
 @dataclass
-class Timed:
+class Timed(Policy):
     """A course whose thinking is timed."""
 
     inner: Policy = field(default_factory=SearchThenConfirm)

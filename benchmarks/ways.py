@@ -37,11 +37,12 @@ from tuner.search import Options
 from tuner.search.stopper import Limit, Noise, ProjectionStopper
 from tuner.store.rows import RECORD
 from tuner.store.store import Store
-from tuner.study import samplers
+from tuner.study import plugins
 from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
+from tuner.study.reader import Reader
 from tuner.study.trials import SEARCHED
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
@@ -71,7 +72,7 @@ def race(history: History, best: Setting | None) -> ProjectionStopper | None:
 
 
 @dataclass
-class Tpe:
+class Tpe(Policy):
     """The article's way: Optuna's TPE over the whole space, each point measured once.
 
     With ``raced`` a trial that cannot win is stopped and told as pruned at its projection.
@@ -122,7 +123,7 @@ def _told(setting: Setting, ending: Ending, space: dict[str, BaseDistribution]) 
 
 
 @dataclass
-class Pattern:
+class Pattern(Policy):
     """Guesses, baseline, then steps of 4, 2 and 1 along each knob from the best; raced.
 
     What is best is launched three times before anything is tried around it.
@@ -172,7 +173,7 @@ def _steps(history: History, best: Setting) -> Iterator[Setting]:
 
 
 @dataclass
-class Unraced:
+class Unraced(Policy):
     """Another course whose launches all run to their end."""
 
     inner: Policy = field(default_factory=SearchThenConfirm)
@@ -218,12 +219,23 @@ class InMemory(Store):
         self._memory.set_trial_user_attr(trial_id, RECORD, {})
 
 
+class ReplayedHistory(Reader):
+    """Gives what the replay has so far, in place of what the trials say."""
+
+    replayed: History
+
+    def history(self, study: optuna.Study) -> History:  # noqa: ARG002
+        """All of it."""
+        return self.replayed
+
+
 @dataclass
-class Sampled:
+class Sampled(Policy):
     """`tune --sampler NAME`: its loop, on a study of Optuna's in memory."""
 
     sampler: str
     inner: Policy = field(default_factory=SearchThenConfirm)
+    _reader: ReplayedHistory = field(default_factory=ReplayedHistory)
     _study: OptunaStudy | None = None
     _asked: Asked | None = None
     _trials: dict[int, int] = field(default_factory=dict)  # by the number of the launch
@@ -237,14 +249,15 @@ class Sampled:
         history = replace(history, spec=replace(history.spec, sampler=self.sampler))
         if self._study is None:
             optuna.logging.set_verbosity(optuna.logging.ERROR)
-            self._study = OptunaStudy(InMemory(), history.spec.name, self.inner)
-            self._study.take_up(History(history.spec, ()))
+            self._reader.replayed = History(history.spec, ())
+            self._study = OptunaStudy(InMemory(), history.spec, self.inner, reader=self._reader)
+            self._study.take_up(self._reader.replayed)
         if self._asked is not None and not self._asked.is_compared:
             self._trials[history.records[-1].number] = self._asked.number
         records = tuple(replace(r, trial=self._trials.get(r.number)) for r in history.records)
-        history = replace(history, records=records)
+        self._reader.replayed = history = replace(history, records=records)
         if self._asked is not None:
-            self._study.tell(self._asked, records[-1], history)
+            self._study.tell(self._asked, records[-1])
             self._asked = None
         step = self.inner.next(history)
         if isinstance(step, Step) and step.purpose in SEARCHED:
@@ -260,7 +273,7 @@ WAYS: dict[str, Callable[[], Policy]] = {
     **{
         f"tune --sampler {name}": partial(Sampled, name)
         for name in SAMPLERS
-        if name != "tune" and samplers.lacks(name) == []
+        if name != "tune" and plugins.lacks(name) == []
     },
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),

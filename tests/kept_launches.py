@@ -8,8 +8,10 @@ from tuner.model import LaunchRecord, StudySpec
 from tuner.store import Store
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
+from tuner.study.policy import SearchThenConfirm
 
 
 def keep(store: Store, spec: StudySpec, records: Sequence[LaunchRecord]) -> None:
     """Add launches to a study of the store."""
-    OptunaStudy(store, spec.name).take_up(History.judged(spec, records), records)
+    study = OptunaStudy(store, spec, SearchThenConfirm())
+    study.take_up(History.judged(spec, records), records)

@@ -28,11 +28,11 @@ from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
 from tuner.study.history import History
-from tuner.study.policy import Step, Stop
+from tuner.study.policy import Policy, Step, Stop
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Policy):
     """A policy (`tuner.study.policy.Policy`) that measures each setting ``runs`` times.
 
     Round by round, in another random order each time: what drifts meets all alike.

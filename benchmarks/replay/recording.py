@@ -10,7 +10,7 @@ from tuner.knobs import space
 from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
 from tuner.stats import estimates
 from tuner.study.history import History
-from tuner.study.policy import Step, Stop
+from tuner.study.policy import Policy, Step, Stop
 
 #: A point that failed so often, and never worked, is one that fails. One that works now and then
 #: is left alone after as many failures as it should have runs.
@@ -18,7 +18,7 @@ FAILURES = 2
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Policy):
     """``runs`` of each setting, and of the defaults; see :class:`tuner.study.policy.Policy`.
 
     Round by round, in another order each time: what drifts on the machine meets all alike.

@@ -44,7 +44,7 @@ from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
 from tuner.study.interference import COUNT, VARIABLE
-from tuner.study.policy import Step, Stop
+from tuner.study.policy import Policy, Step, Stop
 
 TRAINER = Path(__file__).with_name("trainer.py")
 CHECKOUT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def kind(record: LaunchRecord) -> str:
     return ending.kind.value if isinstance(ending, Failed) else FINISHED
 
 
-class EachInTurn:
+class EachInTurn(Policy):
     """Settings 1, 2, …, each until a launch says something of it; see `tuner.study.policy`."""
 
     def __init__(self, settings: int) -> None:

@@ -135,7 +135,7 @@ def test_a_trial_that_cannot_win_is_pruned_early_with_where_it_was_heading() -> 
     trial = raced(2.0)
     assert trial.state is TrialState.PRUNED
     assert max(trial.intermediate_values) <= 50
-    assert trial.system_attrs["tuner:projection"] == pytest.approx(20.0, rel=0.2)
+    assert trial.system_attrs["tuner:stopped"]["projection_s"] == pytest.approx(20.0, rel=0.2)
 
 
 def test_a_trial_that_may_win_is_left_alone() -> None:

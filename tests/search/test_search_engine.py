@@ -6,7 +6,7 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -47,15 +47,18 @@ def few(values: tuple[int, ...]) -> Space:
     return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
 
 
-def run(launch: Proposal, time: Time) -> SearchObservation:
+def run(
+    search: Search, history: Sequence[SearchObservation], launch: Proposal, time: Time
+) -> SearchObservation:
     """A launch without noise, cut where it exceeds its limit."""
     assert launch.setting is not None
     elapsed_s = time(launch.setting)
     if elapsed_s is None:
         return SearchObservation(launch.setting, "failed", launch.purpose, 1.0, is_bound=True)
     limit_s = math.inf
-    if launch.limit is not None:
-        limit_s = launch.limit.seconds * launch.limit.factor * 1.1
+    limit, _ = search.race(history, launch.purpose, launch.setting)
+    if limit is not None:
+        limit_s = limit.seconds * limit.factor * 1.1
     if elapsed_s > limit_s:
         return SearchObservation(
             launch.setting, "killed", launch.purpose, limit_s / 4, None, elapsed_s, 0.1, 2.0
@@ -72,7 +75,7 @@ def study(search: Search, time: Time, most: int = 200) -> tuple[list[SearchObser
         step = search.next(history)
         if isinstance(step, Done):
             return history, step
-        history.append(run(step, time))
+        history.append(run(search, history, step, time))
     raise AssertionError("the search has no end")
 
 
@@ -108,8 +111,9 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     step = search.next(history)
     assert isinstance(step, Proposal)
     assert (step.setting, step.purpose) == (None, Purpose.BASELINE)
-    assert step.limit is not None
-    assert (step.limit.factor, step.limit.least) == (ONE_IS_ENOUGH, LEAST_CUT)
+    limit, _ = search.race(history, Purpose.BASELINE, None)
+    assert limit is not None
+    assert (limit.factor, limit.least) == (ONE_IS_ENOUGH, LEAST_CUT)
     told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     after = search.next(told)
     assert isinstance(after, Proposal)
@@ -292,7 +296,7 @@ def test_any_small_space_is_searched_to_an_end(
             history.append(SearchObservation(None, "finished", Purpose.BASELINE, 50.0, 48.0))
         else:
             assert all(v in k.values for v, k in zip(step.setting, space.knobs, strict=True))
-            history.append(run(step, time))
+            history.append(run(search, history, step, time))
     else:
         raise AssertionError("the search has no end")
     best = search.best(history)

@@ -53,7 +53,7 @@ from tuner.store.store import comparison_name
 from tuner.store.urls import place
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.policy import Step
+from tuner.study.policy import SearchThenConfirm, Step
 
 FULL = LaunchRecord(
     number=1,
@@ -294,7 +294,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
 ) -> None:
     """Wherever the process is killed; the next one finds it in its folder, and has it once."""
     store.create(SPEC)
-    study, history = OptunaStudy(store, SPEC.name), History(SPEC, ())
+    study, history = OptunaStudy(store, SPEC, SearchThenConfirm()), History(SPEC, ())
     study.take_up(history)
     is_trial = purpose is Purpose.SEARCH
     asked = study.ask(history, Step(purpose, BEST if is_trial else BASELINE))
@@ -310,7 +310,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
             on_disk.append(contents)
 
     with before_each_statement(store, look):
-        study.tell(asked, record, history.add(record))
+        study.tell(asked, record)
     look()
     is_whole = []
     for contents in on_disk:
@@ -321,7 +321,8 @@ def test_a_launch_is_there_whole_or_not_at_all(
             assert launches in ([], [record])
             is_whole.append(bool(launches))
             missing = [] if launches else [record]
-            OptunaStudy(left, SPEC.name).take_up(History.judged(SPEC, [record]), missing)
+            resumed = OptunaStudy(left, SPEC, SearchThenConfirm())
+            resumed.take_up(History.judged(SPEC, [record]), missing)
             assert left.launches(SPEC.name) == [record]
             of_purpose = left.search if is_trial else left.comparison
             assert [t.state for t in of_purpose(SPEC.name).trials] == [TrialState.COMPLETE]

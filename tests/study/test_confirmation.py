@@ -37,10 +37,10 @@ from tuner.model import (
     StudyState,
 )
 from tuner.search.stopper import TimeLimitStopper
+from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.events import Event, Note
 from tuner.study.findings import build
 from tuner.study.history import History
-from tuner.study.policy import Confirmation, confirm_s, confirmation, search_s
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
 

@@ -181,10 +181,10 @@ def test_killed_before_a_trial_is_told_it_is_told_later(
     """Before its attributes are set (``tell``), and after."""
     original = getattr(OptunaStudy, method)
 
-    def tell(self: OptunaStudy, *args: Any) -> None:
+    def tell(self: OptunaStudy, *args: Any) -> Any:
         if any(isinstance(each, LaunchRecord) and each.number == at for each in args):
             raise Killed
-        original(self, *args)
+        return original(self, *args)
 
     with monkeypatch.context() as patched:
         patched.setattr(OptunaStudy, method, tell)

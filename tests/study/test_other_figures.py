@@ -9,8 +9,8 @@ import pytest
 from tests.study_surface import BEST, CONFIRMED, ran, record
 from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
 from tuner.store.identity import identity
+from tuner.study.confirmation import confirmation
 from tuner.study.history import History
-from tuner.study.policy import confirmation
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
 WALL = ObjectiveSpec(kind="wall")

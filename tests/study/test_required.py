@@ -22,7 +22,7 @@ from tuner.config.options import SAMPLERS
 from tuner.knobs import space
 from tuner.knobs.requirements import requirements_of
 from tuner.model import Failed, FailureKind, Flag, IntRange, Knob, Layout, Purpose, Setting
-from tuner.study import fewest, samplers
+from tuner.study import fewest, plugins
 from tuner.study.events import Note
 
 GRID = replace(
@@ -55,7 +55,7 @@ def time_s(setting: Setting) -> float | Failed:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_no_sampler_launches_another_setting(tmp_path: Path, name: str) -> None:
-    if packages := samplers.lacks(name):
+    if packages := plugins.lacks(name):
         pytest.skip(f"{packages} is not installed")
     runner = FakeRunner(time_s)
     found = study_in(tmp_path, runner, replace(GRID, sampler=name))

@@ -77,6 +77,18 @@ class Prunes(optuna.pruners.BasePruner):
 class Breaks(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         raise ValueError("no idea")
+
+class EndsAtFour(optuna.terminator.BaseTerminator):
+    def should_terminate(self, study):
+        return len(study.get_trials()) >= 4
+
+class NoTerminator(optuna.terminator.BaseTerminator):
+    def should_terminate(self, study):
+        return "perhaps"
+
+class Fails(optuna.terminator.BaseTerminator):
+    def should_terminate(self, study):
+        raise ValueError("no idea")
 """
 
 
@@ -318,6 +330,56 @@ def test_a_pruner_needs_values_on_the_way(folder: Path) -> None:
     spec = replace(SPEC, pruner="median", objective=ObjectiveSpec(kind="wall"))
     with pytest.raises(UsageError, match="--pruner median needs an objective that grows"):
         study_in(folder, FakeRunner(), spec)
+
+
+# --- terminators ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["none", "stagnation"])
+def test_a_terminator_of_optunas_goes_on_where_ours_has_ended(folder: Path, name: str) -> None:
+    study_in(folder, runner := FakeRunner(), replace(SPEC, trials=10**6, until=0.2))
+    spec = replace(SPEC, trials=10**6, until=0.2, terminator=name, name="further")
+    study_in(folder, further := FakeRunner(), spec)
+    assert len(further.settings) > len(runner.settings)
+
+
+def test_a_terminator_of_the_users_ends_the_search_and_then_the_best_is_compared(
+    folder: Path, mine: str
+) -> None:
+    spec = replace(SPEC, trials=10**6, confirm="auto", terminator=f"{mine}:EndsAtFour")
+    result = study_in(folder, FakeRunner(nearly_flat), spec)
+    assert result.reason == f"--terminator {mine}:EndsAtFour ended the search"
+    purposes = [record.purpose for record in records_in(folder)]
+    searched = [p for p in purposes if p in {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT}]
+    assert len(searched) == 4
+    assert Purpose.BASELINE in purposes and Purpose.CONFIRM in purposes
+
+
+@pytest.mark.parametrize(
+    ("terminator", "complaint"),
+    [
+        ("Fails", "the terminator {mine}:Fails failed: ValueError: no idea"),
+        ("NoTerminator", "the terminator {mine}:NoTerminator failed: ValueError: .*'perhaps'"),
+    ],
+)
+def test_a_terminator_that_fails_loses_nothing(
+    folder: Path, mine: str, terminator: str, complaint: str
+) -> None:
+    study_in(folder, FakeRunner(), replace(SPEC, trials=2))
+    launches = len(records_in(folder))
+    with pytest.raises(TunerError, match=complaint.format(mine=mine)):
+        study_in(folder, FakeRunner(), replace(SPEC, terminator=f"{mine}:{terminator}"))
+    assert len(records_in(folder)) >= launches
+    study_in(folder, FakeRunner())
+    assert len(optuna_in(folder)) == 6
+
+
+@pytest.mark.parametrize("name", ["tunee", "{mine}:Prunes", "{mine}:Missing"])
+def test_what_is_no_terminator_is_refused_before_anything_is_made(
+    folder: Path, mine: str, name: str
+) -> None:
+    with pytest.raises(UsageError, match="--terminator"):
+        study_in(folder, FakeRunner(), replace(SPEC, terminator=name.format(mine=mine)))
 
 
 # --- while it runs -------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tuner.config.options import (
     PRUNERS,
     SAMPLERS,
     SPACE,
+    TERMINATORS,
     WHAT,
     WORDS,
     Option,
@@ -147,6 +148,7 @@ _COMPLETIONS: dict[str, Complete] = {
     "sampler": _one_of(SAMPLERS),
     "learn_from": _lessons,
     "pruner": _one_of(PRUNERS),
+    "terminator": _one_of(TERMINATORS),
 }
 
 

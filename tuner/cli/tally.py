@@ -23,8 +23,8 @@ from tuner.model import (
     wording,
 )
 from tuner.stats import estimates
+from tuner.study.confirmation import COST_SHARE
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, StudyStarted
-from tuner.study.policy import COST_SHARE
 
 #: What a launch is for that is no new trial.
 _AGAIN = {

@@ -16,7 +16,8 @@ from tuner.model.wording import parse_share, parse_time_s
 #: More than any count or amount that makes sense; a longer integer may be no float.
 MOST_WHOLE, MOST_AMOUNT = 10**9, 1e15
 
-#: What ``--sampler`` and ``--pruner`` name, with Optuna's class for it; ours have none.
+#: What ``--sampler``, ``--pruner`` and ``--terminator`` name, with Optuna's class for it, if it
+#: is one: of a terminator that of its evaluator.
 SAMPLERS = {
     "tune": "",
     "tpe": "TPESampler",
@@ -31,6 +32,13 @@ PRUNERS = {
     "none": "NopPruner",
     "median": "MedianPruner",
     "hyperband": "HyperbandPruner",
+}
+
+TERMINATORS = {
+    "tune": "",
+    "none": "",
+    "stagnation": "BestValueStagnationEvaluator",
+    "emmr": "EMMREvaluator",
 }
 
 #: What ``--confirm`` names.
@@ -252,6 +260,10 @@ OPTIONS = (
     Option("min_gain", "--min-gain", SHARE, LIMITS,
            "End the search once the gain still expected is below this", '"1%"', "1%",
            field="until"),
+    Option("terminator", "--terminator", TEXT, LIMITS,
+           f"What ends the search before --trials: {', '.join(TERMINATORS)}, or module:Class of"
+           " yours",
+           '"none"', "tune", field="terminator", metavar="NAME"),
     Option("precision", "--precision", SHARE, LIMITS,
            "Settings that differ by less than this count as equal", '"2%"', "2%",
            field="precision"),

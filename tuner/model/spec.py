@@ -253,6 +253,7 @@ class StudySpec:
     price_per_hour: float | None = None  # of all the hardware, in any currency
     sampler: str = "tune"  # of Optuna's study: ours, one of its own, or module:Class
     pruner: str = "race"
+    terminator: str = "tune"
     live: Live = "auto"  # whether one running job measures many settings
     learn_from: str = "auto"  # the study that this one starts from, or auto, or none
     lesson: Lesson | None = None  # what was learnt when the study began

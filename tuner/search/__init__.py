@@ -1,7 +1,8 @@
 """The search: a Gaussian process over the settings says what to launch next.
 
 Pure: it sees a history and answers with a launch. NumPy is loaded here, so import it late.
-:class:`RuntimeSampler` and :class:`RacePruner` are the same for any study of Optuna.
+:class:`RuntimeSampler`, :class:`RacePruner` and :class:`RuntimeTerminator` are the search for any
+study of Optuna, and what ``tune`` runs on.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from tuner.search.space import Key, KnobAxis, Space  # noqa: E402
 if TYPE_CHECKING:
     from tuner.search.pruner import RacePruner
     from tuner.search.sampler import RuntimeSampler
+    from tuner.search.terminator import RuntimeTerminator
 
 __all__ = [
     "Done",
@@ -51,6 +53,7 @@ __all__ = [
     "Proposal",
     "RacePruner",
     "RuntimeSampler",
+    "RuntimeTerminator",
     "Search",
     "SearchObservation",
     "Space",
@@ -67,4 +70,8 @@ def __getattr__(name: str) -> Any:
         from tuner.search.pruner import RacePruner
 
         return RacePruner
+    if name == "RuntimeTerminator":
+        from tuner.search.terminator import RuntimeTerminator
+
+        return RuntimeTerminator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

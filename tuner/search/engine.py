@@ -40,17 +40,16 @@ _SLOW = 0.3
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
-Reason = Literal["trials", "budget", "converged", "exhausted"]
+#: ``terminated``: another terminator said so.
+Reason = Literal["trials", "budget", "converged", "exhausted", "terminated"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What to run now, and against what it is raced; ``None`` as limit lets it run."""
+    """What to run now; ``None`` as setting: the baseline, if that is no setting of the space."""
 
     setting: Key | None
     purpose: Purpose
-    limit: Limit | None
-    noise: Noise
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,35 @@ class Search:
         best = self._state(history).best
         return best.key if best else None
 
-    def to_simplify(self, history: Sequence[SearchObservation]) -> tuple[Limit, Noise]:
-        """What a setting is raced against that need be no faster than the best, which there is."""
+    def race(
+        self, history: Sequence[SearchObservation], purpose: Purpose, key: Key | None
+    ) -> tuple[Limit | None, Noise]:
+        """What a launch is raced against, and how much runs differ; ``None`` lets it run.
+
+        Args:
+            history: The launches before it.
+            purpose: What it is made for.
+            key: Its setting; ``None``: no setting of the space.
+        """
         state = self._state(history)
-        assert state.limit is not None
-        return replace(state.limit, factor=1 + self.options.precision), state.noise
+        limit, noise = state.limit, state.noise
+        if limit is None:
+            return None, noise
+        if purpose is Purpose.BASELINE:
+            # It is followed until it serves the confirmation as a bound: it may be ruinous. It is
+            # no race, so the noise of single runs widens nothing.
+            limit = replace(limit, log_se=0.0, factor=ONE_IS_ENOUGH, least=LEAST_CUT)
+            return limit, replace(noise, run_sd=0.0)
+        if purpose is Purpose.SIMPLIFY:  # it need be no faster than the best
+            return replace(limit, factor=1 + self.options.precision), noise
+        group = None if key is None else state.groups.get(key)
+        if purpose is Purpose.REPEAT and group and group.finished and state.fit and key:
+            # Far slower than its own estimate is not waited for.
+            row = self._grid.rows([key])
+            mean, sd = state.fit.predict(row)
+            limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
+            return limit, replace(noise, run_sd=float(state.fit.noise_sd(row)[0]))
+        return limit, noise
 
     def next(
         self,
@@ -118,7 +141,7 @@ class Search:
         is_spent = budget_s is not None and spent_s >= budget_s
         launch = Done("budget") if is_spent else self._wanted(history, state, is_shared)
         if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
-            return self._baseline(state)  # there is no verdict without
+            return self._baseline  # there is no verdict without
         return launch
 
     def _wanted(
@@ -127,35 +150,28 @@ class Search:
         """What promises most, as long as there is time."""
         guess = self._guess(state)
         if guess is not None:
-            return Proposal(guess, Purpose.GUESS, state.limit, state.noise)
+            return Proposal(guess, Purpose.GUESS)
         doubtful = self._doubtful_failure(state)
         if doubtful is not None:
-            return Proposal(doubtful, Purpose.REPEAT, state.limit, state.noise)
+            return Proposal(doubtful, Purpose.REPEAT)
         # Among windows of a running job it comes last: as a launch of its own it is stopped
         # earlier once a good setting is known, and the confirmation counts it as its first.
         # After an earlier study it comes last, too: little is to be learnt from it then.
         later = state.live is not None or self._uses_lesson(state.groups)
         later = later and state.best is not None and not is_shared
         if not later and self._wants_baseline(history, state.groups):
-            return self._baseline(state)
+            return self._baseline
         if state.fit is None or state.best is None:
             return self._first(state)
         recent = [seen.setting for seen in history[-AGAIN_AFTER:] if seen.in_job]
         if len(recent) == AGAIN_AFTER and state.best.key not in recent:
             # The machine may have become slower or faster since the incumbent was measured.
-            return self._repeat(state.best.key, state, state.fit)
+            return Proposal(state.best.key, Purpose.REPEAT)
         return self._weigh(state, state.fit, state.best)
 
-    def _baseline(self, state: State) -> Proposal:
-        """The baseline, followed until it serves the confirmation as a bound: it may be ruinous.
-
-        It is no race, so the noise of single runs widens nothing.
-        """
-        limit = state.limit
-        if limit is not None:
-            limit = replace(limit, log_se=0.0, factor=ONE_IS_ENOUGH, least=LEAST_CUT)
-        noise = replace(state.noise, run_sd=0.0)
-        return Proposal(self.space.baseline, Purpose.BASELINE, limit, noise)
+    @property
+    def _baseline(self) -> Proposal:
+        return Proposal(self.space.baseline, Purpose.BASELINE)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
         """What the history comes to; the last one is kept, as it is asked for twice."""
@@ -290,7 +306,7 @@ class Search:
             return Done("trials" if full else "exhausted")
         key = self._grid.key(weighed.rows[pick])
         if key in state.groups and state.groups[key].finished:
-            return self._repeat(key, state, fitted)
+            return Proposal(key, Purpose.REPEAT)
         return self._try(weighed.rows[pick], state)
 
     def _last_look(self, weighed: ScoredCandidates, *, full: bool) -> Proposal | None:
@@ -301,18 +317,10 @@ class Search:
         contender = weighed.contender()
         if contender is None:
             return None
-        return self._repeat(contender, weighed.state, weighed.fitted)
+        return Proposal(contender, Purpose.REPEAT)
 
     def _try(self, row: Rows, state: State) -> Proposal:
-        """Race a setting that has not finished yet."""
+        """A setting that has not finished yet."""
         key = self._grid.key(row)
         purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
-        return Proposal(key, purpose, state.limit, state.noise)
-
-    def _repeat(self, key: Key, state: State, fitted: Gaussian) -> Proposal:
-        """Once more what has finished; far slower than its own estimate is not waited for."""
-        row = self._grid.rows([key])
-        mean, sd = fitted.predict(row)
-        limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
-        run_sd = float(fitted.noise_sd(row)[0])
-        return Proposal(key, Purpose.REPEAT, limit, replace(state.noise, run_sd=run_sd))
+        return Proposal(key, purpose)

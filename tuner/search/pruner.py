@@ -1,4 +1,4 @@
-"""The race as a pruner of Optuna, for any study that minimises a time.
+"""The race as a pruner of Optuna: it stops a trial that cannot win, in ``tune`` and elsewhere.
 
 The objective reports the time so far after some of its iterations:
 
@@ -9,17 +9,39 @@ The objective reports the time so far after some of its iterations:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import Progress, Purpose, Stopped
 from tuner.search.history import SearchObservation, noise
-from tuner.search.stopper import Limit, ProjectionStopper
+from tuner.search.stopper import EarlyStopper, Limit, Log, ProjectionStopper
 from tuner.search.throughput import Pace
 
-#: The system attribute of a pruned trial: where it was heading, in the unit of the objective.
-PROJECTION = "tuner:projection"
+#: A system attribute of a trial that the race has pruned: the fields of
+#: :class:`tuner.model.Stopped`.
+STOPPED = "tuner:stopped"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running trial, as far as it has got.
+
+    Attributes:
+        log: (iterations, time so far) of each entry, the oldest first.
+        since_launch_s: Since it was started.
+        startup_s: How long it took until its log's own clock began; ``None``: not known yet.
+        in_window: It is measured in a running job, iteration by iteration.
+    """
+
+    log: Log
+    since_launch_s: float
+    startup_s: float | None
+    in_window: bool = False
 
 
 class RacePruner(BasePruner):
@@ -32,10 +54,21 @@ class RacePruner(BasePruner):
 
     Args:
         run_sd: What runs of one setting differ by, as the standard deviation of the logarithm.
+        race: Gives what a trial is held against, asked once for each trial; ``None``: it runs to
+            its end. By default the best complete trial.
+        running: Gives how far a trial has got; by default what was reported.
     """
 
-    def __init__(self, *, run_sd: float = 0.05) -> None:
+    def __init__(
+        self,
+        *,
+        run_sd: float = 0.05,
+        race: Callable[[Study, FrozenTrial], EarlyStopper | None] | None = None,
+        running: Callable[[FrozenTrial], Running] | None = None,
+    ) -> None:
         self._run_sd = run_sd
+        self._race, self._running = race, running or _reported
+        self._last: tuple[int, EarlyStopper | None] | None = None
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """True if the trial cannot win any more.
@@ -43,21 +76,52 @@ class RacePruner(BasePruner):
         Raises:
             ValueError: The study maximises, or has several objectives.
         """
+        running = self._running(trial)
+        if self._race is None:
+            stopper = self._against_the_best(study) if running.log else None
+        else:
+            if self._last is None or self._last[0] != trial._trial_id:
+                self._last = trial._trial_id, self._race(study, trial)
+            stopper = self._last[1]
+        if stopper is None:
+            return False
+        if running.in_window:
+            stopper = stopper.in_window()
+        verdict = stopper(running.log, running.since_launch_s, running.startup_s)
+        if not isinstance(verdict, Stopped):
+            return False
+        study._storage.set_trial_system_attr(trial._trial_id, STOPPED, asdict(verdict))
+        return True
+
+    def _against_the_best(self, study: Study) -> EarlyStopper | None:
         if study.directions != [StudyDirection.MINIMIZE]:
             raise ValueError("RacePruner stops what takes longer: the study must minimise a time")
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        times = [each.value for each in complete if each.value is not None and each.value > 0]
-        log = _log(trial)
-        if not times or not log:
-            return False
-        iterations = max((max(each.intermediate_values, default=0) for each in complete), default=0)
-        learned = noise([_observation(each) for each in complete], self._run_sd)
-        race = ProjectionStopper(Limit(min(times)), learned, iterations or None)
-        verdict = race(log, log[-1][1], None)
-        if not isinstance(verdict, Stopped):
-            return False
-        study._storage.set_trial_system_attr(trial._trial_id, PROJECTION, verdict.projection_s)
-        return True
+        times_s = [trial.value for trial in complete if trial.value is not None and trial.value > 0]
+        if not times_s:
+            return None
+        iterations = max(
+            (max(trial.intermediate_values, default=0) for trial in complete), default=0
+        )
+        learned = noise([_observation(trial) for trial in complete], self._run_sd)
+        return ProjectionStopper(Limit(min(times_s)), learned, iterations or None)
+
+
+def stopped(system_attrs: dict[str, Any]) -> Stopped | None:
+    """What the race found of a trial that it has pruned; ``None``: it has pruned none."""
+    fields = system_attrs.get(STOPPED)
+    return None if fields is None else Stopped(**fields)
+
+
+def projection(trial: FrozenTrial) -> float | None:
+    """Where a trial that the race has pruned was heading."""
+    verdict = stopped(trial.system_attrs)
+    return None if verdict is None else verdict.projection_s
+
+
+def _reported(trial: FrozenTrial) -> Running:
+    log = _log(trial)
+    return Running(log, log[-1][1] if log else 0.0, None)
 
 
 def _log(trial: FrozenTrial) -> list[tuple[int, float]]:

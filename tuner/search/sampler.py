@@ -1,44 +1,24 @@
-"""The search as a sampler of Optuna, for any study that minimises a time.
+"""The search as a sampler of Optuna: it decides what is launched next, in ``tune`` and elsewhere.
 
-    study = optuna.create_study(sampler=RuntimeSampler(cores=8, roles={"threads": "threads"}))
-    study.optimize(objective, n_trials=50)
-
-It sees the trials of the study and nothing else.
+study = optuna.create_study(sampler=RuntimeSampler(cores=8, roles={"threads": "threads"}))
+study.optimize(objective, n_trials=50)
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import IntersectionSearchSpace
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.study import Study
+from optuna.trial import FrozenTrial
 
-from tuner.knobs import GUESSES, SHARE, Role
-from tuner.model import Lesson, Purpose, Setting, Shown, Value
-from tuner.search.engine import Done, Search
-from tuner.search.history import SearchObservation, grouped
-from tuner.search.options import Options
-from tuner.search.pruner import PROJECTION
-from tuner.search.regions import excessive, infeasible
-from tuner.search.space import Grid, Key, KnobAxis, Space
-
-#: A range with more values than this is searched on a scale of this many.
-MOST_VALUES = 64
-
-#: The number of trials is the study's business, not the sampler's.
-_ENDLESS = 10**9
+from tuner.knobs import Role
+from tuner.search.engine import Done
+from tuner.search.plain import PlainStudy, another
+from tuner.search.problem import Problem, Searching, Suggestion
 
 
 class RuntimeSampler(BaseSampler):
@@ -60,10 +40,16 @@ class RuntimeSampler(BaseSampler):
             processes), ``worker_threads`` (of each of those).
         oversubscribe: See ``cores``; ``None``: no limit.
         precision: Values that differ by less than this share count as equal.
+        min_gain: The search is over once going on is expected to gain less than this share
+            (:class:`~tuner.search.terminator.RuntimeTerminator`).
         seed: The same seed and trials give the same proposals.
         learn_from: An earlier study or its trials, of the same objective.
         earlier_cores: What `cores` was there; the same by default.
         earlier_ranks: And `ranks`.
+        read: Says what a study comes to, in place of its trials' parameters and values; all other
+            arguments but ``seed`` are then without effect. ``tuner.study.Reader()`` reads what
+            ``tune`` has written: what a launch started with, where it was heading, what a setting
+            costs to reach in a running job.
 
     Raises:
         ValueError: A number is out of its range, or a role is unknown.
@@ -77,46 +63,57 @@ class RuntimeSampler(BaseSampler):
         roles: Mapping[str, Role] | None = None,
         oversubscribe: float | None = 4.0,
         precision: float = 0.02,
+        min_gain: float = 0.01,
         seed: int | None = None,
         learn_from: Study | Sequence[FrozenTrial] = (),
         earlier_cores: int | None = None,
         earlier_ranks: int | None = None,
+        read: Callable[[Study], Problem] | None = None,
     ) -> None:
-        if (cores is not None and cores < 1) or ranks < 1:
-            raise ValueError(f"cores={cores} and ranks={ranks} must be at least 1")
-        if not 0 < precision < 1 or (oversubscribe is not None and oversubscribe <= 0):
-            raise ValueError(
-                f"precision={precision} must be a share above 0 and oversubscribe={oversubscribe}"
-                " above 0"
-            )
-        if unknown := set((roles or {}).values()) - set(get_args(Role)):
-            raise ValueError(f"unknown roles: {unknown}; known: {', '.join(get_args(Role))}")
-        self._cores, self._ranks, self._roles = cores, ranks, dict(roles or {})
-        self._most_demand = None if cores is None else oversubscribe
-        self._options = Options(trials=_ENDLESS, precision=precision)
-        trials = learn_from.get_trials() if isinstance(learn_from, Study) else learn_from
-        self._earlier = tuple(trials)
-        self._earlier_cores = earlier_cores or cores or 1
-        self._earlier_ranks = earlier_ranks or ranks
-        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
-        self._independent = RandomSampler(self._seed)
-        self._intersection = IntersectionSearchSpace(include_pruned=True)
-        self._search: Search | None = None
+        self._plain = PlainStudy(
+            cores=cores,
+            ranks=ranks,
+            roles=roles,
+            oversubscribe=oversubscribe,
+            precision=precision,
+            min_gain=min_gain,
+            seed=seed,
+            learn_from=learn_from,
+            earlier_cores=earlier_cores,
+            earlier_ranks=earlier_ranks,
+        )
+        self._read = read or self._plain.read
+        self._independent = RandomSampler(self._plain.seed)
+        self._searching = Searching()
+        self._chosen: tuple[int, Mapping[str, Any]] = (-1, {})  # for the trial asked for last
 
     def reseed_rng(self) -> None:
         """Take another seed: processes that share a study must not propose the same."""
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._plain.seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._independent.reseed_rng()
-        self._search = None
+
+    def next(self, study: Study) -> Suggestion | Done:
+        """What is launched next, and what for; or why the search is over.
+
+        Raises:
+            ValueError: The study has several objectives.
+        """
+        return self._searching.next(self._read(study))
 
     def infer_relative_search_space(
-        self,
-        study: Study,
-        trial: FrozenTrial,  # noqa: ARG002 (Optuna's signature)
+        self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The parameters that every trial has, and that have a choice."""
-        found = self._intersection.calculate(study)
-        return {name: each for name, each in found.items() if not each.single()}
+        """The parameters of the next setting; none of a trial that was enqueued.
+
+        Raises:
+            ValueError: The study has several objectives.
+        """
+        if "fixed_params" in trial.system_attrs:
+            return {}
+        problem = self._read(study)
+        distributions, params = problem.distributions(), self._setting(problem)
+        self._chosen = trial._trial_id, params
+        return {name: distributions[name] for name in params}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -126,18 +123,22 @@ class RuntimeSampler(BaseSampler):
         Raises:
             ValueError: The study has several objectives.
         """
-        _require_one_objective(study)
         if not search_space:
             return {}
-        axes = [_Axis.of(name, each, self._roles) for name, each in search_space.items()]
-        seen = _observations(study, trial, axes)
-        if not any(each.ending == "finished" for each in seen):
+        trial_id, params = self._chosen
+        if trial_id != trial._trial_id:
+            params = self._setting(self._read(study))
+        return {name: params[name] for name in search_space if name in params}
+
+    def _setting(self, problem: Problem) -> Mapping[str, Any]:
+        """The parameters of the next launch; where the search is over, of any."""
+        step = self._searching.next(problem)
+        if isinstance(step, Suggestion):
+            return step.params
+        if problem.space is None:
             return {}
-        search = self._searching(axes, seen, study.direction)
-        step = search.next(seen)
-        key = step.setting if not isinstance(step, Done) else _another(search, seen)
-        assert key is not None, "the baseline is a setting that was tried"
-        return {axis.knob.name: axis.value(each) for axis, each in zip(axes, key, strict=True)}
+        key = another(self._searching.search(problem), problem.observations)
+        return {} if key is None else problem.params(key)
 
     def sample_independent(
         self,
@@ -154,213 +155,7 @@ class RuntimeSampler(BaseSampler):
         Raises:
             ValueError: The study has several objectives.
         """
-        _require_one_objective(study)
-        cost = _costs(self._earlier, study.direction)
-        if cost and len(study.get_trials(deepcopy=False)) == 1:
-            number = min(cost, key=lambda each: cost[each])
-            best = next(each for each in self._earlier if each.number == number)
-            axis = _Axis.of(param_name, param_distribution, self._roles)
-            if param_name in best.params:
-                value = best.params[param_name]
-                is_count = axis.is_number(value) and axis.knob.role in {"threads", "workers"}
-                if self._cores is not None and is_count:
-                    share = self._cores / self._ranks
-                    value *= share * self._earlier_ranks / self._earlier_cores
-                if axis.is_number(value) or value in axis.external:
-                    return axis.value(axis.nearest(value))
+        is_earlier, value = self._plain.earlier_value(study, param_name, param_distribution)
+        if is_earlier:
+            return value
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
-
-    def _searching(
-        self,
-        axes: Sequence[_Axis],
-        seen: Sequence[SearchObservation],
-        direction: StudyDirection,
-    ) -> Search:
-        """The search over this space; kept as long as that stays the same."""
-        space = Space(
-            tuple(axis.knob for axis in axes),
-            ranks_per_host=self._ranks,
-            cores=self._cores or 1,
-            baseline=seen[0].setting,  # there is none apart: one that was tried stands for it
-            guesses=self._guesses(axes),
-            most_demand=self._most_demand,
-        )
-        if self._search is None or self._search.space != space:
-            lesson = self._lesson(axes, space, direction)
-            self._search = Search(space, self._options, self._seed, lesson)
-        return self._search
-
-    def _lesson(
-        self, axes: Sequence[_Axis], space: Space, direction: StudyDirection
-    ) -> Lesson | None:
-        """The earlier trials in terms of this space; what lies outside of it is left out."""
-        cost = _costs(self._earlier, direction)
-        if not cost:
-            return None
-        grid = Grid(replace(space, ranks_per_host=self._earlier_ranks, cores=self._earlier_cores))
-        best, names, shown = min(cost.values()), {axis.knob.name for axis in axes}, []
-        for each in self._earlier:
-            own = [axis for axis in axes if axis.knob.name in each.params]
-            if not all(axis.holds(each.params[axis.knob.name]) for axis in own):
-                continue
-            there = {axis.knob.name: axis.nearest(each.params[axis.knob.name]) for axis in own}
-            setting = Setting.of(there | dict.fromkeys(each.params.keys() - names, "another"))
-            key = [there.get(knob.name, knob.values[0]) for knob in space.knobs]
-            demand = float(grid.demand(grid.rows([tuple(key)]))[0])
-            heading_for = each.system_attrs.get(PROJECTION)
-            if each.number in cost:
-                shown.append(Shown(setting, math.log(cost[each.number] / best), 0.0, demand))
-            elif each.state is TrialState.PRUNED and heading_for:
-                shown.append(Shown(setting, math.log(heading_for / best), 0.3, demand))
-            elif each.state is TrialState.FAIL:
-                shown.append(Shown(setting, None))
-        return Lesson("", tuple(shown))
-
-    def _guesses(self, axes: Sequence[_Axis]) -> tuple[Key, ...]:
-        """What to launch first, if the parameters say how many cores they use."""
-        if self._cores is None or not any(axis.knob.role for axis in axes):
-            return ()
-        share = max(1, self._cores // self._ranks)
-        guesses = (tuple(axis.guess(guess, share) for axis in axes) for guess in GUESSES)
-        return tuple(dict.fromkeys(guesses))
-
-
-def _require_one_objective(study: Study) -> None:
-    if len(study.directions) > 1:
-        raise ValueError("RuntimeSampler optimizes one objective; this study has several")
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """A parameter as the search sees it: a knob, and what each of its values is in Optuna.
-
-    Whole numbers are themselves; others are numbered, in order if they have one.
-    """
-
-    knob: KnobAxis
-    external: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, name: str, distribution: BaseDistribution, roles: Mapping[str, Role]) -> _Axis:
-        if isinstance(distribution, CategoricalDistribution):
-            choices = tuple(distribution.choices)
-            numbers = tuple(each for each in choices if type(each) is int)
-            if len(numbers) == len(choices):
-                return cls(KnobAxis(name, numbers, roles.get(name)), choices)
-            # Only numbers count cores: a role of others says nothing.
-            return cls(KnobAxis(name, tuple(f"{n}" for n in range(len(choices)))), choices)
-        assert isinstance(distribution, FloatDistribution | IntDistribution)
-        scale = _scale(distribution)
-        if isinstance(distribution, IntDistribution) and (scale[0] > 0 or name in roles):
-            return cls(KnobAxis(name, scale, roles.get(name)), scale)
-        # From below 0 on: the search then counts steps, not doublings.
-        steps = tuple(range(-1, len(scale) - 1))
-        return cls(KnobAxis(name, steps, roles.get(name)), scale)
-
-    def value(self, internal: Any) -> Any:
-        """The parameter's value for one of the knob's."""
-        return self.external[self.knob.values.index(internal)]
-
-    def guess(self, guess: Mapping[str, Value], share: int) -> Any:
-        """The knob's value in one of the usual guesses; the first one if that names none."""
-        value = guess.get(self.knob.role or self.knob.name)
-        if self.knob.role is None and value not in self.external:
-            return self.knob.values[0]
-        return self.nearest(share if value == SHARE else value)
-
-    def nearest(self, external: Any) -> Any:
-        """The knob's value for one of the parameter's, which may lie between two of the scale."""
-        if external in self.external:
-            return self.knob.values[self.external.index(external)]
-        places = range(len(self.external))
-        return self.knob.values[min(places, key=lambda n: abs(self.external[n] - external))]
-
-    def holds(self, external: Any) -> bool:
-        """Whether the value lies in the range, or among the choices."""
-        if external in self.external:
-            return True
-        return self.is_number(external) and self.external[0] <= external <= self.external[-1]
-
-    def is_number(self, external: Any) -> bool:
-        """Whether the value and those of the parameter are numbers."""
-        return all(isinstance(each, int | float) for each in (external, *self.external))
-
-
-def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:
-    """The values of a range; of a long one this many, evenly or in equal ratios."""
-    low, high, step = distribution.low, distribution.high, distribution.step
-    if step is not None and not distribution.log:
-        number = math.floor((high - low) / step + 1e-9) + 1
-        places = np.unique(np.linspace(0, number - 1, min(number, MOST_VALUES)).round().astype(int))
-        found = [low + int(place) * step for place in places]
-    else:
-        spread = np.geomspace if distribution.log else np.linspace
-        found = [float(each) for each in spread(low, high, MOST_VALUES)]
-    if isinstance(distribution, IntDistribution):
-        return tuple(dict.fromkeys(min(high, max(low, round(each))) for each in found))
-    return tuple(dict.fromkeys(min(high, max(low, float(each))) for each in found))
-
-
-def _observations(
-    study: Study, trial: FrozenTrial, axes: Sequence[_Axis]
-) -> list[SearchObservation]:
-    """What the trials in this space came to, the oldest first, then the running ones.
-
-    A running one counts as the slowest so far, so that others are proposed meanwhile (the
-    "constant liar" of Ginsbourger, Le Riche & Carraro, 2010).
-    """
-    trials = study.get_trials(deepcopy=False)
-    cost = _costs(trials, study.direction)
-    worst = max(cost.values(), default=1.0)
-    found: list[SearchObservation] = []
-    known: set[Key] = set()
-    for each in sorted(trials, key=lambda t: (t.state is TrialState.RUNNING, t.number)):
-        if each.number == trial.number or not all(
-            axis.knob.name in each.params and axis.holds(each.params[axis.knob.name])
-            for axis in axes
-        ):
-            continue
-        key = tuple(axis.nearest(each.params[axis.knob.name]) for axis in axes)
-        purpose = Purpose.REPEAT if key in known else Purpose.SEARCH
-        known.add(key)
-        seen = SearchObservation(key, "failed", purpose, wall_s=1.0)
-        if each.number in cost:
-            seen = replace(seen, ending="finished", elapsed_s=cost[each.number])
-        elif each.state is TrialState.PRUNED:
-            said = each.system_attrs.get(PROJECTION)
-            seen = replace(seen, ending="killed", projection_s=said if said else worst)
-        elif each.state is TrialState.RUNNING:
-            seen = replace(seen, ending="finished", elapsed_s=worst)
-        found.append(seen)
-    return found
-
-
-def _costs(trials: Sequence[FrozenTrial], direction: StudyDirection) -> dict[int, float]:
-    """A figure above 0 for each complete trial, the smaller the better."""
-    values = {
-        each.number: each.value
-        for each in trials
-        if each.state is TrialState.COMPLETE and each.value is not None
-    }
-    finite = {number: value for number, value in values.items() if math.isfinite(value)}
-    if not finite:
-        return {}
-    lower_is_better = direction is not StudyDirection.MAXIMIZE
-    if min(finite.values()) > 0:
-        return {n: v if lower_is_better else 1 / v for n, v in finite.items()}
-    spread = float(np.std(list(finite.values()))) or 1.0
-    sign = 1.0 if lower_is_better else -1.0
-    middle = float(np.median(list(finite.values())))
-    return {
-        n: math.exp(max(-50.0, min(50.0, sign * (v - middle) / spread))) for n, v in finite.items()
-    }
-
-
-def _another(search: Search, seen: Sequence[SearchObservation]) -> Key | None:
-    """What to try if nothing promises anything: what was not tried, else the best again."""
-    groups = grouped(seen)
-    grid, rng = Grid(search.space), np.random.default_rng([search.seed, len(seen)])
-    rows = rng.integers(grid.sizes, size=(MOST_VALUES, len(grid.sizes)))
-    rows = rows[~(infeasible(grid, rows, groups) | excessive(grid, rows))]
-    new = (key for row in rows if (key := grid.key(row)) not in groups)
-    return next(new, None) or search.best(seen) or seen[0].setting

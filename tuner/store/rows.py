@@ -129,7 +129,7 @@ def study_row(name: str, attributes: Mapping[str, Any]) -> StudyRow:
         reason=codec.from_json(str, state["reason"]),
         created_at=codec.from_json(str, study["created_at"]),
         updated_at=updated_at(attributes),
-        forgiven_until=codec.from_json(int, state["forgiven_until"]),
+        forgiven_until=forgiven_until(attributes),
         best=codec.from_json(Summary, attributes.get(SUMMARY, {})).best_setting,
     )
 
@@ -145,6 +145,11 @@ def updated_at(attributes: Mapping[str, Any]) -> str:
     """When a study was worked on last."""
     moments = (attributes.get(key, {}).get("updated_at", "") for key in (STATE, SUMMARY))
     return max(codec.from_json(str, moment) for moment in moments)
+
+
+def forgiven_until(attributes: Mapping[str, Any]) -> int:
+    """The number of the last launch whose failure is forgotten; 0: none."""
+    return codec.from_json(int, attributes[STATE]["forgiven_until"])
 
 
 def excluded(attributes: Mapping[str, Any]) -> dict[int, Exclusion]:

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from tuner.study.findings import result
     from tuner.study.interruption import StudyInterrupted
     from tuner.study.loop import delete, tune
+    from tuner.study.reader import Reader
 
-__all__ = ["StudyInterrupted", "delete", "result", "tune"]
+__all__ = ["Reader", "StudyInterrupted", "delete", "result", "tune"]
 
 _HOMES = {
+    "Reader": "reader",
     "StudyInterrupted": "interruption",
     "delete": "loop",
     "result": "findings",

@@ -13,19 +13,20 @@ import optuna
 from optuna.distributions import IntDistribution
 from optuna.exceptions import OptunaError, StorageInternalError
 from optuna.pruners import BasePruner
-from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
 from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
-from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.search.pruner import RacePruner, Running, stopped
+from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.store import database
 from tuner.store.rows import LAUNCH
 from tuner.study import workers
 from tuner.study.history import History
-from tuner.study.policy import Step, with_setting
-from tuner.study.samplers import SearchPruner, guarded
+from tuner.study.plugins import guarded
+from tuner.study.policy import Step
+from tuner.study.reader import HOST
 from tuner.study.trials import distribution
 
 #: The least between two reports, s, and the share of a launch that they may take.
@@ -85,10 +86,12 @@ class Asked:
         is_compared: bool = True,
     ) -> None:
         self._trial, self._spec, self._folder = trial, history.spec, folder
+        self.history = history
         self.step, self.redrawn, self.is_compared = step, redrawn, is_compared
         self.number, self.trial_id = trial.number, trial._trial_id
         self.launch = 0  # the number of the launch
         self.reported: int | None = None  # the last step, an iteration
+        self.running = Running((), 0.0, None)
         self.iterations = history.expected_iterations(step.setting)
         self._beaten_s, self._next_s, self._next_step = -math.inf, 0.0, 0.0
 
@@ -102,16 +105,18 @@ class Asked:
             ValueError: A value is outside of its domain.
         """
         if workers.is_shared(trial.storage):  # before its parameters: others look for both
-            trial.set_user_attr(workers.HOST, history.spec.machine.hostname)
-        knobs, wanted = history.knobs, step.setting.as_dict()
-        if step.purpose is Purpose.SIMPLIFY:
+            workers.beat(trial)
+            trial.set_user_attr(HOST, history.spec.machine.hostname)
+        knobs, enqueued = history.knobs, step.setting.as_dict()
+        if step.purpose is Purpose.SIMPLIFY:  # some knobs are left out
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
-            if attributes.get("fixed_params", {}).keys() == wanted.keys():
-                knobs = tuple(knob for knob in knobs if knob.name in wanted)
-        made = with_setting(step, suggested(trial, knobs), history)
-        asked = cls(trial, made, history, folder, redrawn, is_compared=False)
-        asked.beat()
-        return asked
+            chosen = attributes.get("fixed_params", trial.relative_params)
+            if chosen.keys() == enqueued.keys():
+                knobs = tuple(knob for knob in knobs if knob.name in enqueued)
+        setting = suggested(trial, knobs)
+        if setting != step.setting:
+            step = Step(Purpose.SEARCH, setting)
+        return cls(trial, step, history, folder, redrawn, is_compared=False)
 
     def set_number(self, number: int) -> None:
         """Say on the trial which launch of the study it is."""
@@ -139,18 +144,19 @@ class Asked:
 
     def beat(self) -> None:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
-        now_s, storage = time.monotonic(), self._trial.storage
-        if isinstance(storage, BaseHeartbeat) and workers.is_shared(storage):
-            if now_s < self._beaten_s + database.HEARTBEAT_S:
-                return
-            with suppress(OptunaError, SQLAlchemyError):
-                storage.record_heartbeat(self._trial._trial_id)
-            self._beaten_s = time.monotonic()
+        now_s = time.monotonic()
+        if workers.is_shared(self._trial.storage) and now_s >= self._beaten_s:
+            workers.beat(self._trial)
+            self._beaten_s = now_s + database.HEARTBEAT_S
 
     @property
     def pruner(self) -> BasePruner:
         """The study's."""
         return self._trial.study.pruner
+
+    def stopped(self) -> Stopped | None:
+        """What the race found of the trial; ``None``: it was another pruner's affair."""
+        return stopped(self._trial.storage.get_trial_system_attrs(self.trial_id))
 
     def should_prune(self) -> bool:
         """What the study's pruner says of the reports."""
@@ -167,35 +173,32 @@ class PrunerStopper:
 
     Attributes:
         asked: The trial.
-        race: What the pruner ``race`` judges by; ``None``: it lets the launch run to its end.
     """
 
     asked: Asked
-    race: EarlyStopper | None
+    _is_window: bool = False
     _judged: int | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Whether the launch is pruned; pruners of Optuna are asked after each report."""
-        pruner = self.asked.pruner
-        if isinstance(pruner, SearchPruner):
-            pruner.verdict = GoOn()
-            if self.race is not None:
-                pruner.verdict = self.race(progress, since_launch_s, startup_s)
-            pruned = isinstance(pruner.verdict, Stopped) and self.asked.should_prune()
-            return pruner.verdict if pruned else GoOn()
-        if not progress or self.asked.reported in (None, self._judged):
+        asked = self.asked
+        if isinstance(asked.pruner, RacePruner):
+            asked.running = Running(progress, since_launch_s, startup_s, self._is_window)
+        elif not progress or asked.reported in (None, self._judged):
             return GoOn()
-        self._judged = self.asked.reported
-        if not self.asked.should_prune():
+        self._judged = asked.reported
+        if not asked.should_prune():
             return GoOn()
+        if (verdict := asked.stopped()) is not None:
+            return verdict
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
-        finish_s, log_sd, iterations = bound_s, 0.5, self.asked.iterations
+        finish_s, log_sd, iterations = bound_s, 0.5, asked.iterations
         if iterations and len(progress) > 1:
             finish_s, log_sd = by_drift(progress, iterations, _PACE_CV)
-        elif iterations and progress[-1][0]:
+        elif iterations and progress and progress[-1][0]:
             finish_s = progress[-1][1] * iterations / progress[-1][0]
         return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
 
     def in_window(self) -> PrunerStopper:
-        """The same, with the race as it judges a window."""
-        return replace(self, race=None if self.race is None else self.race.in_window())
+        """The same, as it judges a window."""
+        return replace(self, _is_window=True)

@@ -26,9 +26,9 @@ from tuner.model import (
 from tuner.stats import estimates
 from tuner.store.urls import display_url
 from tuner.study import interference
+from tuner.study.confirmation import confirm_s, confirmation, search_s
 from tuner.study.doubts import doubts
 from tuner.study.history import History
-from tuner.study.policy import confirm_s, confirmation, search_s
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling

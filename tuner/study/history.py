@@ -352,6 +352,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         "sampler": "sampler",
         "learn_from": "learn from",
         "pruner": "pruner",
+        "terminator": "terminator",
         "live": "live",
         "oversubscription": "oversubscription",
         "require": "require",

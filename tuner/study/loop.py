@@ -26,7 +26,7 @@ from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import display_url, place, resolve_url, sqlite_path
-from tuner.study import lessons, samplers
+from tuner.study import lessons, plugins
 from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
@@ -83,16 +83,16 @@ def tune(
         policy: Says what comes next; search, then confirmation, if not given.
 
     Raises:
-        UsageError: A name, database, folder, sampler or pruner that cannot be used, a study to
-            learn from that is not there or has nothing to teach, or a study that belongs to
-            another command, rank count, MPI or machine.
+        UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
+            study to learn from that is not there or has nothing to teach, or a study that belongs
+            to another command, rank count, MPI or machine.
         NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
         BusyError: The host or the database is in use.
         TunerError: The disk is full.
         StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
     """
     check_name(spec.name)
-    samplers.check(spec)
+    plugins.check(spec)
     url = resolve_url(storage, os.environ)
     folder = folders.study_folder(outputs, url, spec.name)
     if joined:  # the hosts may share a disk
@@ -227,7 +227,7 @@ def _measure(
     if piped:
         folders.write_input(context.folder, piped)
     try:
-        optuna_study = OptunaStudy(store, name, context.policy, folder=context.folder)
+        optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
         history = (
             _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
         )
@@ -338,9 +338,8 @@ def _require_same(context: StudyContext, row: StudyRow) -> None:
 def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
     context.store.create(context.spec)
     context.emit(StudyStarted(context.spec, False, 0))
-    history = History(context.spec, ())
-    optuna_study.take_up(history)
-    return history
+    optuna_study.take_up(History(context.spec, ()))
+    return optuna_study.history()
 
 
 def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
@@ -351,13 +350,10 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
-    records = tuple(store.launches(spec.name, detail=False))
-    forgiven = row.forgiven_until
     if row.state is StudyState.FAILED and not context.joined:
         # Nothing had worked, so the fault was not the settings': they get another chance.
-        forgiven = max((record.number for record in records), default=0)
-        store.forgive(spec.name, forgiven)
-    history = History.judged(spec, records, forgiven)
+        store.forgive(spec.name, store.last_number(spec.name))
+    history = optuna_study.history()
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _measured(history), so_far))
     if context.joined:

@@ -23,7 +23,8 @@ from tuner.model import (
     Value,
 )
 from tuner.search.history import SearchObservation, grouped
-from tuner.search.space import Key, KnobAxis, Space
+from tuner.search.regions import excessive, infeasible
+from tuner.search.space import Grid, Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
 
@@ -113,6 +114,15 @@ def as_setting(history: History, key: Key) -> Setting:
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
     """What the launches came to, the oldest first."""
     return [_observation(history, record) for record in records]
+
+
+def is_ruled_out(history: History, setting: Setting) -> bool:
+    """Whether a (canonical) setting asks for too many cores, or is held not to run."""
+    key, grid = as_key(history, setting), Grid(search_space(history, setting))
+    if key is None:
+        return True
+    row, groups = grid.rows([key]), grouped(observations(history, history.searched))
+    return bool((infeasible(grid, row, groups) | excessive(grid, row))[0])
 
 
 def pending(history: History, observed: Sequence[SearchObservation]) -> list[SearchObservation]:

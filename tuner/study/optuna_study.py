@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import optuna
 from optuna.distributions import (
@@ -23,17 +23,22 @@ from optuna.distributions import (
     check_distribution_compatibility,
 )
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
+from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.model import LaunchRecord, Purpose, Setting
+from tuner.model import LaunchRecord, Purpose, Setting, StudySpec
 from tuner.model.errors import TunerError
+from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
+from tuner.search.pruner import Running
+from tuner.search.stopper import EarlyStopper
 from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
-from tuner.study import samplers, workers
+from tuner.study import plugins, workers
 from tuner.study.asked import Asked
 from tuner.study.history import History
+from tuner.study.plugins import StudyView, replaced
 from tuner.study.policy import Policy, SearchThenConfirm, Step
-from tuner.study.samplers import StudyView, replaced
+from tuner.study.reader import HOST, Reader
 from tuner.study.trials import (
     SEARCHED,
     SIDE,
@@ -62,15 +67,25 @@ class OptunaStudy:
     """The two studies of one name in the database of a store.
 
     Every method may raise what :func:`tuner.store.failures.translate` makes of an error. The
-    traceback of a sampler or a pruner goes to the ``folder``.
+    traceback of a sampler, a pruner or a terminator goes to the ``folder``.
     """
 
     def __init__(
-        self, store: Store, name: str, policy: Policy | None = None, *, folder: Path = Path()
+        self,
+        store: Store,
+        spec: StudySpec,
+        policy: Policy,
+        *,
+        folder: Path = Path(),
+        reader: Reader | None = None,
     ) -> None:
-        self._store, self._name, self._folder = store, name, folder
-        self._policy = policy or SearchThenConfirm()
-        self._history: History | None = None  # what sampler and pruner are shown
+        self._store, self._spec, self._name, self._folder = store, spec, spec.name, folder
+        self._policy = policy
+        searching = policy if isinstance(policy, SearchThenConfirm) else None
+        self._reader = reader or Reader(spec, searching)
+        self._running: dict[int, Asked] = {}  # by the id of the trial
+        self._terminator: BaseTerminator = RuntimeTerminator(RuntimeSampler(read=self._reader))
+        self._is_over = False
 
     @cached_property
     def _search(self) -> optuna.Study:
@@ -85,6 +100,23 @@ class OptunaStudy:
         """Whether other hosts may work on the study too."""
         return workers.is_shared(self._store.storage)
 
+    def history(self) -> History:
+        """The study as its trials say it; those of hosts that are lost have failed."""
+        with self._store.translated():
+            if self.is_shared:
+                workers.fail_lost(self._search)
+            return self._reader.history(self._search)
+
+    def is_over(self) -> bool:
+        """Whether the terminator ends the search; another one than ours has ended it for good."""
+        if not self._is_over:
+            terminator = self._terminator
+            with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
+                is_over = terminator.should_terminate(self._search)
+            self._is_over = is_over and not isinstance(terminator, RuntimeTerminator)
+            return is_over
+        return True
+
     # --- before the first launch -----------------------------------------------------
 
     def take_up(self, history: History, missing: Sequence[LaunchRecord] = ()) -> None:
@@ -94,7 +126,7 @@ class OptunaStudy:
             history: The study as it goes on, with what is missing; its space may have changed.
             missing: Launches that ended, but that no trial tells of.
         """
-        self._history, by_number = history, {r.number: r for r in missing}
+        by_number = {r.number: r for r in missing}
         with self._store.translated():
             for study in (self._search, self._comparison):
                 for trial in self._trials(study):
@@ -106,10 +138,14 @@ class OptunaStudy:
                 del self._search
             for record in by_number.values():
                 self._add(record, history)
-            study = self._search
+            study, race = self._search, RacePruner(race=self._race, running=self._progress)
+            searching = RuntimeSampler(read=self._reader, seed=history.spec.seed)
             made = len(study.get_trials(deepcopy=False))
-            study.sampler = samplers.sampler(history.spec, made, self._view, self._propose)
-            study.pruner = samplers.pruner(history.spec, self._view)
+            study.sampler = plugins.sampler(history.spec, made, self._view) or searching
+            study.pruner = plugins.pruner(history.spec, self._view) or race
+            self._comparison.pruner = race
+            other = plugins.terminator(history.spec, self._view)
+            self._terminator = other or RuntimeTerminator(searching)
 
     def _end(
         self,
@@ -163,20 +199,20 @@ class OptunaStudy:
     def ask(self, history: History, step: Step) -> Asked | None:
         """The next trial, with the step that it makes; ``None``: another host measures the same.
 
-        What is no search is enqueued; a search is what the sampler suggests, or what another
-        program has enqueued. If that is known already, or ruled out, the trial is told so, and the
-        sampler is asked again. If it has nothing new to say, the step's own setting is enqueued.
+        A search is what the sampler suggests, or what another program has enqueued. If that is
+        known already, or ruled out, the trial is told so, and the sampler is asked again. What the
+        sampler does not suggest by itself is enqueued: a repeat, if it is one of Optuna's; and the
+        step's own setting, if it has nothing new to say.
 
         Raises:
             TunerError: The sampler failed, or the database.
         """
-        self._history = history
         with self._store.translated():
             if step.purpose not in SEARCHED or not is_possible(history, step.purpose, step.setting):
                 return self._ask_to_compare(history, step)
-            study, redrawn = self._search, 0
-            if step.purpose is not Purpose.SEARCH:
-                _enqueue(study, step.setting)
+            redrawn = 0
+            if not self._is_suggested(history, step):
+                _enqueue(self._search, step.setting)
             while True:
                 asked = self._suggestion(history, step, redrawn)
                 if asked is not None:
@@ -187,12 +223,18 @@ class OptunaStudy:
                         self._redraw(asked, TAKEN)
                         return None
                     if not why:
-                        self._number(asked)
-                        return asked
+                        return self._numbered(asked)
                     self._redraw(asked, why)
                 redrawn += 1
                 if redrawn % MOST_REDRAWS == 0:
-                    _enqueue(study, step.setting)
+                    _enqueue(self._search, step.setting)
+
+    def _is_suggested(self, history: History, step: Step) -> bool:
+        """Whether the sampler suggests the step's setting by itself."""
+        if isinstance(self._search.sampler, RuntimeSampler):
+            policy = self._policy
+            return isinstance(policy, SearchThenConfirm) and policy.search(history) == step
+        return step.purpose is Purpose.SEARCH
 
     def _ask_to_compare(self, history: History, step: Step) -> Asked:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)
@@ -200,17 +242,15 @@ class OptunaStudy:
             state=TrialState.RUNNING,
             params={SIDE: chosen},
             distributions=_SIDE,
-            user_attrs={workers.HOST: history.spec.machine.hostname} if self.is_shared else {},
+            user_attrs={HOST: history.spec.machine.hostname} if self.is_shared else {},
         )
         trial_id = study._storage.create_new_trial(study._study_id, running)
-        asked = Asked(optuna.Trial(study, trial_id), step, history, self._folder)
-        self._number(asked)
-        return asked
+        return self._numbered(Asked(optuna.Trial(study, trial_id), step, history, self._folder))
 
     def _suggestion(self, history: History, step: Step, redrawn: int) -> Asked | None:
         """A trial; ``None``: another program has enqueued it, outside of the space."""
         study = self._search
-        with samplers.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
+        with plugins.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
             trial = workers.ask(study)
             try:
@@ -225,7 +265,7 @@ class OptunaStudy:
                     return None
                 raise
 
-    def _number(self, asked: Asked) -> None:
+    def _numbered(self, asked: Asked) -> Asked:
         """Give the launch a number that no other one has, on whatever host."""
         number = self._store.last_number(self._name) + 1
         while True:
@@ -233,8 +273,17 @@ class OptunaStudy:
             if not self.is_shared or self._store.has_number_first(
                 self._name, number, asked.trial_id
             ):
-                return
+                self._running = {asked.trial_id: asked}
+                return asked
             number += 1
+
+    def _race(self, study: optuna.Study, trial: FrozenTrial) -> EarlyStopper | None:  # noqa: ARG002
+        """What a running launch is held against, by what was known when it was asked for."""
+        asked = self._running[trial._trial_id]
+        return self._policy.race(asked.history, asked.step.purpose, asked.step.setting)
+
+    def _progress(self, trial: FrozenTrial) -> Running:
+        return self._running[trial._trial_id].running
 
     def _redraw(self, asked: Asked, why: str) -> None:
         study = self._search
@@ -251,23 +300,27 @@ class OptunaStudy:
         study._storage.set_trial_user_attr(trial_id, "failure", why)
         self._tell_study(study, number, TrialState.FAIL)
 
-    def tell(self, asked: Asked, record: LaunchRecord, history: History) -> None:
-        """Put down what a launch came to; the history has it, as it is judged."""
-        self._history = history
+    def tell(self, asked: Asked, record: LaunchRecord) -> History:
+        """Put down what a launch came to; the study with it."""
         study = self._comparison if asked.is_compared else self._search
         with self._store.translated():
             try:
                 self._store.keep(asked.trial_id, record)
             except UpdateFinishedTrialError:  # another host took this one for lost
-                self._add(record, history)
-                return
+                self._add(record, self._reader.history(self._search))
+                return self._reader.history(self._search)
             except KeyError as error:
                 raise TunerError(
                     f"the study {self._name} was deleted or made anew while a launch of it ran",
                     "run the same command again",
                 ) from error
+            # There may be thousands of launches: the telemetry is for the database alone.
+            light = replace(record, outcome=replace(record.outcome, telemetry=None))
+            self._reader.remember(asked.trial_id, light)
+            history = self._reader.history(self._search)
             with suppress(UpdateFinishedTrialError):  # a moment ago: what it came to is kept
                 self._tell(study, asked.number, asked.trial_id, history, record)
+            return history
 
     def _tell(
         self,
@@ -285,40 +338,14 @@ class OptunaStudy:
     def _tell_study(
         self, study: optuna.Study, number: int, state: TrialState, value: float | None = None
     ) -> None:
-        with samplers.guarded("sampler", study.sampler, self._folder):
+        with plugins.guarded("sampler", study.sampler, self._folder):
             study.tell(number, value, state)
 
     # --- what the trials say ---------------------------------------------------------
 
-    def others(self, history: History) -> History:
-        """The history with what other hosts have measured since, and measure at present."""
-        if not self.is_shared:
-            return history
-        with self._store.translated():
-            trials = [t for t in self._trials(self._search) if self._is_elsewhere(t, history)]
-        records = self._store.launches(self._name, detail=False)
-        if len(records) != len(history.records):
-            history = history.with_records(records)
-        settings = [Setting.of(trial.params) for trial in trials if trial.params]
-        canonical = history.pooling.canonical
-        return replace(history, pending=tuple(canonical(setting) for setting in settings))
-
-    def _propose(
-        self,
-        study: optuna.Study,  # noqa: ARG002 (the history is what it says)
-    ) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
-        """The setting that our search launches next, and its distributions."""
-        history = self._history
-        assert history is not None  # it is taken up first
-        step, chosen = self._policy.next(history), {}
-        if isinstance(step, Step) and step.purpose is Purpose.SEARCH:
-            chosen = params(history, step.setting)
-        return chosen, distributions(tuple(k for k in history.knobs if k.name in chosen))
-
     def _view(self, study: optuna.Study) -> StudyView:
         """The search as a sampler or a pruner is shown it, by the history."""
-        history = self._history
-        assert history is not None  # it is taken up first
+        history = self._reader.history(self._search)
         by_trial = {r.trial: r for r in history.records if is_trial(history, r)}
         trials = []
         for trial in study.get_trials(deepcopy=False):

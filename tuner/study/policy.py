@@ -6,62 +6,35 @@ then the confirmation; the replayed machine asks here as the real one does.
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from tuner.launch.clocks import stopper_by
 from tuner.live.running import live_costs
-from tuner.model import (
-    Conclusion,
-    Failed,
-    Finding,
-    Finished,
-    LaunchRecord,
-    Purpose,
-    Setting,
-    Stopped,
-    wording,
-)
-from tuner.search import Done, Options, Proposal, Search
-from tuner.search.history import grouped
-from tuner.search.regions import excessive, infeasible
-from tuner.search.space import Grid
-from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper, TimeLimitStopper
-from tuner.search.throughput import startup_s
-from tuner.stats import confirm, estimates
-from tuner.stats.confirm import AUTO, EXACT, LEAST_CUT, Evidence, Next, Run, SearchTimes, Side
+from tuner.model import Purpose, Setting, wording
+from tuner.search import Done, Options
+from tuner.search.problem import Problem, Searching, Suggestion
+from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
+from tuner.study.confirmation import Confirmation, confirmation, search_wall_s
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
-from tuner.study.interference import comparable, met
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
 
-#: The confirmation may cost this share of the search; then the next look by ranks is the last.
-COST_SHARE = 0.5
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
-#: What the confirmation has cost at the next look, in multiples of what it has at this one.
-_NEXT_LOOK = 1.6
 
-#: How long the confirmation takes is told for this many more launches at most.
-_FORECAST = 12
-
-#: This many launches of one side may fail before it is said to fail.
-FAILURES = 2
+#: Another terminator says when the search is over: a gain as small as this is still worth a launch.
+_NEVER = 1e-9
 
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch; ``stopper`` may end it early.
-
-    ``proposal`` is what the search proposed, if it is of the search.
-    """
+    """The next launch; ``stopper`` may end it early."""
 
     purpose: Purpose
     setting: Setting
     stopper: EarlyStopper | None = None
-    proposal: Proposal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -80,8 +53,12 @@ class Policy(Protocol):
     def best(self, history: History) -> Setting | None:
         """The (canonical) setting to call best; never the baseline, if that is no setting."""
 
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:  # noqa: ARG002
+        """What may end a launch early; ``None``: it runs to its end."""
+        return None
 
-class SearchThenConfirm:
+
+class SearchThenConfirm(Policy):
     """Search, simplify, then confirm.
 
     Args:
@@ -90,142 +67,163 @@ class SearchThenConfirm:
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
-        self._search: Search | None = None
+        self._searching = Searching()
+        self._problem: tuple[History, Problem] | None = None
+        self._standing: tuple[History, Confirmation | None] | None = None
         self._simplifying: FewestChanges | None = None
 
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
-        known = self.fewest(history)
-        return None if known is None else known.best
+        fewest = self.fewest(history)
+        return None if fewest is None else fewest.best
 
     def next(self, history: History) -> Step | Stop:
-        """The next launch of the search, then of the confirmation; see `Policy`.
+        """The next launch of the search, then of the confirmation; see `Policy`."""
+        step = self.search(history)
+        return step if isinstance(step, Step) else self.then(history, step)
+
+    def search(self, history: History) -> Step | Done:
+        """The next launch of the search, or why it is over.
 
         Before the program is given up for broken, and before a study ends with failures, a setting
         that had worked shows whose fault they are.
         """
-        step = self._next(history)
-        setting = history.to_see_whether_it_works(is_end=isinstance(step, Stop))
-        if setting is None:
-            return step
-        if history.confirming:
-            return Step(Purpose.CONFIRM, setting)
-        return Step(Purpose.BASELINE if setting == history.default else Purpose.REPEAT, setting)
+        suggestion = self._searching.next(self.problem(history))
+        return self._step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
-    def _next(self, history: History) -> Step | Stop:
-        found = self._search_step(history)
-        if isinstance(found, Stop):
-            found = self._simpler(history) or found
-        if isinstance(found, Step) or history.spec.confirm == "none":
-            return found
-        best = self.best(history)
-        if best is None:
-            return found
-        state = confirmation(history, best)
-        if state.next is None:
-            return found
-        limit_s, iterations = state.next.limit_s, history.expected_iterations(state.next_setting)
-        stopper = None
-        if limit_s is not None:
-            stopper = stopper_by(
-                history.spec.objective.clock, TimeLimitStopper(limit_s, iterations), iterations
-            )
-        return Step(Purpose.CONFIRM, state.next_setting, stopper)
+    def then(self, history: History, done: Done) -> Step | Stop:
+        """What is launched once the search is over: fewer changes, then the confirmation."""
+        if done.reason == "terminated" and history.default not in history.tried:
+            return self._step(history, _to_see(history, history.default))  # no verdict without
+        last = self._last(history)
+        if last is not None:
+            return self._step(history, last)
+        standing = self._confirmation(history)
+        is_end = standing is None or standing.next is None
+        works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
+        if works is not None:
+            return Step(Purpose.CONFIRM, works)
+        if standing is None or standing.next is None:
+            return Stop(_reason(done, history))
+        setting = standing.next_setting
+        return Step(Purpose.CONFIRM, setting, self.race(history, Purpose.CONFIRM, setting))
 
-    def _search_step(self, history: History) -> Step | Stop:
-        if history.size == 0:
-            known = history.default in history.tried
-            return Stop(history.exhausted()) if known else Step(Purpose.BASELINE, history.default)
-        if history.only_baseline_can_tell:
-            return Step(Purpose.BASELINE, history.default)
-        observed = observations(history, history.explored)
-        names = [knob.name for knob in history.knobs]
-        costs = live_costs(history.spec, history.records, history.pooling.canonical, names)
-        observed += pending(history, observed)
-        is_shared = bool(history.pending)
-        launch = self._searching(history).next(observed, costs, is_shared=is_shared)
-        if isinstance(launch, Done):
-            return Stop(_reason(launch, history))
-        return _step(launch, history)
+    def _step(self, history: History, suggestion: Suggestion) -> Step:
+        purpose, setting = suggestion.purpose, Setting.of(suggestion.params)
+        if purpose is Purpose.BASELINE:
+            setting = history.default
+        return Step(purpose, setting, self.race(history, purpose, setting))
 
-    def _simpler(self, history: History) -> Step | None:
-        """What the search found with fewer changes, if that may be as fast; within the budget."""
-        spent_s, budget_s = _search_s(history.searched), history.spec.budget_s
-        if budget_s is not None and spent_s >= budget_s:
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
+        """What a launch is held against: the incumbent, or the bound of the comparison."""
+        clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
+        if purpose is Purpose.CONFIRM:
+            standing = self._confirmation(history)
+            limit_s = None if standing is None or standing.next is None else standing.next.limit_s
+            if limit_s is None:
+                return None
+            return stopper_by(clock, TimeLimitStopper(limit_s, iterations), iterations)
+        problem = self.problem(history)
+        if problem.space is None:
             return None
-        known = self.fewest(history)
-        setting = None if known is None else known.next()
-        if setting is None:
+        key = as_key(history, setting)
+        limit, noise = self._searching.search(problem).race(problem.observations, purpose, key)
+        if limit is None:
             return None
-        observed = observations(history, history.explored)
-        limit, noise = self._searching(history).to_simplify(observed)
-        return Step(Purpose.SIMPLIFY, setting, _race(limit, noise, setting, history))
+        return stopper_by(clock, ProjectionStopper(limit, noise, iterations), iterations)
 
-    def fewest(self, history: History) -> FewestChanges | None:
-        """What is known of leaving knobs out of what the search found; ``None`` before that."""
-        if history.size == 0:
-            return None
-        key = self._searching(history).best(observations(history, history.explored))
-        if key is None:
-            return None
-        made = FewestChanges(history, as_setting(history, key), history.searched)
-        known = self._simplifying
-        if known is None or not known.is_same(made):
-            known = self._simplifying = made
-        return known
+    def problem(self, history: History) -> Problem:
+        """The study in the words of the search; always the same one of one history."""
+        if self._problem is None or self._problem[0] is not history:
+            self._problem = history, self._as_problem(history)
+        return self._problem[1]
 
-    def _searching(self, history: History) -> Search:
-        """The search over the history's space; kept as long as that stays the same."""
-        spec, space = history.spec, search_space(history)
+    def _as_problem(self, history: History) -> Problem:
+        spec, space = history.spec, None
         options = replace(
             self._options,
             trials=spec.trials,
             budget_s=spec.budget_s,
-            until=spec.until,
+            until=spec.until if spec.terminator == "tune" else _NEVER,
             precision=spec.precision,
         )
-        search = self._search
-        asked = space, options, spec.lesson
-        if search is None or (search.space, search.options, search.lesson) != asked:
-            search = self._search = Search(space, options, spec.seed, spec.lesson)
-        return search
+        observed, costs = observations(history, history.explored), None
+        if history.size > 0:
+            space = search_space(history)
+            names = [knob.name for knob in history.knobs]
+            costs = live_costs(spec, history.records, history.pooling.canonical, names)
+            observed += pending(history, observed)
+        return Problem(
+            space,
+            observed,
+            lambda key: as_setting(history, key).as_dict(),
+            lambda: _distributions(history),
+            options,
+            spec.seed,
+            spec.lesson,
+            costs,
+            bool(history.pending),
+            self._first(history),
+            lambda: self._last(history),
+        )
+
+    def _first(self, history: History) -> Suggestion | None:
+        """What no search can wait for: a launch that shows whether the program works at all."""
+        if not history.confirming:
+            works = history.to_see_whether_it_works(is_end=False)
+            if works is not None:
+                return _to_see(history, works)
+        is_alone = history.size == 0 and history.default not in history.tried
+        if is_alone or history.only_baseline_can_tell:
+            return _to_see(history, history.default)
+        return None
+
+    def _last(self, history: History) -> Suggestion | None:
+        """What the search found with fewer changes, if that may be as fast; within the budget."""
+        spent_s, budget_s = search_wall_s(history.searched), history.spec.budget_s
+        if budget_s is None or spent_s < budget_s:
+            fewest = self.fewest(history)
+            setting = None if fewest is None else fewest.next()
+            if setting is not None:
+                return Suggestion(Purpose.SIMPLIFY, setting.as_dict())
+        standing = self._confirmation(history)
+        if history.confirming or (standing is not None and standing.next is not None):
+            return None
+        works = history.to_see_whether_it_works(is_end=True)
+        return None if works is None else _to_see(history, works)
+
+    def _confirmation(self, history: History) -> Confirmation | None:
+        """Where the confirmation stands; ``None``: there is none."""
+        if self._standing is None or self._standing[0] is not history:
+            best = None if history.spec.confirm == "none" else self.best(history)
+            self._standing = history, None if best is None else confirmation(history, best)
+        return self._standing[1]
+
+    def fewest(self, history: History) -> FewestChanges | None:
+        """What is known of leaving knobs out of what the search found; ``None`` before that."""
+        problem = self.problem(history)
+        if problem.space is None:
+            return None
+        search = self._searching.search(problem)
+        key = search.best(observations(history, history.explored))
+        if key is None:
+            return None
+        fewest = FewestChanges(history, as_setting(history, key), history.searched)
+        if self._simplifying is None or not self._simplifying.is_same(fewest):
+            self._simplifying = fewest
+        return self._simplifying
 
 
-def _step(launch: Proposal, history: History) -> Step:
-    setting = history.default if launch.purpose is Purpose.BASELINE else None
-    if setting is None:
-        assert launch.setting is not None
-        setting = as_setting(history, launch.setting)
-    stopper = None
-    if launch.limit is not None:
-        stopper = _race(launch.limit, launch.noise, setting, history)
-    return Step(launch.purpose, setting, stopper, launch)
+def _distributions(history: History) -> dict[str, BaseDistribution]:
+    from tuner.study.trials import distributions  # `tune show` asks here too, without Optuna
+
+    return distributions(history.knobs)
 
 
-def _race(limit: Limit, noise: Noise, setting: Setting, history: History) -> EarlyStopper | None:
-    """What stops a launch of the setting once it cannot come in under the limit."""
-    iterations = history.expected_iterations(setting)
-    race = ProjectionStopper(limit, noise, iterations)
-    return stopper_by(history.spec.objective.clock, race, iterations)
-
-
-def with_setting(step: Step, setting: Setting, history: History) -> Step:
-    """The step with another setting, which the search did not propose itself."""
-    if setting == step.setting:
-        return step
-    key = as_key(history, setting)
-    if step.proposal is None or key is None:  # without a key it is no setting to launch
-        return replace(step, purpose=Purpose.SEARCH, setting=setting)
-    return _step(replace(step.proposal, purpose=Purpose.SEARCH, setting=key), history)
-
-
-def is_ruled_out(history: History, setting: Setting) -> bool:
-    """Whether a (canonical) setting asks for too many cores, or is held not to run."""
-    key, grid = as_key(history, setting), Grid(search_space(history, setting))
-    if key is None:
-        return True
-    row, groups = grid.rows([key]), grouped(observations(history, history.searched))
-    return bool((infeasible(grid, row, groups) | excessive(grid, row))[0])
+def _to_see(history: History, setting: Setting) -> Suggestion:
+    """A launch of a setting that shows whether the program works, or how fast it is."""
+    purpose = Purpose.BASELINE if setting == history.default else Purpose.REPEAT
+    return Suggestion(purpose, setting.as_dict())
 
 
 def _reason(done: Done, history: History) -> str:
@@ -237,307 +235,6 @@ def _reason(done: Done, history: History) -> str:
         return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
     if done.reason == "converged":
         return f"going on is expected to gain less than {100 * spec.until:g} % (--min-gain)"
+    if done.reason == "terminated":
+        return f"--terminator {spec.terminator} ended the search"
     return history.exhausted()
-
-
-# --- the confirmation -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """What the best is compared with, and what came of it or is next.
-
-    ``best`` is the fastest other setting if the search calls the reference best. ``failure`` says
-    why the baseline fails, ``best_failed`` that the best did when it was launched again; ``next``
-    is ``None`` once nothing is left to launch. ``left_s`` is how long what is left to launch will
-    take, if every launch takes what its side is known to take; ``None``: that is not known.
-    ``standing`` is what fewer launches had proven by the usual rule, if ``--confirm more`` or
-    ``exact`` asks for others.
-    """
-
-    best: Setting
-    reference: Setting | None
-    failure: Failed | None = None
-    finding: Finding | None = None
-    best_failed: Failed | None = None
-    next: Next | None = None
-    left_s: float | None = 0.0
-    standing: Finding | None = None
-
-    @property
-    def next_setting(self) -> Setting:
-        """What is to be launched next; there must be something."""
-        assert self.next is not None
-        assert self.reference is not None
-        return self.best if self.next.side == "best" else self.reference
-
-    @property
-    def conclusion(self) -> Conclusion | None:
-        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
-        if self.failure is not None:
-            return Conclusion.BASELINE_FAILS
-        if self.reference is None:
-            return None
-        claim = "slower" if self.finding is None or self.best_failed else self.finding.claim
-        known = {"faster": Conclusion.FASTER, "inconclusive": Conclusion.INCONCLUSIVE}
-        return known.get(claim, Conclusion.NO_GAIN)
-
-    def export(self, history: History) -> Setting:
-        """What is handed over: the baseline, unless it fails or something faster is confirmed.
-
-        A baseline that leaves out what the user fixed cannot be handed over.
-        """
-        conclusion = self.conclusion
-        if conclusion and conclusion.keeps_baseline and history.spec.fixed.is_baseline:
-            return history.default
-        slower = self.finding is not None and self.finding.claim == "slower"
-        if (slower or self.best_failed) and self.reference not in (None, history.default):
-            assert self.reference is not None
-            return self.reference
-        return self.best
-
-
-def confirmation(history: History, best: Setting) -> Confirmation:
-    """Where the confirmation stands after these launches; ``best`` is what the search found."""
-    canonical, searched = history.pooling.canonical, history.searched
-    launched = history.of(searched, history.default)
-    failed = _failures(launched)
-    always = failed[0] if failed and len(failed) == len(launched) else None
-    failure = always or _broken(history, history.default)
-    reference: Setting | None = history.default
-    if failure is not None:  # the first setting that worked stands in
-        worked = (canonical(record.setting) for record in searched if record.outcome.samples)
-        reference = next(
-            (
-                setting
-                for setting in worked
-                if setting != history.default
-                and history.contains(setting)
-                and _broken(history, setting) is None
-            ),
-            None,
-        )
-    is_search_best = reference == best and failure is None
-    if is_search_best:
-        best = _fastest_other(history, best)
-    # Stopped on its way, it could not win.
-    ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
-    if reference is None or reference == best or ruled_out:
-        return Confirmation(best, reference, failure)
-    broken = _broken(history, best)
-    if broken is not None:
-        return Confirmation(best, reference, failure, best_failed=broken)
-    if not history.of(searched, reference):
-        return Confirmation(best, None, failure)
-    # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
-    budget_s = COST_SHARE * _search_s(searched)
-    ratio, seen = 1.0, None
-    best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
-    if best_s is not None and reference_s is not None:
-        known_s = _known_s(history, reference)
-        seen = SearchTimes(best_s, reference_s, budget_s=budget_s, known_s=known_s)
-        ratio = reference_s / best_s
-    sides: dict[Setting, Side] = {best: "best", reference: "reference"}
-    # If the search proper ended with the baseline, that launch is the first in turn; unless it is a
-    # surface's setting that the search calls best: then it was chosen for its time.
-    last = history.explored[-1]
-    is_first = (
-        last.purpose is Purpose.BASELINE
-        and last.job is None
-        and last.machine.hostname == history.spec.machine.hostname
-        and met(last, history.records) == "usual"
-        and not is_search_best
-    )
-
-    def evidence_by(how: str) -> tuple[Evidence, list[Run]]:
-        """The evidence by the rule of ``--confirm how``."""
-        rule, limit_s = EXACT if how == "exact" else AUTO, None
-        if seen is not None and how != "more":
-            limit_s = _cut_s(history, seen, reference, rule)
-        # What says where the reference is cut cannot be cut there itself.
-        is_raised = seen is not None and limit_s is not None and limit_s > LEAST_CUT * seen.best_s
-        in_turn = list(history.confirming)
-        if rule is AUTO and is_first and not is_raised:
-            in_turn.insert(0, last)
-        evidence = Evidence(
-            rule,
-            limit_s,
-            ratio,
-            history.spec.precision,
-            _repeats(history),
-            may_go_on=how == "more" or _NEXT_LOOK * _wall_s(history.confirming) < budget_s,
-            to_the_end=how == "more",
-            known_s=seen.known_s if seen else 0.0,
-            known_ratio=seen.known_s / seen.best_s if seen else 0.0,
-        )
-        return evidence, _runs(comparable(in_turn, history.records), sides, canonical)
-
-    evidence, runs = evidence_by(history.spec.confirm)
-    step = evidence.judge(runs)
-    if isinstance(step, Finding):
-        return Confirmation(best, reference, failure, finding=step)
-    standing, left_s = None, None
-    if history.spec.confirm in {"more", "exact"}:
-        standing = _last_finding(*evidence_by("auto"))
-    if seen is not None:
-        left_s = _left_s(history, evidence, runs, {"best": best, "reference": reference}, seen)
-    return Confirmation(best, reference, failure, next=step, left_s=left_s, standing=standing)
-
-
-def _last_finding(evidence: Evidence, runs: Sequence[Run]) -> Finding | None:
-    """What was proven last before more was asked for; ``None``: nothing was."""
-    ended = replace(evidence, may_go_on=False)
-    steps = (ended.judge(runs[:number]) for number in range(len(runs), 0, -1))
-    return next((step for step in steps if isinstance(step, Finding)), None)
-
-
-def _left_s(
-    history: History,
-    evidence: Evidence,
-    runs: Sequence[Run],
-    settings: Mapping[Side, Setting],
-    seen: SearchTimes,
-) -> float | None:
-    """How long the confirmation goes on if each launch comes to what the search saw of its side."""
-    figures: dict[Side, float] = {"best": seen.best_s, "reference": seen.reference_s}
-    walls_s: dict[Side, float] = {}
-    for side, setting in settings.items():
-        own = [record for record in history.of(history.valid, setting) if record.job is None]
-        whole = [record.outcome.wall_s for record in own if record.outcome.samples]
-        cut = [
-            record.outcome.wall_s * figures[side] / record.outcome.ending.bound_s
-            for record in own
-            if isinstance(record.outcome.ending, Stopped) and record.outcome.ending.bound_s > 0
-        ]
-        if not whole and not cut:
-            return None
-        walls_s[side] = statistics.median(whole or cut)
-    made, left_s = list(runs), 0.0
-    while isinstance(step := evidence.judge(made), Next) and len(made) < len(runs) + _FORECAST:
-        is_cut = step.limit_s is not None and figures[step.side] > step.limit_s
-        figure = step.limit_s if is_cut and step.limit_s is not None else figures[step.side]
-        made.append(Run(step.side, figure, is_cut))
-        left_s += walls_s[step.side] * figure / figures[step.side]
-    return left_s
-
-
-def _runs(
-    records: Iterable[LaunchRecord],
-    sides: Mapping[Setting, Side],
-    canonical: Callable[[Setting], Setting],
-) -> list[Run]:
-    """The launches as evidence; those that failed, or were stopped before a log, are none."""
-    runs = []
-    for record in records:
-        side, ending = sides.get(canonical(record.setting)), record.outcome.ending
-        if side is not None and isinstance(ending, Finished):
-            runs.append(Run(side, ending.elapsed_s))
-        elif side is not None and isinstance(ending, Stopped) and ending.bound_s > 0:
-            runs.append(Run(side, ending.bound_s, is_cut=True))
-    return runs
-
-
-def _fastest_other(history: History, best: Setting) -> Setting:
-    """The fastest other setting that came to its end; the same if there is none."""
-    found = estimates.measurements(history.searched, history.pooling.canonical)
-    others = (m for m in found if m.setting != best and history.contains(m.setting))
-    other = estimates.best(others)
-    return best if other is None else other.setting
-
-
-def _repeats(history: History) -> list[list[float]]:
-    """The logarithms of the times of the settings that the search launched several times."""
-    groups: dict[Setting, list[float]] = {}
-    for record in history.searched:
-        ending = record.outcome.ending
-        if record.job is None and isinstance(ending, Finished) and ending.elapsed_s > 0:
-            group = groups.setdefault(history.pooling.canonical(record.setting), [])
-            group.append(math.log(ending.elapsed_s))
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def search_s(history: History) -> float:
-    """Wall time of the launches that were not made to confirm, warm-ups with them."""
-    return _wall_s(r for r in history.records if r.purpose is not Purpose.CONFIRM)
-
-
-def confirm_s(history: History) -> float:
-    """Wall time of those that were."""
-    return _wall_s(r for r in history.records if r.purpose is Purpose.CONFIRM)
-
-
-def _wall_s(records: Iterable[LaunchRecord]) -> float:
-    return sum(record.outcome.wall_s for record in records)
-
-
-def _search_s(searched: Iterable[LaunchRecord]) -> float:
-    """What the search took; the confirmations before it went on are none of it."""
-    return _wall_s(record for record in searched if record.purpose is not Purpose.CONFIRM)
-
-
-def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
-    endings = (record.outcome.ending for record in records)
-    return [ending for ending in endings if isinstance(ending, Failed)]
-
-
-def _broken(history: History, setting: Setting) -> Failed | None:
-    """Why a setting that worked is said to fail: it did so again in the confirmation."""
-    failed = _failures(history.of(history.confirming, setting))
-    return failed[0] if len(failed) >= FAILURES else None
-
-
-def _cut_s(
-    history: History, seen: SearchTimes, reference: Setting, rule: confirm.Rule
-) -> float | None:
-    """Where the reference is cut, as a figure; ``None``: it runs to its end.
-
-    What the launches may cost is in seconds of the host: of a steady state its figure times the
-    iterations of a launch.
-    """
-    clock, iterations = history.spec.objective.clock, history.expected_iterations(reference)
-    if clock == "none" or (clock == "steady" and not iterations):
-        return None
-    run = iterations if clock == "steady" and iterations else 1
-    startups = (startup_s(record.outcome.progress) for record in history.searched)
-    known = [each for each in startups if each is not None]
-    found = confirm.cut(
-        replace(
-            seen,
-            best_s=seen.best_s * run,
-            reference_s=seen.reference_s * run,
-            known_s=seen.known_s * run,
-            startup_s=statistics.median(known) if known else 0.0,
-        ),
-        rule,
-    )
-    return None if found is None else found / run
-
-
-def _known_s(history: History, setting: Setting) -> float:
-    """What a setting took for certain in launches of its own, on a quiet host, in the search.
-
-    The shortest run to the end, else how long the longest launch ran until it was stopped.
-    """
-    endings = [
-        record.outcome.ending
-        for record in history.of(history.searched, setting)
-        if record.job is None
-        and record.machine.hostname == history.spec.machine.hostname
-        and met(record, history.records) == "usual"
-    ]
-    times = [ending.elapsed_s for ending in endings if isinstance(ending, Finished)]
-    bounds = [ending.bound_s for ending in endings if isinstance(ending, Stopped)]
-    return min(times) if times else max(bounds, default=0.0)
-
-
-def _typical_s(records: Sequence[LaunchRecord]) -> float | None:
-    """The median of the runs, else of the projections.
-
-    ``None`` if it only failed, or was stopped before its log told anything.
-    """
-    times = [sample.elapsed_s for record in records for sample in record.outcome.samples]
-    if not times:
-        endings = (record.outcome.ending for record in records)
-        stopped = [ending for ending in endings if isinstance(ending, Stopped)]
-        times = [ending.projection_s for ending in stopped if ending.bound_s > 0]
-    return statistics.median(times) if times else None

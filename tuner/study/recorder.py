@@ -33,7 +33,7 @@ from tuner.store.identity import difference
 from tuner.study.events import Event, Note
 
 if TYPE_CHECKING:
-    from tuner.store import Store, Summary
+    from tuner.store import Store
     from tuner.study.asked import Asked
     from tuner.study.history import History
     from tuner.study.optuna_study import OptunaStudy
@@ -205,23 +205,15 @@ class Recorder:
         return True
 
     def tell(
-        self,
-        asked: Asked,
-        record: LaunchRecord,
-        before: History,
-        history: History,
-        summary: Summary,
-        *,
-        recorded: bool,
-    ) -> None:
-        """Tell the launch's trial what it came to, and the study where it stands.
+        self, asked: Asked, record: LaunchRecord, before: History, *, recorded: bool
+    ) -> History:
+        """Tell the launch's trial what it came to; the study with it.
 
         Raises:
             TunerError: The database cannot be written; the hint says what became of the launch.
         """
         try:
-            self.trials.tell(asked, record, history)
-            self.store.set_summary(self.journal.study, summary)
+            history = self.trials.tell(asked, record)
         except TunerError as error:
             value = estimates.estimate_s(record.outcome.samples)
             if recorded:
@@ -234,19 +226,16 @@ class Recorder:
         if seemed is not None and seemed != history.expected_iterations(record.setting):
             text = f"launch {record.number} is the longest: shorter ones stopped early"
             self.emit(Note(text))
+        return history
 
-    def exclude(self, history: History, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more; the history without them.
+    def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
+        """Count these launches no more; the study without them.
 
         Raises:
             TunerError: The database cannot be written.
         """
         self.store.exclude(self.journal.study, why, numbers)
-        records = tuple(
-            replace(r, outcome=replace(r.outcome, exclusion=why)) if r.number in numbers else r
-            for r in history.records
-        )
-        return history.with_records(records)
+        return self.trials.history()
 
 
 def missing(store: Store, journal: Journal, emit: Callable[[Event], None]) -> list[LaunchRecord]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuner.model import Purpose, Setting
+from tuner.study.confirmation import FAILURES
 from tuner.study.history import History
-from tuner.study.policy import FAILURES, Step, Stop
+from tuner.study.policy import Policy, Step, Stop
 
 
 @dataclass
-class FixedSetting:
+class FixedSetting(Policy):
     """``number`` launches of what a study fixes; see :class:`tuner.study.policy.Policy`."""
 
     number: int = 1

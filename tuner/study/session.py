@@ -1,4 +1,4 @@
-"""One run over a study: launch, record, tell, until the policy says stop."""
+"""One run over a study: ask, measure, tell."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ from tuner.model import (
     wording,
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.search import Done
 from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import alike, believed_figures, outputs, warm_up, workers
 from tuner.study.asked import Asked, PrunerStopper
+from tuner.study.confirmation import COST_SHARE, confirmation
 from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, dropped_notes, inherited_note, summary
@@ -45,7 +47,7 @@ from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
-from tuner.study.policy import COST_SHARE, Policy, Step, Stop, confirmation
+from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 from tuner.study.recorder import Recorder
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
@@ -99,6 +101,7 @@ class StudyRun:
     live: LiveMeasurement
     interference: InterferenceFilter
     _broken_off: bool = False  # a second signal ended a launch
+    _lost: int = 0  # launches in a row that were ended from outside
     _said: set[str] = field(default_factory=set)
 
     @property
@@ -113,7 +116,7 @@ class StudyRun:
         return build(history, self.context.store.url, state, reason, best)
 
     def measure(self) -> str:
-        """Launch until the policy says stop.
+        """Ask, measure, tell: until the terminator ends the search, and the best is compared.
 
         Returns:
             Why it ended.
@@ -123,14 +126,12 @@ class StudyRun:
             NothingMeasuredError, LimitReachedError: Nothing works.
         """
         try:
-            is_warm = False
-            while not isinstance(step := self._next(), Stop):
-                if not is_warm:
-                    self._warm_up(step)
-                    is_warm = True
-                    continue  # the warm-up shows which knobs the program has
+            self._warm_up()
+            while isinstance(step := self._next(), Step):
                 self._tell_what_is_new(step)
-                self._launch(step)
+                trial = self._ask(step)
+                if trial is not None:  # else another host measures it
+                    self._measure_and_tell(trial)
                 if self.history.is_hopeless:
                     break
                 if broken := self.history.no_longer_works():
@@ -145,7 +146,7 @@ class StudyRun:
 
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
-        self.history = self.recorder.trials.others(self.history)
+        self.history = self.recorder.trials.history()
         self._exclude_outdated()
         if self.context.joined:
             return self._next_joined()
@@ -156,9 +157,9 @@ class StudyRun:
                 windows = [r.number for r in estimates.counted(self.history.records) if r.job]
                 with self.context.stop.held():
                     self.live.end()
-                    self.history = self.recorder.exclude(self.history, windows, why)
+                    self.history = self.recorder.exclude(windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
-                step = self.context.policy.next(self.history)
+                step = self._decided()
         return step
 
     def _exclude_outdated(self) -> None:
@@ -170,7 +171,7 @@ class StudyRun:
             quiet = next(r.number for r in reversed(records) if r.machine.hostname == host)
             text = f"disturbed, while launch {quiet} was not"
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
-            self.history = self.recorder.exclude(self.history, numbers, exclusion)
+            self.history = self.recorder.exclude(numbers, exclusion)
             one, several = "disturbed launch counts", "disturbed launches count"
             which = wording.count(len(numbers), one, several)
             self.context.emit(Note(f"{which} no more: the machine is quiet again"))
@@ -178,7 +179,7 @@ class StudyRun:
     def _proposed(self) -> Step | Stop:
         """What the policy says; no search ends while other hosts measure a part of it."""
         while True:
-            step = self.context.policy.next(self.history)
+            step = self._decided()
             is_over = isinstance(step, Stop) or step.purpose in AFTERWARDS
             if not is_over or not self.history.pending:
                 return step
@@ -186,7 +187,17 @@ class StudyRun:
                 raise Cancelled
             self._say("waiting for the launches of the other hosts")
             time.sleep(workers.LOOK_S)
-            self.history = self.recorder.trials.others(self.history)
+            self.history = self.recorder.trials.history()
+
+    def _decided(self) -> Step | Stop:
+        """What the sampler says, until the terminator ends the search; then what follows it."""
+        policy, history = self.context.policy, self.history
+        if not isinstance(policy, SearchThenConfirm):
+            return policy.next(history)
+        step = policy.search(history)
+        if isinstance(step, Step) and self.recorder.trials.is_over():
+            step = Done("terminated")
+        return step if isinstance(step, Step) else policy.then(history, step)
 
     def _next_joined(self) -> Step | Stop:
         """What a host does that has joined a study: the baseline, then a part of the search.
@@ -205,7 +216,7 @@ class StudyRun:
             return Step(Purpose.BASELINE, self.history.default)
         if why:
             exclusion = Exclusion(ExclusionKind.OTHER_HOST, f"{host} is left out: {why}")
-            self.history = self.recorder.exclude(self.history, [r.number for r in mine], exclusion)
+            self.history = self.recorder.exclude([r.number for r in mine], exclusion)
             raise TunerError(
                 exclusion.text,
                 "its launches count no more: is anything else running here, or is the CPU hot?",
@@ -216,16 +227,22 @@ class StudyRun:
             return Stop(over)
         return step
 
-    def _warm_up(self, step: Step) -> None:
+    def _warm_up(self) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
 
-        A new study warms up with what it launches first. A resumed one does it once, with the
-        best setting so far: the machine may have been started anew, and that one is the quickest.
+        A new study warms up with what it launches first; that shows which knobs the program has. A
+        resumed one does it once, with the best setting so far: the machine may have been started
+        anew, and that one is the quickest.
         """
+        step = self._next()
+        if isinstance(step, Stop):
+            return
         best = self.context.policy.best(self.history)
         times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
         for _ in range(times):
-            self._launch(Step(Purpose.WARM_UP, step.setting if best is None else best))
+            trial = self._ask(Step(Purpose.WARM_UP, step.setting if best is None else best))
+            if trial is not None:
+                self._measure_and_tell(trial)
 
     def _tell_what_is_new(self, step: Step) -> None:
         """Say what the launches have shown, each thing once; refuse to search for a low rate."""
@@ -259,56 +276,63 @@ class StudyRun:
 
     # --- one step ---------------------------------------------------------------------
 
-    def _launch(self, step: Step) -> None:
-        """Launch until there is a result: what was ended from outside is launched again."""
-        stop, lost = self.context.stop, 0
-        while True:
-            if stop():
-                raise Cancelled
-            if (there := self.context.hosts) is not None and there.hosts.lost():
-                self.live.end()  # the running job has lost its host
-                there.replace_lost()
-            asked = self._ask(step)
-            if asked is None:  # another host measures it: then something else is next
-                return
-            with stop.held():
-                record = self._run(asked)
-                try:
-                    self._record(asked, record)
-                except KeyboardInterrupt:  # the second signal: once more, whatever was written
-                    self.recorder.record(record)
-                    raise
-            if estimates.was_interrupted(record) and (self._broken_off or stop()):
-                raise Cancelled
-            ending = record.outcome.ending
-            if isinstance(ending, Failed) and ending.kind is FailureKind.DISK_FULL:
-                raise TunerError(
-                    f"the disk is full, or its quota used up: launch {record.number} ended with"
-                    f" {ending.reason}",
-                    "free some space, then run the same command again: what was measured is kept",
-                )
-            self._say(self.live.note(self.history.records))
-            if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
-                break
-            lost += 1
-            if lost == LOST_IN_A_ROW:
-                raise TunerError(
-                    f"{lost} launches in a row were ended from outside, the last one as"
-                    f" {ending.kind}: {ending.reason}",
-                    f"read {_where_to_read(record)}: did a batch system, a user or the kernel end"
-                    " them, or is a host gone? Then the same command goes on: what was measured is"
-                    " kept",
-                )
+    def _ask(self, step: Step) -> Asked | None:
+        """The trial of the step; ``None``: another host measures the same."""
+        if self.context.stop():
+            raise Cancelled
+        if (there := self.context.hosts) is not None and there.hosts.lost():
+            self.live.end()  # the running job has lost its host
+            there.replace_lost()
+        asked = self.recorder.trials.ask(self.history, step)
+        if asked is not None and asked.redrawn:
+            often = wording.count(asked.redrawn, "suggestion")
+            self.context.emit(
+                Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
+            )
+        return asked
 
-    def _run(self, asked: Asked) -> LaunchRecord:
-        """Launch the setting, or measure it live; the record is not kept yet."""
-        try:
-            return self._launched(asked)
-        except TunerError as error:
-            self.recorder.trials.fail(asked, error.message)
-            raise
+    def _measure_and_tell(self, asked: Asked) -> None:
+        """Launch the trial's setting, or measure it live; put down what came of it.
 
-    def _launched(self, asked: Asked) -> LaunchRecord:
+        A launch that was ended from outside says nothing of its setting: it is next again.
+        """
+        stop = self.context.stop
+        with stop.held():
+            try:
+                record = self._measured(asked)
+            except TunerError as error:
+                self.recorder.trials.fail(asked, error.message)
+                raise
+            try:
+                self._tell(asked, record)
+            except KeyboardInterrupt:  # the second signal: once more, whatever was written
+                self.recorder.record(record)
+                raise
+        if estimates.was_interrupted(record) and (self._broken_off or stop()):
+            raise Cancelled
+        self._say(self.live.note(self.history.records))
+        ending = record.outcome.ending
+        if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
+            self._lost = 0
+            return
+        if ending.kind is FailureKind.DISK_FULL:
+            raise TunerError(
+                f"the disk is full, or its quota used up: launch {record.number} ended with"
+                f" {ending.reason}",
+                "free some space, then run the same command again: what was measured is kept",
+            )
+        self._lost += 1
+        if self._lost == LOST_IN_A_ROW:
+            raise TunerError(
+                f"{self._lost} launches in a row were ended from outside, the last one as"
+                f" {ending.kind}: {ending.reason}",
+                f"read {_where_to_read(record)}: did a batch system, a user or the kernel end"
+                " them, or is a host gone? Then the same command goes on: what was measured is"
+                " kept",
+            )
+
+    def _measured(self, asked: Asked) -> LaunchRecord:
+        """What came of a launch; nothing is kept of it yet."""
         step, number = asked.step, asked.launch
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
@@ -334,7 +358,7 @@ class StudyRun:
             env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
-            outcome=self._measure(spec, launch, asked),
+            outcome=self._outcome(spec, launch, asked),
             machine=spec.machine,
             trial=None if asked.is_compared else asked.number,
         )
@@ -347,17 +371,7 @@ class StudyRun:
         # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, launch.env)
 
-    def _ask(self, step: Step) -> Asked | None:
-        """The trial of the step; ``None``: another host measures the same."""
-        asked = self.recorder.trials.ask(self.history, step)
-        if asked is not None and asked.redrawn:
-            often = wording.count(asked.redrawn, "suggestion")
-            self.context.emit(
-                Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
-            )
-        return asked
-
-    def _measure(self, spec: StudySpec, launch: Launch, asked: Asked) -> Outcome:
+    def _outcome(self, spec: StudySpec, launch: Launch, asked: Asked) -> Outcome:
         history, step = self.history, asked.step
 
         def cancelled() -> bool:
@@ -368,7 +382,6 @@ class StudyRun:
             self.context.emit(LaunchProgress(asked.launch, progress))
             asked.report(progress)
 
-        stopper = step.stopper if asked.is_compared else PrunerStopper(asked, step.stopper)
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             launch,
@@ -379,7 +392,7 @@ class StudyRun:
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
             expected_iterations=history.expected_iterations(step.setting),
-            stopper=stopper,
+            stopper=PrunerStopper(asked),
             on_progress=on_progress,
             cancelled=cancelled,
         )
@@ -397,16 +410,15 @@ class StudyRun:
                 "choose another place with --run-dir FOLDER",
             ) from error
 
-    def _record(self, asked: Asked, record: LaunchRecord) -> None:
+    def _tell(self, asked: Asked, record: LaunchRecord) -> None:
         """Keep the launch: its file, its trial. Only then does anybody hear of it."""
         written = self.recorder.record(record)
-        # There may be thousands of launches: the telemetry is for the database alone.
-        light = replace(record, outcome=replace(record.outcome, telemetry=None))
-        before, history = self.history, self.history.add(light)
-        found = self.result(StudyState.RUNNING, "", history)
-        self.recorder.tell(asked, record, before, history, summary(found), recorded=written)
-        self.history = history
-        kept, measurement = history.records[-1], None
+        before = self.history
+        self.history = history = self.recorder.tell(asked, record, before, recorded=written)
+        found = self.result(StudyState.RUNNING, "")
+        self.context.store.set_summary(self.spec.name, summary(found))
+        kept = next(r for r in history.records if r.number == record.number)
+        measurement = None
         if estimates.counted([kept]):
             canonical = history.pooling.canonical
             pooled = estimates.measurements(history.records, canonical)

@@ -28,7 +28,7 @@ from tuner.model import (
 from tuner.stats import estimates
 from tuner.store.rows import LAUNCH
 from tuner.study.history import History
-from tuner.study.policy import is_ruled_out
+from tuner.study.observations import is_ruled_out
 
 #: Why a trial is not launched whose setting another host measures.
 TAKEN = "another host measures it"

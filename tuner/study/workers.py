@@ -10,21 +10,22 @@ import math
 import statistics
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, fail_stale_trials
 from optuna.storages._heartbeat import BaseHeartbeat
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.model import LaunchRecord, ObjectiveSpec, Purpose, Stopped, figures
 from tuner.stats import estimates, noise
 from tuner.store import database
 from tuner.store.rows import RECORD
-
-#: On each trial of a study that hosts can share: which one runs it.
-HOST = "host"
+from tuner.study.reader import HOST
 
 #: How often a host that waits for others looks again, s.
 LOOK_S = 0.5
@@ -48,6 +49,13 @@ def ask(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Heartbeat of storage")
         return study.ask(distributions)
+
+
+def beat(trial: optuna.Trial) -> None:
+    """Say that a trial's host is alive; its storage is shared."""
+    assert isinstance(trial.storage, BaseHeartbeat)
+    with suppress(OptunaError, SQLAlchemyError):
+        trial.storage.record_heartbeat(trial._trial_id)
 
 
 def fail_lost(study: optuna.Study) -> None:

@@ -1,4 +1,7 @@
-"""What ``--sampler`` and ``--pruner`` name: our own, Optuna's, or a class of the user's."""
+"""What ``--sampler``, ``--pruner`` and ``--terminator`` name, if it is not our own.
+
+It is Optuna's, or a class of the user's.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +23,25 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.exceptions import StorageInternalError
 from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers import BaseSampler
 from optuna.study import Study
+from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DBAPIError
 
-from tuner.config.options import PRUNERS, SAMPLERS
+from tuner.config.options import PRUNERS, SAMPLERS, TERMINATORS
 from tuner.hosts.untrusted_files import create
 from tuner.knobs import space
-from tuner.model import Stopped, StudySpec
+from tuner.model import StudySpec
 from tuner.model.errors import TunerError, UsageError, nearest
-from tuner.search.stopper import GoOn, Verdict
 
 #: A grid with more settings than this takes seconds a suggestion, and gigabytes.
 MOST_POINTS = 100_000
 
-_Base = TypeVar("_Base", BaseSampler, BasePruner)
+_Base = TypeVar("_Base", BaseSampler, BasePruner, BaseTerminator)
 
-#: What else a sampler imports.
-_NEEDS = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}
+#: What else a sampler or a terminator imports.
+_NEEDS = {"gp": ("torch", "scipy"), "emmr": ("torch", "scipy"), "cmaes": ("cmaes",)}
 
 
 class StudyView(Study):
@@ -72,42 +75,6 @@ def replaced(trial: FrozenTrial, by: FrozenTrial) -> FrozenTrial:
 
 #: Makes of a study what a sampler or a pruner is shown of it.
 View = Callable[[Study], StudyView]
-
-
-#: The parameters that our search proposes, and their distributions.
-Propose = Callable[[Study], tuple[dict[str, Any], dict[str, BaseDistribution]]]
-
-
-class SearchSampler(RandomSampler):
-    """Our search; what an enqueued trial leaves open is drawn at random.
-
-    Args:
-        propose: The setting that the search launches next, as parameters and their distributions.
-        seed: Of the draws.
-    """
-
-    def __init__(self, propose: Propose, seed: int) -> None:
-        super().__init__(seed)
-        self._propose = propose
-        self._proposed: dict[str, Any] = {}
-
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """The knobs of the setting that it proposes."""
-        if "fixed_params" in trial.system_attrs:  # the user enqueued it
-            return {}
-        self._proposed, space = self._propose(study)
-        return space
-
-    def sample_relative(
-        self,
-        study: Study,  # noqa: ARG002 (Optuna's signature)
-        trial: FrozenTrial,  # noqa: ARG002
-        search_space: dict[str, BaseDistribution],
-    ) -> dict[str, Any]:
-        """That setting."""
-        return {name: self._proposed[name] for name in search_space}
 
 
 class ViewSampler(BaseSampler):
@@ -165,25 +132,6 @@ class ViewSampler(BaseSampler):
         self.inner.reseed_rng()
 
 
-class SearchPruner(BasePruner):
-    """Prunes what the race of its launch stops (:mod:`tuner.search.stopper`).
-
-    The race sees the whole log, at once. Outside of ``tune``, :class:`tuner.search.RacePruner` is
-    the same race on a trial's reports alone.
-    """
-
-    def __init__(self) -> None:
-        self.verdict: Verdict = GoOn()
-
-    def prune(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
-    ) -> bool:
-        """Whether the race stops the launch."""
-        return isinstance(self.verdict, Stopped)
-
-
 class ViewPruner(BasePruner):
     """A pruner that is shown a view of the study.
 
@@ -206,6 +154,37 @@ class ViewPruner(BasePruner):
         if (last := now.last_step) is not None:
             now.intermediate_values = {last: now.intermediate_values[last]}
         return self.inner.prune(StudyView(study, [*map(_with_paces, view.get_trials())]), now)
+
+
+class ViewTerminator(BaseTerminator):
+    """A terminator that is shown a view of the study.
+
+    Args:
+        terminator: It says when the search is over.
+        view: Makes what it is shown.
+    """
+
+    def __init__(self, terminator: BaseTerminator, view: View) -> None:
+        self.inner, self._view = terminator, view
+
+    def should_terminate(self, study: Study) -> bool:
+        """What the terminator says.
+
+        Raises:
+            ValueError: It says neither yes nor no.
+        """
+        is_over = self.inner.should_terminate(self._view(study))
+        if not isinstance(is_over, bool):
+            raise ValueError(f"should_terminate gave {is_over!r}, neither True nor False")
+        return is_over
+
+
+class Never(BaseTerminator):
+    """``none``: only --trials, --budget and the end of the space end the search."""
+
+    def should_terminate(self, study: Study) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
 
 
 def _with_paces(trial: FrozenTrial) -> FrozenTrial:
@@ -232,8 +211,10 @@ def _with_pruned_complete(view: View) -> View:
 
 
 @contextmanager
-def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator[None]:
-    """While entered, what a sampler or a pruner raises is one error with its name.
+def guarded(
+    what: str, code: BaseSampler | BasePruner | BaseTerminator, folder: Path
+) -> Iterator[None]:
+    """While entered, what a sampler, a pruner or a terminator raises is one error with its name.
 
     Its traceback goes to a file in the folder.
     """
@@ -255,9 +236,10 @@ def guarded(what: str, code: BaseSampler | BasePruner, folder: Path) -> Iterator
 
 
 def check(spec: StudySpec) -> None:
-    """Raise what :func:`sampler` and :func:`pruner` raise, before anything is made."""
-    sampler(spec, 0, _nothing, lambda _: ({}, {}))
+    """Raise what :func:`sampler` and its like raise, before anything is made."""
+    sampler(spec, 0, _nothing)
     pruner(spec, _nothing)
+    terminator(spec, _nothing)
 
 
 def _nothing(study: Study) -> StudyView:
@@ -265,19 +247,19 @@ def _nothing(study: Study) -> StudyView:
 
 
 def lacks(name: str) -> list[str]:
-    """The packages that a sampler needs and that are not installed."""
+    """The packages that a sampler or a terminator needs and that are not installed."""
     return [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
 
 
-def sampler(spec: StudySpec, trials: int, view: View, propose: Propose) -> BaseSampler:
-    """The sampler of a study that has so many trials, and is shown so.
+def sampler(spec: StudySpec, trials: int, view: View) -> BaseSampler | None:
+    """The sampler of a study that has so many trials, and is shown so; ``None``: our own.
 
     Raises:
         UsageError: There is none of that name, it needs a package, or it cannot be made.
     """
     name = spec.sampler
     if name == "tune":
-        return SearchSampler(propose, spec.seed)
+        return None
     # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
     options["consider_pruned_trials"] = True  # CMA-ES's: the race stops many
@@ -288,8 +270,7 @@ def sampler(spec: StudySpec, trials: int, view: View, propose: Propose) -> BaseS
                 "narrow the ranges, or take --sampler random",
             )
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
-    if packages := " ".join(lacks(name)):
-        raise UsageError(f"--sampler {name} needs {packages}", f"pip install {packages}")
+    _require_packages("sampler", name)
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     made = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
     # All that these do then is to stop the study once nothing is left; on an enqueued trial the
@@ -299,8 +280,8 @@ def sampler(spec: StudySpec, trials: int, view: View, propose: Propose) -> BaseS
     return ViewSampler(made, shown, is_told=is_told)
 
 
-def pruner(spec: StudySpec, view: View) -> BasePruner:
-    """The pruner of a study that it is shown so.
+def pruner(spec: StudySpec, view: View) -> BasePruner | None:
+    """The pruner of a study that it is shown so; ``None``: our own.
 
     Raises:
         UsageError: There is none of that name, it cannot be made, or the objective has no values
@@ -308,7 +289,7 @@ def pruner(spec: StudySpec, view: View) -> BasePruner:
     """
     name = spec.pruner
     if name == "race":
-        return SearchPruner()
+        return None
     if name != "none" and spec.objective.clock != "elapsed":
         raise UsageError(
             f"--pruner {name} needs an objective that grows as a run goes on, such as the"
@@ -318,6 +299,32 @@ def pruner(spec: StudySpec, view: View) -> BasePruner:
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
     made = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
     return ViewPruner(made, view, by_pace=name in PRUNERS)
+
+
+def terminator(spec: StudySpec, view: View) -> BaseTerminator | None:
+    """The terminator of a study that it is shown so; ``None``: our own.
+
+    Raises:
+        UsageError: There is none of that name, it needs a package, or it cannot be made.
+    """
+    name = spec.terminator
+    if name == "tune":
+        return None
+    if name == "none":
+        return Never()
+    _require_packages("terminator", name)
+    if name in TERMINATORS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            evaluator = getattr(optuna.terminator, TERMINATORS[name])()
+            return ViewTerminator(optuna.terminator.Terminator(evaluator), view)
+    kind = _class("terminator", name, TERMINATORS, optuna.terminator)
+    return ViewTerminator(_object("terminator", name, kind, BaseTerminator, {}), view)  # type: ignore[type-abstract]
+
+
+def _require_packages(what: str, name: str) -> None:
+    if packages := " ".join(lacks(name)):
+        raise UsageError(f"--{what} {name} needs {packages}", f"pip install {packages}")
 
 
 def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) -> Any:
@@ -357,6 +364,6 @@ def _object(
     if not isinstance(made, base):
         raise UsageError(
             f"--{what} {name} is not an Optuna {what}",
-            f"derive the class from optuna.{what}s.{base.__name__}",
+            f"derive the class from {base.__module__.rsplit('._')[0]}.{base.__name__}",
         )
     return made

@@ -1,0 +1,106 @@
+"""Reads a study of ``tune`` from Optuna's: what its launches came to, and what is decided by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from tuner.model import Exclusion, LaunchRecord, Setting, StudySpec
+from tuner.search.problem import Problem
+from tuner.store import rows
+from tuner.store.rows import RECORD
+from tuner.store.store import comparison_name
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm
+
+#: On each trial of a study that hosts can share: which one runs it.
+HOST = "host"
+
+
+class Reader:
+    """What :class:`tuner.search.RuntimeSampler` reads of a study that ``tune`` has made.
+
+        study = optuna.load_study(study_name=NAME, storage=URL)
+        study.sampler = RuntimeSampler(read=Reader())
+        study.ask().relative_params
+
+    is the setting that ``tune`` launches next.
+
+    It reads one study only.
+
+    Args:
+        spec: The study as it goes on; what the database has by default.
+        policy: Says what is decided by a history.
+    """
+
+    def __init__(
+        self, spec: StudySpec | None = None, policy: SearchThenConfirm | None = None
+    ) -> None:
+        self._spec, self._policy = spec, policy or SearchThenConfirm()
+        self._records: dict[int, LaunchRecord] = {}  # by the id of the trial
+        self._comparison: optuna.Study | None = None
+        self._last: tuple[Any, History] | None = None
+
+    def __call__(self, study: optuna.Study) -> Problem:
+        """What the search has to decide by."""
+        return self._policy.problem(self.history(study))
+
+    def history(self, study: optuna.Study) -> History:
+        """The study's launches; the same object as long as nothing has changed.
+
+        Args:
+            study: The search, which Optuna has by the name of the study.
+
+        Raises:
+            KeyError, ValueError, TypeError: It is no study of ``tune``, or is damaged.
+        """
+        attributes = study._storage.get_study_user_attrs(study._study_id)
+        spec = self._spec or rows.study_row(study.study_name, attributes).spec
+        if self._comparison is None:
+            self._comparison = optuna.load_study(
+                study_name=comparison_name(study.study_name), storage=study._storage
+            )
+        searched = study.get_trials(deepcopy=False)
+        compared = self._comparison.get_trials(deepcopy=False)
+        ended = [trial for trial in (*searched, *compared) if RECORD in trial.user_attrs]
+        excluded, forgiven = rows.excluded(attributes), rows.forgiven_until(attributes)
+        pending = tuple(
+            Setting.of(trial.params) for trial in searched if _is_elsewhere(trial, spec)
+        )
+        state = spec, excluded, forgiven, pending, [trial._trial_id for trial in ended]
+        if self._last is None or self._last[0] != state:
+            numbers = {trial._trial_id: trial.number for trial in searched}
+            records = [self._record(trial, numbers, excluded) for trial in ended]
+            records.sort(key=lambda record: record.number)
+            history = History.judged(spec, records, forgiven)
+            canonical = history.pooling.canonical
+            pending = tuple(canonical(setting) for setting in pending)
+            self._last = state, replace(history, pending=pending)
+        return self._last[1]
+
+    def remember(self, trial_id: int, record: LaunchRecord) -> None:
+        """A launch of this process; what its ranks were seen to do is in no attribute."""
+        self._records[trial_id] = record
+
+    def _record(
+        self, trial: FrozenTrial, numbers: dict[int, int], excluded: dict[int, Exclusion]
+    ) -> LaunchRecord:
+        number = trial._trial_id
+        if number not in self._records:
+            self._records[number] = rows.launch_record(trial.user_attrs[RECORD])
+        record = replace(self._records[number], trial=numbers.get(number))
+        if record.number in excluded and record.outcome.exclusion is None:
+            outcome = replace(record.outcome, exclusion=excluded[record.number])
+            record = replace(record, outcome=outcome)
+        return record
+
+
+def _is_elsewhere(trial: FrozenTrial, spec: StudySpec) -> bool:
+    """Whether another host measures the trial at present."""
+    host = trial.user_attrs.get(HOST, spec.machine.hostname)
+    return (
+        trial.state is TrialState.RUNNING and bool(trial.params) and host != spec.machine.hostname
+    )
