@@ -336,10 +336,11 @@ def test_a_pruner_needs_values_on_the_way(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "stagnation"])
-def test_a_terminator_of_optunas_goes_on_where_ours_has_ended(folder: Path, name: str) -> None:
-    study_in(folder, runner := FakeRunner(), replace(SPEC, trials=10**6, until=0.2))
-    spec = replace(SPEC, trials=10**6, until=0.2, terminator=name, name="further")
-    study_in(folder, further := FakeRunner(), spec)
+def test_another_terminator_goes_on_where_ours_has_ended(folder: Path, name: str) -> None:
+    knobs = (replace(SPEC.knobs[0], domain=IntRange(1, 8)), *SPEC.knobs[1:])
+    spec = replace(SPEC, knobs=knobs, trials=10**6, until=0.5)
+    study_in(folder, runner := FakeRunner(), spec)
+    study_in(folder, further := FakeRunner(), replace(spec, terminator=name), fresh=True)
     assert len(further.settings) > len(runner.settings)
 
 

@@ -314,8 +314,8 @@ def terminator(spec: StudySpec, view: View) -> BaseTerminator | None:
         return Never()
     _require_packages("terminator", name)
     if name in TERMINATORS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        with warnings.catch_warnings():  # it is marked as one that Optuna 6 will not have
+            warnings.simplefilter("ignore")
             evaluator = getattr(optuna.terminator, TERMINATORS[name])()
             return ViewTerminator(optuna.terminator.Terminator(evaluator), view)
     kind = _class("terminator", name, TERMINATORS, optuna.terminator)
