@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import sqlite3
@@ -10,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -129,7 +127,7 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
         (of_study("summary", "'7'"), "study 'kept'"),
         ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'kept'"),
         (of_study("study", f"'{'[' * 5000}'"), "study 'kept'"),
-        (of_study("study", "printf('%.*c', 40000000, '[')"), "too long"),
+        (of_study("study", "printf('%.*c', 40000000, '[')"), "study 'kept'"),
         (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'kept'"),
         (of_launch(with_part("started_at", '"not a date"')), "launch 3 of 'kept'"),
         (of_launch(with_part("number", '"abc"')), "launch 3 of 'kept'"),
@@ -142,7 +140,7 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
         (of_launch("'[]'"), "launch 3 of 'kept'"),
         (of_launch("'{'"), "launch 3 of 'kept'"),
         (of_launch(f"'{'[' * 5000}'"), "launch 3 of 'kept'"),
-        (of_launch("zeroblob(40000000)"), "too long"),
+        (of_launch("zeroblob(40000000)"), "launch 3 of 'kept'"),
         ("UPDATE tune_seen SET content = '[1]' WHERE part = 'ranks'", "launch 1 of 'kept'"),
         ("UPDATE tune_seen SET content = '[1]', part = 'telemetry'", "telemetry of launch 1"),
         (f"DROP TABLE tune_seen; CREATE VIEW tune_seen AS {ENDLESS}", "tune_seen"),
@@ -279,24 +277,6 @@ def test_flipped_bytes_are_never_a_defect_of_tune(path: Path, seed: int) -> None
             use(path)
         except TunerError as error:
             assert error.exit_code == 2, error
-
-
-def test_a_file_system_without_free_inodes_is_named(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: object) -> SimpleNamespace:
-        return SimpleNamespace(f_files=100, f_favail=0)
-
-    path.chmod(0o600)
-    monkeypatch.setattr(os, "statvfs", full)
-    monkeypatch.setattr(
-        "sqlite3.dbapi2.connect",
-        lambda *_, **__: (_ for _ in ()).throw(
-            sqlite3.OperationalError("unable to open database file")
-        ),
-    )
-    with pytest.raises(TunerError, match="no free inodes"):
-        Store.open(f"sqlite:///{path}", create=True)
 
 
 @pytest.mark.parametrize("call", ["create", "load", "launches", "search"])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import shutil
 import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from optuna.exceptions import StorageInternalError
 
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.failures import from_os_error, translate, translated
@@ -71,15 +69,12 @@ def test_the_values_of_a_statement_are_no_complaint() -> None:
     assert "something new" in told.message and "something new" in told_too.message
 
 
-def test_errors_that_a_library_wraps_are_seen_through() -> None:
-    class WrappedError(Exception):
-        pass
-
-    with pytest.raises(BusyError), translated(URL, WrappedError):
+def test_errors_that_optuna_wraps_are_seen_through() -> None:
+    with pytest.raises(BusyError), translated(URL):
         try:
             raise sqlite3.OperationalError("database is locked")
         except sqlite3.Error as error:
-            raise WrappedError("An exception is raised during the commit.") from error
+            raise StorageInternalError("An exception is raised during the commit.") from error
 
 
 def test_folders() -> None:
@@ -88,16 +83,3 @@ def test_folders() -> None:
     denied = from_os_error(PermissionError(errno.EACCES, "Permission denied"), "here", "fix")
     assert isinstance(denied, UsageError) and denied.hint == "fix"
     assert denied.message == "here cannot be written: Permission denied"
-
-
-def test_an_older_copy_in_the_place_of_the_database_is_not_called_read_only(tmp_path: Path) -> None:
-    path, copy = tmp_path / "tune.db", tmp_path / "copy.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE t (x)")
-        shutil.copy(path, copy)
-        copy.replace(path)
-        url = f"sqlite:///{path}"
-        another = pytest.raises(TunerError, match="replaced by another file")
-        with another as caught, translated(url, opened=True), connection:
-            connection.execute("INSERT INTO t VALUES (1)")
-    assert caught.value.exit_code == 3

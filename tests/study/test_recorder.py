@@ -27,7 +27,7 @@ from tests.study_surface import (
 from tuner.launch.request import MeasurementRequest
 from tuner.model import Failed, FailureKind, LaunchRecord, Outcome, Setting, StudyState, Telemetry
 from tuner.model.errors import TunerError
-from tuner.store.failures import disk_full
+from tuner.store.failures import from_os_error
 from tuner.store.store import Store
 from tuner.study.events import LaunchEnded, Note
 from tuner.study.optuna_study import OptunaStudy
@@ -129,7 +129,7 @@ def test_what_could_be_kept_nowhere_is_trial_to_the_user(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     def no_row(*_: object) -> None:
-        raise disk_full(folder / "tune.db")
+        raise from_os_error(OSError(errno.ENOSPC, ""), folder / "tune.db", "")
 
     monkeypatch.setattr(Journal, "write", no_record)
     monkeypatch.setattr(Store, "keep", no_row)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 import time
 import warnings
 from contextlib import suppress
@@ -47,29 +46,17 @@ NETWORK = frozenset(
 #: The file systems that are mounted.
 MOUNTS = Path("/proc/self/mountinfo")
 
-#: No row is longer, bytes.
-MOST_BYTES = 1 << 25
-
 
 def engine_options(url: str, busy_s: float = BUSY_S) -> dict[str, Any]:
     """Keyword arguments of ``create_engine``, for our engine and for Optuna's."""
     if sqlite_path(url) is not None:
-        return {"connect_args": {"timeout": busy_s, "factory": _Connection}}
+        return {"connect_args": {"timeout": busy_s}}
     # lock_timeout: PostgreSQL's own default is to wait for ever.
     options = f"-c lock_timeout={int(busy_s * 1000)}"
     return {
         "connect_args": {"connect_timeout": CONNECT_S, "options": options},
         "pool_pre_ping": True,  # a restarted server leaves dead connections behind
     }
-
-
-class _Connection(sqlite3.Connection):
-    """One that refuses rows that are too long to be of ``tune`` or of Optuna."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        self.execute("PRAGMA synchronous = FULL")  # whatever it was built with: commits last
 
 
 def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
@@ -118,7 +105,7 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, **options: Any) -> RDBStor
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
-    with translated(url, optuna.exceptions.OptunaError), warnings.catch_warnings():
+    with translated(url), warnings.catch_warnings():
         # Heartbeats are marked experimental.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         for attempt in range(RACES):

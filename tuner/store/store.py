@@ -36,7 +36,7 @@ from tuner.model import (
 )
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import database, failures, rows, schema
-from tuner.store.identity import identity, merged
+from tuner.store.identity import HOST, identity, merged
 from tuner.store.rows import (
     COMPARISON_OF,
     EXCLUDED,
@@ -157,23 +157,14 @@ class Store:
     @contextmanager
     def _read_by_optuna(self, name: str) -> Iterator[None]:
         """While entered, a row of the study that Optuna cannot read is one error that names it."""
-        from optuna.exceptions import OptunaError
-
         with self.translated():
             try:
                 yield
-            except (TunerError, OptunaError, sa.exc.SQLAlchemyError):
+            except (TunerError, sa.exc.SQLAlchemyError):
                 raise
             except Exception as error:  # whatever Optuna makes of it
-                what, said = f"study {shown(name)}", str(error) or type(error).__name__
-                for trial in self._trials(name):
-                    try:
-                        self.storage.get_trial(trial.trial_id)
-                    except Exception as its_own:
-                        what = f"the trial of launch {trial.launch} of {what}"
-                        said = str(its_own) or type(its_own).__name__
-                        break
-                text = f"Optuna cannot read {what}: {said[:200]}"
+                said = str(error) or type(error).__name__
+                text = f"Optuna cannot read study {shown(name)}: {said[:200]}"
                 raise failures.foreign(self.url, text) from error
 
     # --- studies ---------------------------------------------------------------------
@@ -350,10 +341,9 @@ class Store:
             ]
         studies, attributes, seen = schema.studies, schema.study_attributes, schema.seen
         with self._transaction() as connection:
-            if sa.inspect(connection).has_table(seen.name):
-                for before, now in ids:
-                    mine = sa.update(seen).where(seen.c.trial_id == before)
-                    connection.execute(mine.values(trial_id=now))
+            for before, now in ids:
+                mine = sa.update(seen).where(seen.c.trial_id == before)
+                connection.execute(mine.values(trial_id=now))
             for study, called in ((old, former), (new, name)):
                 mine = sa.update(studies).where(studies.c.study_id == study._study_id)
                 connection.execute(mine.values(study_name=called))
@@ -365,13 +355,11 @@ class Store:
         """Remove the study with all that is kept of its launches; nothing if there is none."""
         if not self.has(name):
             return
-        ids = [trial.trial_id for trial in self._trials(name)]
+        self._delete(name, comparison_name(name))
         with self._transaction() as connection:
             if sa.inspect(connection).has_table(schema.seen.name):
-                for start in range(0, len(ids), 500):
-                    mine = schema.seen.c.trial_id.in_(ids[start : start + 500])
-                    connection.execute(sa.delete(schema.seen).where(mine))
-        self._delete(name, comparison_name(name))
+                left = schema.seen.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
+                connection.execute(sa.delete(schema.seen).where(left))
 
     # --- launches --------------------------------------------------------------------
 
@@ -381,7 +369,7 @@ class Store:
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
         the reading if there are thousands.
         """
-        trials = self._trials(name)
+        trials = self._trials(name, LAUNCH, RECORD)
         why = self._attributes(EXCLUDED, name=name).get(name, {})
         seen = self._seen(trials, "ranks") if detail else {}
         with self._readable(f"what does not count of {shown(name)}"):
@@ -406,7 +394,8 @@ class Store:
 
         ``None`` if nothing was recorded, or there is no such launch.
         """
-        mine = self._trials(name, launch_number)
+        trials = self._trials(name, LAUNCH, RECORD)
+        mine = [trial for trial in trials if trial.launch == str(launch_number)]
         with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
             moments = {
                 rows.launch_record(json.loads(trial.attributes[RECORD])).started_at
@@ -428,18 +417,14 @@ class Store:
 
     def _numbers(self, name: str) -> list[tuple[int, int]]:
         """The numbers of the launches with the ids of their trials."""
-        attributes = schema.trial_attributes.c
-        query = _attributes_of_trials(name, attributes.value_json, attributes.trial_id)
-        query = query.where(attributes.key == LAUNCH)
-        with self._transaction() as connection:
-            found = connection.execute(query).all()
+        trials = self._trials(name, LAUNCH)
         with self._readable(f"the number of a launch of {shown(name)}"):
-            return [(int(text), trial_id) for text, trial_id in found]
+            return [(int(trial.attributes[LAUNCH]), trial.trial_id) for trial in trials]
 
     def folders(self, name: str) -> list[str]:
         """The folders of a study's launches, as far as they can be read."""
         folders = []
-        for trial in self._trials(name):
+        for trial in self._trials(name, LAUNCH, RECORD):
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(trial.attributes[RECORD])
                 folders.append(codec.from_json(str, document["folder"]))
@@ -458,10 +443,9 @@ class Store:
     def keep_seen(self, trial_id: int, record: LaunchRecord) -> None:
         """Put down what was seen of a launch, in place of what was there."""
         with self._transaction() as connection:
-            if sa.inspect(connection).has_table(schema.seen.name):
-                mine = schema.seen.c.trial_id == trial_id
-                connection.execute(sa.delete(schema.seen).where(mine))
-                connection.execute(sa.insert(schema.seen), rows.seen_rows(trial_id, record))
+            mine = schema.seen.c.trial_id == trial_id
+            connection.execute(sa.delete(schema.seen).where(mine))
+            connection.execute(sa.insert(schema.seen), rows.seen_rows(trial_id, record))
 
     def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
         """Exclude launches of the study, all or these; returns how many counted until now."""
@@ -505,30 +489,26 @@ class Store:
                 found[study][key] = text
         return {study: texts for study, texts in found.items() if STATE in texts}
 
-    def _trials(self, name: str, launch_number: int | None = None) -> list[_Trial]:
-        """The trials that are launches of a study, or one launch, in the order they were made."""
+    def _trials(self, name: str, *keys: str) -> list[_Trial]:
+        """Return the trials that are launches of a study, with attributes, in their order."""
         if not self.has(name):
             raise self._no_study(name)
-        studies, trials = schema.studies.c, schema.trials.c
-        attributes = schema.trial_attributes.c
-        query = _attributes_of_trials(
-            name,
-            *(trials.trial_id, trials.number, studies.study_name),
-            *(attributes.key, attributes.value_json),
-        ).where(attributes.key.in_((LAUNCH, RECORD)))
-        if launch_number is not None:
-            numbered = sa.select(attributes.trial_id).where(
-                attributes.key == LAUNCH, attributes.value_json == str(launch_number)
+        studies, trials, attributes = schema.studies, schema.trials, schema.trial_attributes
+        t, a = trials.c, attributes.c
+        query = sa.select(t.trial_id, t.number, studies.c.study_name, a.key, a.value_json)
+        query = query.select_from(
+            trials.join(studies, t.study_id == studies.c.study_id).join(
+                attributes, t.trial_id == a.trial_id
             )
-            query = query.where(trials.trial_id.in_(numbered))
-        found: dict[int, _Trial] = {}
+        ).where(studies.c.study_name.in_([name, comparison_name(name)]), a.key.in_(keys))
+        by_id: dict[int, _Trial] = {}
         with self._transaction() as connection:
             for trial_id, number, study, key, text in connection.execute(
-                query.order_by(trials.trial_id)
+                query.order_by(t.trial_id)
             ):
                 trial = _Trial(trial_id, number if study == name else None, {})
-                found.setdefault(trial_id, trial).attributes[key] = text
-        return list(found.values())
+                by_id.setdefault(trial_id, trial).attributes[key] = text
+        return list(by_id.values())
 
     def _seen(
         self, trials: Collection[_Trial], *parts: str
@@ -549,24 +529,18 @@ class Store:
     @contextmanager
     def translated(self) -> Iterator[None]:
         """While entered, what Optuna and the database complain about is one error for the user."""
-        from optuna.exceptions import OptunaError
-
         try:
-            with failures.translated(self.url, OptunaError, opened=True):
+            with failures.translated(self.url, opened=True):
                 yield
         except TunerError:
-            self._require_same_file()
+            self._require_same_file()  # then that is what is wrong, whatever SQLite calls it
             raise
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """A transaction, committed at the end; see the class for what it raises."""
-        try:
-            with failures.translated(self.url, opened=True), self._engine.begin() as connection:
-                yield connection
-        except TunerError:
-            self._require_same_file()  # then that is what is wrong, whatever SQLite calls it
-            raise
+        """Open a transaction, committed at the end; see the class for what it raises."""
+        with self.translated(), self._engine.begin() as connection:
+            yield connection
 
     def _require_same_file(self) -> None:
         """Make sure that what is committed goes to the file of that name.
@@ -601,7 +575,7 @@ class Store:
         other hosts nothing can be said, so what is written stands. Nor does it change for the
         process that holds the lock itself.
         """
-        is_here = identity.get("hostname") == socket.gethostname()
+        is_here = identity.get(HOST) == socket.gethostname()
         if found.state is not StudyState.RUNNING or not is_here:
             return found
         if lock.may_measure(found.name, database=place(self.url), environ=os.environ):
@@ -623,17 +597,6 @@ def _direction(spec: StudySpec) -> optuna.study.StudyDirection:
     from optuna.study import StudyDirection
 
     return StudyDirection.MAXIMIZE if spec.objective.maximize else StudyDirection.MINIMIZE
-
-
-def _attributes_of_trials(name: str, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """A query of the attributes of all trials of a study, of its search and its comparison."""
-    studies, trials, attributes = schema.studies, schema.trials, schema.trial_attributes
-    query = sa.select(*columns).select_from(
-        trials.join(studies, trials.c.study_id == studies.c.study_id).join(
-            attributes, trials.c.trial_id == attributes.c.trial_id
-        )
-    )
-    return query.where(studies.c.study_name.in_([name, comparison_name(name)]))
 
 
 def _decoded(texts: Mapping[str, str]) -> dict[str, Any]:
