@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.search.history import Group, Groups
 from tuner.search.regions import chance_of_failure, infeasible, overdone
+from tuner.search.scoring import beside
 from tuner.search.space import Grid, Key, KnobAxis, Space
 
 SPACE = Space(
@@ -87,3 +89,21 @@ def test_nothing_is_overdone_while_cores_are_free() -> None:
     out = overdone(GRID, GRID.all, {full: slow[full]}, 2.0)
     assert {GRID.key(row) for row in GRID.all[out]} == {full, (8, 4, 2, "glibc")}
     assert not overdone(GRID, GRID.all, slow, 6.0).any()
+
+
+def test_beside_a_setting_lie_one_step_and_two_counts_that_grow_or_shrink_together() -> None:
+    centre: Key = (2, 2, 1, "glibc")
+    rows = GRID.draw(np.random.default_rng(0), 500)
+    near = {GRID.key(row) for row in rows[beside(GRID, rows, GRID.row(centre))]}
+    assert near == {
+        (1, 2, 1, "glibc"),
+        (4, 2, 1, "glibc"),
+        (2, 1, 1, "glibc"),
+        (2, 4, 1, "glibc"),
+        (2, 2, 2, "glibc"),
+        (2, 2, 1, "jemalloc"),
+        (1, 1, 1, "glibc"),
+        (4, 4, 1, "glibc"),
+        (4, 2, 2, "glibc"),
+        (2, 4, 2, "glibc"),
+    }

@@ -37,7 +37,7 @@ class Incumbent:
 
 
 def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> Gaussian | None:
-    """Fit the model; ``None`` if nothing has finished or was projected.
+    """Fit the model; return ``None`` if no launch finished or was projected.
 
     A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
     the ``ceiling`` see :func:`tuner.search.history.bounded`.
@@ -89,7 +89,7 @@ def _thinned(estimates: _Estimates) -> _Estimates:
 
 
 def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, int]:
-    """Pooled variance of repeated runs, in units of the noise scale, and its degrees of freedom."""
+    """Return the pooled variance of repeats, in units of the noise scale, and its freedoms."""
     squares, dof = 0.0, 0
     for group in used:
         middle = float(np.median(group.finished)) if group.finished else 0.0
@@ -104,7 +104,7 @@ def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, i
 
 
 def incumbent(model: Gaussian, groups: Groups, core_price: float = 0.0) -> Incumbent | None:
-    """The lowest shrunk mean among the settings that ran to the end.
+    """Return the setting with the lowest shrunk mean among those that ran to the end.
 
     Args:
         model: What the launches say.
@@ -127,8 +127,8 @@ def incumbent(model: Gaussian, groups: Groups, core_price: float = 0.0) -> Incum
 
 
 def price_of_cores(grid: Grid, rows: Rows, core_price: float) -> Floats:
-    """What is held against each row for the cores that it asks for beyond what there is.
+    """Return the logarithm that is added for cores that a row asks for beyond what there is.
 
-    A logarithm: the share ``core_price`` for each octave.
+    It is the share ``core_price`` for each octave.
     """
     return np.asarray(core_price * np.maximum(grid.demand(rows), 0.0))

@@ -20,7 +20,7 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a model is conditioned on, an entry a setting."""
+    """What a model is conditioned on, with one entry for each setting."""
 
     rows: Rows
     log_s: Floats  # means of runs
@@ -66,7 +66,7 @@ class Gaussian:
         self._alpha = (self._inverse @ self._residual[None, :, None])[:, :, 0]
 
     def _draws(self, effort: Effort, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The hyperparameters kept, and their weights."""
+        """Return the best draws of the hyperparameters, and their weights."""
         middle, spread = self.kernel.hyperprior()
         theta = middle + spread * rng.standard_normal((effort.pool, len(middle)))
         theta[0] = middle
@@ -82,7 +82,7 @@ class Gaussian:
         return theta[order], weight / weight.sum()
 
     def _noisy(self, theta: Floats, tables: list[Floats]) -> tuple[Floats, Rows]:
-        """Covariance of the observations for each draw, and the indices of its diagonal."""
+        """Return the observations' covariance for each draw, and the indices of its diagonal."""
         covariance = self.kernel.covariance(theta, tables, self._points, self._points)
         single = self.kernel.noise_var(theta)[:, None] * (self._scale**2)[None]
         diagonal = np.arange(len(self._scale))
@@ -92,7 +92,7 @@ class Gaussian:
         return covariance, diagonal
 
     def _score(self, theta: Floats, middle: Floats, spread: Floats) -> Floats:
-        """Log posterior density of hyperparameters (Rasmussen & Williams, eq. 2.30)."""
+        """Return the log posterior density of hyperparameters (Rasmussen & Williams, eq. 2.30)."""
         covariance, diagonal = self._noisy(theta, self.kernel.tables(theta))
         root = np.linalg.cholesky(covariance)
         shape = (len(theta), len(diagonal), 1)
@@ -106,16 +106,16 @@ class Gaussian:
         return np.asarray(score - 0.5 * (((theta - middle) / spread) ** 2).sum(1))
 
     def _mixed(self, mean: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation over the draws."""
+        """Return the mean and the standard deviation over the draws."""
         middle = self._weight @ mean
         total = self._weight @ (var + mean**2) - middle**2
         return np.asarray(middle), np.sqrt(np.maximum(total, 1e-12))
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """What the rest of the data says of each observation, the noise included.
+        """Return what the rest of the data says of each observation, the noise included.
 
-        Leave-one-out mean and standard deviation (Rasmussen & Williams, eq. 5.12). An earlier study
-        has no say in it.
+        These are the leave-one-out means and standard deviations (Rasmussen & Williams, eq. 5.12).
+        An earlier study has no say in them.
         """
         diagonal, residual = np.arange(len(self._mean)), self._residual[: len(self._mean)]
         inverse, alpha = self._inverse, self._alpha
@@ -128,7 +128,7 @@ class Gaussian:
         return mean + self._level + self._mean, sd
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of ``f`` at the rows."""
+        """Return the mean and the standard deviation of ``f`` at the rows."""
         points = self.kernel.grid.points(rows)
         cross = self.kernel.covariance(self._theta, self._tables, points, self._points)
         mean = (cross @ self._alpha[:, :, None])[:, :, 0]
@@ -138,12 +138,12 @@ class Gaussian:
         return middle + self._level + self.kernel.mean(points.demand), sd
 
     def noise_sd(self, rows: Rows) -> Floats:
-        """Standard deviation of a single run at the rows."""
+        """Return the standard deviation of a single run at the rows."""
         single = math.sqrt(float(self._weight @ self.kernel.noise_var(self._theta)))
         return single * self.kernel.noise_scale(self.kernel.grid.demand(rows))
 
     def sample(self, rows: Rows, count: int, rng: np.random.Generator) -> Floats:
-        """Joint draws of ``f``: (count, rows)."""
+        """Draw ``f`` at all rows jointly: (count, rows)."""
         theta, tables = self._theta, self._tables
         points = self.kernel.grid.points(rows)
         cross = self.kernel.covariance(theta, tables, points, self._points)

@@ -22,9 +22,9 @@ CEILING = 1.6
 
 
 def bounded(log_ratio: Floats, ceiling: float = CEILING) -> tuple[Floats, Floats]:
-    """The ratios to the fastest (logarithms) as a model takes them, and the variance that adds.
+    """Return the ratios to the fastest as a model takes them, and what variance that adds.
 
-    What is slower by more than the ceiling is taken for little slower than that.
+    Ratios are logarithms. One above the ceiling is taken for little above it.
     """
     far = log_ratio - ceiling
     kept = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_ratio)
@@ -56,7 +56,7 @@ class SearchObservation:
 
 @dataclass
 class Group:
-    """All that is known of one setting."""
+    """The launches of one setting."""
 
     key: Key
     finished: list[float] = field(default_factory=list)  # log seconds
@@ -68,14 +68,14 @@ class Group:
 
     @property
     def only_failed(self) -> bool:
-        """True if it failed and nothing else came of it."""
+        """Whether it failed and nothing else came of it."""
         return self.failures > 0 and not self.finished and not self.projected
 
     def estimate(self, noise_sd: float) -> tuple[float, float, float] | None:
-        """(log seconds, runs it is worth, variance beside theirs): slow outliers decide nothing.
+        """Return (log seconds, runs it is worth, variance beside theirs) without slow outliers.
 
         Args:
-            noise_sd: What single runs differ by, as a logarithm.
+            noise_sd: The standard deviation of single runs, as a logarithm.
         """
         if self.finished:
             ordered = sorted(self.finished)
@@ -97,7 +97,7 @@ _MOST = 500
 
 
 def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
-    """The settings with the lowest estimates, and all without one; all of a few."""
+    """Return the settings with the lowest estimates, and all without one; of a few all."""
     if len(groups) <= most:
         return list(groups)
     log_s = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(0.05))}
@@ -106,7 +106,7 @@ def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
 
 
 def grouped(history: Sequence[SearchObservation]) -> Groups:
-    """The launches of each setting, in the order of its first one."""
+    """Group the launches by setting, in the order of each setting's first one."""
     groups: Groups = {}
     for launch in history:
         if launch.setting is None:
@@ -125,7 +125,7 @@ def grouped(history: Sequence[SearchObservation]) -> Groups:
 
 
 def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
-    """What the launches so far teach of start-up, log intervals and warm-up."""
+    """Return what the launches so far teach of start-up, log intervals and warm-up."""
     startups = [launch.startup_s for launch in history if launch.startup_s]
     paces = [launch.pace for launch in history if launch.pace is not None]
     learned = Noise(

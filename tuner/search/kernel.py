@@ -54,7 +54,7 @@ class Prior:
 
 
 class Kernel:
-    """Prior mean, covariance and noise over a grid.
+    """The prior mean, covariance and noise over a grid.
 
     Hyperparameters are rows of logarithms: one effect a knob, demand, product, one length a
     knob, roughness, the demand's length, noise; with an earlier study the logit of its
@@ -73,11 +73,11 @@ class Kernel:
             self._close.append(_with_absence(close, away) if knob.may_lack else close)
 
     def alone(self) -> Kernel:
-        """The same without an earlier study."""
+        """Return the same kernel without the earlier study."""
         return Kernel(self.grid, self.prior)
 
     def hyperprior(self) -> tuple[Floats, Floats]:
-        """Means and standard deviations of the hyperparameters."""
+        """Return the means and standard deviations of the hyperparameters."""
         p = self.prior
         pairs = [p.main] * len(self.grid.sizes) + [p.demand, p.product]
         for octaves in self.grid.octaves:
@@ -92,20 +92,20 @@ class Kernel:
         return middles, spreads
 
     def mean(self, demand: Floats) -> Floats:
-        """Full cores are fast; each octave beyond them costs, and each below them too."""
+        """Return the prior mean: full cores are fast, each octave beyond or below them costs."""
         over, under = np.maximum(demand, 0), np.minimum(demand, 0)
         return np.asarray(self.prior.over_slope[0] * over + self.prior.under_slope[0] * under)
 
     def noise_scale(self, demand: Floats) -> Floats:
-        """How much more single runs differ than where the cores are not overfull."""
+        """Return how many times more single runs differ than where the cores are not overfull."""
         return np.asarray(1 + self.prior.noise_over * np.maximum(demand, 0))
 
     def noise_var(self, theta: Floats) -> Floats:
-        """The variance of a single run where the cores are not overfull."""
+        """Return the variance of a single run where the cores are not overfull."""
         return np.asarray(np.exp(2 * theta[:, _NOISE]))
 
     def tables(self, theta: Floats) -> list[Floats]:
-        """For each knob the correlations of its values: (draws, values, values)."""
+        """Return for each knob the correlations of its values: (draws, values, values)."""
         knobs = len(self.grid.sizes)
         tables: list[Floats] = []
         for j, octaves in enumerate(self.grid.octaves):
@@ -124,7 +124,7 @@ class Kernel:
         return tables
 
     def covariance(self, theta: Floats, tables: list[Floats], a: Points, b: Points) -> Floats:
-        """Prior covariance of ``f`` at two lists of points: (draws, a, b)."""
+        """Return the prior covariance of ``f`` at two lists of points: (draws, a, b)."""
         knobs = len(self.grid.sizes)
         total = np.full((len(theta), len(a.demand), len(b.demand)), _LEVEL_VAR)
         product = np.ones_like(total)
@@ -155,7 +155,7 @@ class Kernel:
         return np.asarray(np.exp(2 * theta[:, knobs])[:, None, None] * smooth + slopes[None])
 
     def variance(self, theta: Floats, rows: Rows) -> Floats:
-        """Prior variance of ``f`` at the rows: (draws, rows)."""
+        """Return the prior variance of ``f`` at the rows: (draws, rows)."""
         knobs = len(self.grid.sizes)
         effects = [*range(knobs), knobs + 1, _ROUGH]
         same = np.exp(2 * theta[:, effects]).sum(1) + _LEVEL_VAR
@@ -169,7 +169,7 @@ class Kernel:
 
 
 def _with_absence(table: Floats, alike: float) -> Floats:
-    """One more row and column: for a knob that does not exist, and is ``alike`` its values."""
+    """Add a row and a column for a knob that does not exist; it is ``alike`` each value."""
     size = table.shape[-1] + 1
     wider = np.full((*table.shape[:-2], size, size), alike)
     wider[..., :-1, :-1] = table
@@ -178,6 +178,6 @@ def _with_absence(table: Floats, alike: float) -> Floats:
 
 
 def _matern52(distance: Floats) -> Floats:
-    """Rasmussen & Williams, Gaussian Processes for Machine Learning, eq. 4.17."""
+    """Return the Matern-5/2 correlation (Rasmussen & Williams, Gaussian Processes, eq. 4.17)."""
     r = math.sqrt(5.0) * distance
     return np.asarray((1 + r + r * r / 3) * np.exp(-r))

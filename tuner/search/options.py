@@ -1,4 +1,4 @@
-"""When the search ends, and the figures of its rules."""
+"""When the search ends, and the figures of its rules, which were chosen on surfaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tuner.search.kernel import Prior
 
 @dataclass(frozen=True)
 class Options:
-    """When it ends, and figures that were chosen on surfaces."""
+    """The figures of the search. ``trials`` to ``precision`` are the user's."""
 
     trials: int = 50  # distinct settings
     budget_s: float | None = None  # of launches, wall time

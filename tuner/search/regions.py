@@ -20,7 +20,7 @@ _SHORT = 0.9
 
 
 def infeasible(grid: Grid, rows: Rows, groups: Groups) -> Flags:
-    """True for what needs more, of nothing less, than a setting for which something ran out.
+    """Return which rows ask for no less of anything than a setting for which something ran out.
 
     Other failures rule out their own setting only.
     """
@@ -33,12 +33,12 @@ def infeasible(grid: Grid, rows: Rows, groups: Groups) -> Flags:
 
 
 def beyond(grid: Grid, rows: Rows, group: Group) -> Flags:
-    """True for what asks for no less of anything than the group's setting, and for that itself."""
+    """Return which rows ask for no less of anything than the group's setting; it is one of them."""
     return grid.beyond(rows, grid.row(group.key), [knob.ordered for knob in grid.space.knobs])
 
 
 def excessive(grid: Grid, rows: Rows) -> Flags:
-    """True for what asks for more cores than is tried."""
+    """Return which rows ask for more cores than any setting may."""
     most = grid.space.most_demand
     if most is None:
         return np.zeros(len(rows), bool)
@@ -46,9 +46,9 @@ def excessive(grid: Grid, rows: Rows) -> Flags:
 
 
 def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
-    """How likely each row fails: failures against successes nearby (Nadaraya-Watson).
+    """Return how likely each row fails: failures against successes nearby (Nadaraya-Watson).
 
-    What asks for no more of anything than a setting that ran is taken to run as well.
+    A row that asks for no more of anything than a setting that ran is taken to run as well.
     """
     failed = [grid.row(g.key) for g in groups.values() if g.only_failed]
     if not failed:
@@ -69,10 +69,11 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 
 
 def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
-    """How likely each row fails for nothing but asking for more cores than all that ran.
+    """Return how likely each row fails only because it asks for more cores than any that ran.
 
-    A prior for if a failure is expensive: a share for each octave beyond. Once something ran out,
-    the limit lies between what ran and that, anywhere on a scale of doublings.
+    This prior is for searches in which a failure is expensive: it is a share for each octave
+    beyond. Once something ran out, the limit lies anywhere between what ran and that, on a scale of
+    doublings.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]
     if not ran or not grid.has_roles:
@@ -88,10 +89,10 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 
 
 def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
-    """Rows that ask for more cores than a setting that overfills them and is slow for it.
+    """Return which rows ask for more than a setting that overfills the cores and is slow for it.
 
-    More of every count, all else equal: where the cores are full already, adding threads to
-    what is slow for having too many does not make it fast. A prior, so never a bar.
+    They have as much or more of every count, all else equal: adding threads to a setting that is
+    slow for having too many does not make it fast. This is a prior and rules nothing out.
 
     Args:
         grid: The space.

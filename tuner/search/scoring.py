@@ -23,7 +23,7 @@ from tuner.search.stopper import Limit, Noise
 
 
 def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
-    """The expected fall of the best mean's logarithm by one run of each setting.
+    """Return by how much one run of each setting is expected to lower the best mean's logarithm.
 
     Args:
         ahead: By how much the setting's mean lies below the best; negative above it.
@@ -37,12 +37,12 @@ def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
 
 
 def stays(mean: Floats, sd: Floats, best_log_s: float) -> Floats:
-    """The chance that a run comes to its end, and is not stopped early."""
+    """Return the chance that a run comes to its end, and is not stopped early."""
     return normal_cdf((best_log_s + 0.05 - mean) / np.hypot(sd, 0.05))
 
 
 def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
-    """The expected seconds of a launch: the start-up, and the run if it is not cut early.
+    """Return the expected seconds of a launch: the start-up, and the run if it is not cut early.
 
     A run that is stopped costs about a fifth of the best one beyond the start-up.
     """
@@ -52,7 +52,7 @@ def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
 
 
 def normal_cdf(x: Floats) -> Floats:
-    """The distribution function of the standard normal distribution."""
+    """Return the distribution function of the standard normal distribution."""
     return np.asarray(0.5 + 0.5 * _erf(x / math.sqrt(2.0)))
 
 
@@ -82,7 +82,7 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
 
 
 def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Rows]:
-    """One knob moved, each way; two of them at random; and those that go together."""
+    """Return rows that move one knob, two at random, or those that are required to go together."""
     one = np.array([
         [*centre[:j], value, *centre[j + 1 :]]
         for j, size in enumerate(grid.sizes)
@@ -102,7 +102,7 @@ def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Ro
 
 
 def _nearby(size: int, index: int) -> list[int]:
-    """Values one, two and four steps away, and the ends; all of a short list."""
+    """Return the places one, two and four steps away, and the ends; all places of a short list."""
     steps = {value for step in (1, 2, 4) for value in (index - step, index + step)}
     ends = {0, size - 1} if size > 4 else set(range(size))
     return sorted((steps | ends) & set(range(size)))
@@ -149,7 +149,7 @@ class Live:
     share: float
 
     def fits(self, grid: Grid, rows: Rows) -> Flags:
-        """Which rows can be measured in what runs now: those with the same values of all others."""
+        """Return which rows the running job can switch to: they differ in live knobs only."""
         if self.job is None:
             return np.zeros(len(rows), bool)
         out = np.ones(len(rows), bool)
@@ -162,7 +162,7 @@ class Live:
         return out
 
     def cost_s(self, fits: Flags, mean: Floats, stays: Floats, fails: Floats) -> Floats:
-        """The expected seconds of each launch.
+        """Return the expected seconds of each launch.
 
         Args:
             fits: Where what runs now serves; elsewhere a job is started.
@@ -191,7 +191,7 @@ _HOPELESS = 0.5
 
 @dataclass(frozen=True)
 class State:
-    """What the history comes to."""
+    """The history as the search decides by it: launches by setting, model, incumbent, noise."""
 
     groups: Groups
     fit: Gaussian | None

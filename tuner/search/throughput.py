@@ -28,7 +28,7 @@ class Pace:
 
     @classmethod
     def of(cls, progress: Sequence[Progress]) -> Pace | None:
-        """Learn from a log; ``None`` from an empty one."""
+        """Learn from a log; return ``None`` from an empty one."""
         if not progress:
             return None
         # Entries of one look have its time in common; if no look is known, each had its own.
@@ -49,13 +49,13 @@ class Pace:
 
 
 def _sd(values: Sequence[float]) -> float:
-    """The standard deviation; :func:`statistics.stdev` takes 20 times as long, for each launch."""
+    """Return the standard deviation; :func:`statistics.stdev` takes 20 times as long a launch."""
     mean = math.fsum(values) / len(values)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:
-    """The place of the entry that the steady state begins with; ``None``: it is not there yet.
+    """Return the place of the entry that begins the steady state, ``None`` before it is there.
 
     Args:
         log: (iteration, elapsed_s), the oldest first.
@@ -66,7 +66,7 @@ def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:
 
 
 def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
-    """Seconds an iteration from the end of the warm-up to the last entry; ``None``: none there."""
+    """Return the seconds an iteration takes after the warm-up, ``None`` without an entry there."""
     place = warmed_up(log, log[-1][0]) if log else None
     if place is None or log[-1][0] == log[place][0] or log[-1][1] == log[place][1]:
         return None
@@ -78,12 +78,12 @@ CLOCK_SHARE, CLOCK_S = 0.02, 0.1
 
 
 def is_longer(time_s: float, wall_s: float, slack_s: float = CLOCK_S) -> bool:
-    """Whether a time cannot have passed within so many seconds."""
+    """Return whether a time cannot have passed within so many seconds."""
     return time_s > wall_s * (1 + CLOCK_SHARE) + slack_s
 
 
 def began_before(progress: Sequence[Progress], wall_s: float, slack_s: float = CLOCK_S) -> bool:
-    """Whether the program's clock began before its launch: the log goes on from an earlier run.
+    """Return whether the program's clock began before its launch: an earlier run's log goes on.
 
     Args:
         progress: The entries of the log.
@@ -97,7 +97,7 @@ def began_before(progress: Sequence[Progress], wall_s: float, slack_s: float = C
 
 
 def startup_s(progress: Sequence[Progress]) -> float | None:
-    """Seconds from the launch to the zero of the program's own clock; ``None`` before an entry.
+    """Return the seconds from launch to the zero of the program's clock, ``None`` without a log.
 
     Of the entries that the first look showed the last is the closest to the moment.
     """

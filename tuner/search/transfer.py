@@ -32,7 +32,7 @@ _LOST_SD = 0.1
 
 @dataclass(frozen=True)
 class Earlier:
-    """An earlier study's settings, those that worked, and all of them as groups."""
+    """The settings of an earlier study that worked, and all of its settings as groups."""
 
     points: Points
     log_ratio: Floats  # to that study's best
@@ -41,7 +41,7 @@ class Earlier:
 
 
 def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
-    """The lesson in terms of the grid; ``None`` if nothing that worked has a place there."""
+    """Return the lesson in terms of the grid, ``None`` if nothing that worked has a place there."""
     if lesson is None:
         return None
     usual = grid.space.guesses[0] if grid.space.guesses else None
@@ -80,7 +80,7 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
 
 
 def _thinned(shown: Sequence[Shown]) -> list[Shown]:
-    """What failed, the fastest, and part of the rest."""
+    """Keep the settings that failed, the fastest, and part of the rest."""
     failed = [setting for setting in shown if setting.log_ratio is None]
     worked = sorted(
         (setting for setting in shown if setting.log_ratio is not None),
@@ -93,7 +93,7 @@ def _thinned(shown: Sequence[Shown]) -> list[Shown]:
 def _moved(
     shown: Shown, knobs: Sequence[KnobAxis], usual: Key | None
 ) -> tuple[list[int], bool] | None:
-    """The value indices, and whether another value of a knob was lost on the way.
+    """Return the value indices, and whether another value of a knob was lost on the way.
 
     A knob that the earlier study did not tune stands at its usual value. ``None``: a value has no
     place in the space.
@@ -115,7 +115,7 @@ def _moved(
 
 
 def nearest(knob: KnobAxis, value: Value) -> int | None:
-    """The index of the nearest value; ``None`` if there is none, or the range ends before."""
+    """Return the index of the nearest value, ``None`` if there is none or the range ends before."""
     if value in knob.values:
         return knob.values.index(value)
     if not (knob.ordered and isinstance(value, int)):
