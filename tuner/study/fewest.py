@@ -183,9 +183,7 @@ class FewestChanges:
         return contributions
 
     def _ratio(self, setting: Setting, over: Setting) -> tuple[float, float, float]:
-        keys = self._key(setting), self._key(over)
-        assert keys[0] is not None and keys[1] is not None
-        return self.model.ratio(keys[0], keys[1])
+        return self.model.ratio(self._known_key(setting), self._known_key(over))
 
     def changes(self, setting: Setting) -> list[str]:
         """Return the knobs that a (canonical) setting changes, the fixed ones aside."""
