@@ -137,17 +137,17 @@ class Search:
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s
-        spent_s = sum(seen.wall_s for seen in history if seen.purpose is not Purpose.CONFIRM)
+        spent_s = sum(run.wall_s for run in history if run.purpose is not Purpose.CONFIRM)
         is_spent = budget_s is not None and spent_s >= budget_s
-        launch = Done("budget") if is_spent else self._wanted(history, state, is_shared)
-        if isinstance(launch, Done) and self._wants_baseline(history, state.groups):
+        launch = Done("budget") if is_spent else self._most_promising(history, state, is_shared)
+        if isinstance(launch, Done) and self._needs_baseline(history, state.groups):
             return self._baseline  # there is no verdict without
         return launch
 
-    def _wanted(
+    def _most_promising(
         self, history: Sequence[SearchObservation], state: State, is_shared: bool
     ) -> Proposal | Done:
-        """What promises most, as long as there is time."""
+        """Return the launch that promises most, the budget aside, or why there is none."""
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS)
@@ -159,11 +159,11 @@ class Search:
         # After an earlier study it comes last, too: little is to be learnt from it then.
         later = state.live is not None or self._uses_lesson(state.groups)
         later = later and state.best is not None and not is_shared
-        if not later and self._wants_baseline(history, state.groups):
+        if not later and self._needs_baseline(history, state.groups):
             return self._baseline
         if state.fit is None or state.best is None:
             return self._first(state)
-        recent = [seen.setting for seen in history[-AGAIN_AFTER:] if seen.in_job]
+        recent = [window.setting for window in history[-AGAIN_AFTER:] if window.in_job]
         if len(recent) == AGAIN_AFTER and state.best.key not in recent:
             # The machine may have become slower or faster since the incumbent was measured.
             return Proposal(state.best.key, Purpose.REPEAT)
@@ -174,16 +174,16 @@ class Search:
         return Proposal(self.space.baseline, Purpose.BASELINE)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
-        """What the history comes to; the last one is kept, as it is asked for twice."""
-        known, state = self._last
-        if state is None or known != list(history):
-            state = self._made(history)
+        """Return what the history comes to. It is asked for twice, so the last one is kept."""
+        last_history, state = self._last
+        if state is None or last_history != list(history):
+            state = self._state_after(history)
             self._last = list(history), state
         return replace(state, rng=np.random.default_rng([self.seed, len(history)]), live=live)
 
-    def _made(self, history: Sequence[SearchObservation]) -> State:
+    def _state_after(self, history: Sequence[SearchObservation]) -> State:
         groups = grouped(history)
-        in_jobs = any(seen.in_job for seen in history)
+        in_jobs = any(launch.in_job for launch in history)
         kernel = self._of_windows if in_jobs else self._kernel
         if kernel.earlier is not None:
             # The first setting after the guesses is what is best without it: a look elsewhere.
@@ -195,15 +195,14 @@ class Search:
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
-        asked = (seen.setting for seen in history if seen.purpose in TRIALS)
-        trials = len({key for key in asked if key is not None})
-        return State(groups, fitted, best, noise(history, run_sd), trials)
+        tried = {launch.setting for launch in history if launch.purpose in TRIALS} - {None}
+        return State(groups, fitted, best, noise(history, run_sd), len(tried))
 
     def _is_full(self, state: State) -> bool:
         return state.trials >= self.options.trials
 
     def _guess(self, state: State) -> Key | None:
-        """The first guess that was not launched yet and is not ruled out."""
+        """Return the first guess that was not launched yet and is not ruled out."""
         if self._is_full(state):
             return None
         groups = state.groups
@@ -216,7 +215,7 @@ class Search:
 
     @cached_property
     def _earlier_alone(self) -> Gaussian:
-        """What an earlier study alone says of the times, but for their level."""
+        """The model of an earlier study alone: its times, but for their level."""
         none = np.zeros(0)
         data = Evidence(self._grid.rows([]), none, none, none)
         return Gaussian(self._kernel, data, Effort(), self.seed)
@@ -243,20 +242,20 @@ class Search:
         return tuple(dict.fromkeys((*own, guess) if is_safe else (guess, *own)))
 
     def _uses_lesson(self, groups: Groups) -> bool:
-        """Whether an earlier study is a prior.
+        """Return whether an earlier study is a prior.
 
         Not once its guess is slower than the machine's, or than a setting that should be slow.
         """
-        known = {key: each[0] for key, g in groups.items() if (each := g.estimate(_RUN_SD))}
-        if not self._lesson_guesses or not known or not groups.keys() >= set(self._lesson_guesses):
+        log_s = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(_RUN_SD))}
+        if not self._lesson_guesses or not log_s or not groups.keys() >= set(self._lesson_guesses):
             return bool(self._lesson_guesses)
         own = self.space.guesses[:1]
         guess = next(
             (key for key in self._lesson_guesses if key not in own), self._lesson_guesses[0]
         )
-        if guess not in known or any(known[key] < known[guess] for key in own if key in known):
+        if guess not in log_s or any(log_s[key] < log_s[guess] for key in own if key in log_s):
             return False
-        faster = [key for key in known if known[key] < known[guess]]
+        faster = [key for key in log_s if log_s[key] < log_s[guess]]
         if not faster:
             return True
         mean, _ = self._earlier_alone.predict(self._grid.rows([guess, *faster]))
@@ -271,15 +270,15 @@ class Search:
                     return key
         return None
 
-    def _wants_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
-        """True until the defaults were launched; again if they failed, perhaps by chance."""
-        seen = [each for each in history if each.purpose is Purpose.BASELINE]
-        if not seen:
+    def _needs_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
+        """Return whether the defaults are still to be launched; again if they failed by chance."""
+        launches = [launch for launch in history if launch.purpose is Purpose.BASELINE]
+        if not launches:
             return self.space.baseline is None or self.space.baseline not in groups
-        return len(seen) == 1 and seen[0].ending == "failed" and seen[0].by_chance
+        return len(launches) == 1 and launches[0].ending == "failed" and launches[0].by_chance
 
     def _first(self, state: State) -> Proposal | Done:
-        """Nothing has finished yet: what asks for little, a little more each time."""
+        """Propose what asks for little, a little more each time, until a launch finishes."""
         rows = candidates(self._kernel, state.groups, state.rng)
         free = rows[~infeasible(self._grid, rows, state.groups)]
         free = free[[self._grid.key(row) not in state.groups for row in free]]
@@ -293,7 +292,7 @@ class Search:
         return self._try(free[pick], state)
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
-        """The launch that is expected to gain most for its cost, or the end."""
+        """Return the launch that is expected to gain most for its cost, or the end."""
         weighed = scored_candidates(self._kernel, self.options, state, fitted, best)
         full = self._is_full(state)
         all_tried = weighed.all_tried
