@@ -19,7 +19,7 @@ from tuner.store.failures import foreign, from_os_error, translated
 from tuner.store.urls import display_url, sqlite_path
 
 if TYPE_CHECKING:
-    from optuna.storages import RDBStorage
+    from optuna.storages import BaseStorage, RDBStorage
     from sqlalchemy.engine import Engine
 
 #: How long a statement waits for another process that holds the database.
@@ -124,6 +124,13 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, **options: Any) -> RDBStor
                     "run optuna storage upgrade, or choose another database with --storage FILE",
                 ) from error
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def is_shared(storage: BaseStorage) -> bool:
+    """Whether several hosts may work on a study of this storage."""
+    from optuna.storages._heartbeat import BaseHeartbeat
+
+    return isinstance(storage, BaseHeartbeat) and storage.get_heartbeat_interval() is not None
 
 
 def check(url: str, *, mounts: Path = MOUNTS) -> None:

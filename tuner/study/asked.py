@@ -13,6 +13,7 @@ import optuna
 from optuna.distributions import IntDistribution
 from optuna.exceptions import OptunaError, StorageInternalError
 from optuna.pruners import BasePruner
+from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tuner.knobs.conditions import parents_first
@@ -22,7 +23,6 @@ from tuner.search.pruner import RacePruner, Running, stopped
 from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.store import database
 from tuner.store.rows import LAUNCH
-from tuner.study import workers
 from tuner.study.history import History
 from tuner.study.plugins import guarded
 from tuner.study.policy import Step
@@ -104,8 +104,8 @@ class Asked:
         Raises:
             ValueError: A value is outside of its domain.
         """
-        if workers.is_shared(trial.storage):  # before its parameters: others look for both
-            workers.beat(trial)
+        if database.is_shared(trial.storage):  # before its parameters: others look for both
+            _beat(trial)
             trial.set_user_attr(HOST, history.spec.machine.hostname)
         knobs, enqueued = history.knobs, step.setting.as_dict()
         if step.purpose is Purpose.SIMPLIFY:  # some knobs are left out
@@ -145,8 +145,8 @@ class Asked:
     def beat(self) -> None:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
         now_s = time.monotonic()
-        if workers.is_shared(self._trial.storage) and now_s >= self._beaten_s:
-            workers.beat(self._trial)
+        if now_s >= self._beaten_s and database.is_shared(self._trial.storage):
+            _beat(self._trial)
             self._beaten_s = now_s + database.HEARTBEAT_S
 
     @property
@@ -165,6 +165,12 @@ class Asked:
                 return self._trial.should_prune()
         except (DBAPIError, StorageInternalError):
             return False
+
+
+def _beat(trial: optuna.Trial) -> None:
+    assert isinstance(trial.storage, BaseHeartbeat)
+    with suppress(OptunaError, SQLAlchemyError):
+        trial.storage.record_heartbeat(trial._trial_id)
 
 
 @dataclass

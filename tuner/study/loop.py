@@ -34,6 +34,7 @@ from tuner.study.history import History, changes
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.joining import Joining
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
 from tuner.study.recorder import Journal, Recorder, missing
@@ -107,7 +108,7 @@ def tune(
         spec, news = lessons.with_lesson(spec, store, fresh=fresh)
         if news:
             emit(Note(news))
-        policy = policy or SearchThenConfirm()
+        policy = policy or (Joining() if joined else SearchThenConfirm())
         context = StudyContext(spec, store, folder, emit, stop, policy, remeasure, joined)
         if not (fresh or remeasure) and (found := _finished(context)) is not None:
             return found

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +33,9 @@ from tuner.model.errors import TunerError
 from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
 from tuner.search.pruner import Running
 from tuner.search.stopper import EarlyStopper
+from tuner.store import database
 from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
-from tuner.study import plugins, workers
+from tuner.study import plugins
 from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.plugins import StudyView, replaced
@@ -98,13 +100,12 @@ class OptunaStudy:
     @property
     def is_shared(self) -> bool:
         """Whether other hosts may work on the study too."""
-        return workers.is_shared(self._store.storage)
+        return database.is_shared(self._store.storage)
 
     def history(self) -> History:
         """The study as its trials say it; those of hosts that are lost have failed."""
         with self._store.translated():
-            if self.is_shared:
-                workers.fail_lost(self._search)
+            self._fail_lost(self._search)
             return self._reader.history(self._search)
 
     def is_over(self) -> bool:
@@ -129,8 +130,9 @@ class OptunaStudy:
         by_number = {r.number: r for r in missing}
         with self._store.translated():
             for study in (self._search, self._comparison):
-                for trial in self._trials(study):
-                    if trial.state is TrialState.RUNNING and not self._is_elsewhere(trial, history):
+                self._fail_lost(study)
+                for trial in study.get_trials(deepcopy=False):
+                    if trial.state is TrialState.RUNNING and not self._is_elsewhere(trial):
                         record = by_number.pop(trial.user_attrs.get(LAUNCH, 0), None)
                         self._end(study, trial, history, record)
             if self._has_other_choices(history):
@@ -252,7 +254,8 @@ class OptunaStudy:
         study = self._search
         with plugins.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
-            trial = workers.ask(study)
+            warnings.filterwarnings("ignore", "Heartbeat of storage")  # `Asked` sends it
+            trial = study.ask()
             try:
                 return Asked.suggested(trial, step, history, self._folder, redrawn)
             except BaseException as error:
@@ -358,14 +361,30 @@ class OptunaStudy:
             trials.append(shown)
         return StudyView(study, trials)
 
-    def _trials(self, study: optuna.Study) -> list[FrozenTrial]:
-        """All trials; those of hosts that are lost have failed."""
+    def _fail_lost(self, study: optuna.Study) -> None:
+        """Fail the running trials of hosts that are lost."""
         if self.is_shared:
-            workers.fail_lost(study)
-        return study.get_trials(deepcopy=False)
+            with warnings.catch_warnings():  # marked experimental
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                optuna.storages.fail_stale_trials(study)
 
-    def _is_elsewhere(self, trial: FrozenTrial, history: History) -> bool:
-        return self.is_shared and workers.is_elsewhere(trial, history.spec.machine.hostname)
+    def _is_elsewhere(self, trial: FrozenTrial) -> bool:
+        """Whether a trial is run by another host than this."""
+        if trial.state is not TrialState.RUNNING or not self.is_shared:
+            return False
+        if HOST in trial.user_attrs:
+            return bool(trial.user_attrs[HOST] != self._spec.machine.hostname)
+        # Each is named right after it began; one that never was is nobody's.
+        begun = trial.datetime_start
+        age_s = 0.0 if begun is None else (datetime.now() - begun).total_seconds()
+        return age_s < database.LOST_AFTER_S
+
+    def _is_of_another(self, trial: FrozenTrial) -> bool:
+        """Whether another host than this runs a trial, or has measured it."""
+        if trial.state.is_finished():
+            here = self._spec.machine.hostname
+            return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, here) != here
+        return self._is_elsewhere(trial)
 
     def _is_taken(self, asked: Asked, history: History) -> bool:
         """Whether another host asked for the same setting a moment before."""
@@ -379,10 +398,10 @@ class OptunaStudy:
         for _ in range(20):
             earlier = [
                 trial
-                for trial in self._trials(self._search)
+                for trial in self._search.get_trials(deepcopy=False)
                 if trial.number < asked.number
                 and trial.number not in known
-                and workers.is_of_another(trial, history.spec.machine.hostname)
+                and self._is_of_another(trial)
             ]
             if all(always <= trial.params.keys() for trial in earlier):
                 break

@@ -37,7 +37,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, believed_figures, outputs, warm_up, workers
+from tuner.study import alike, believed_figures, outputs, warm_up
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.confirmation import COST_SHARE, confirmation
 from tuner.study.doubts import early_doubts
@@ -47,6 +47,7 @@ from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
+from tuner.study.joining import launches_of, why_left_out
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 from tuner.study.recorder import Recorder
 
@@ -55,6 +56,9 @@ LOST_IN_A_ROW = 3
 
 #: What comes once the search has found the best setting.
 AFTERWARDS = frozenset({Purpose.SIMPLIFY, Purpose.CONFIRM})
+
+#: How often a host that waits for others looks again, s.
+LOOK_S = 0.5
 
 #: What to do if nothing works, behind "read FILE".
 _USUAL_ADVICE = (
@@ -149,7 +153,7 @@ class StudyRun:
         self.history = self.recorder.trials.history()
         self._exclude_outdated()
         if self.context.joined:
-            return self._next_joined()
+            self._leave_if_slower()
         step = self._proposed()
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
@@ -160,6 +164,8 @@ class StudyRun:
                     self.history = self.recorder.exclude(windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self._decided()
+        if isinstance(step, Stop) and self.context.joined:
+            self._say(step.reason)  # the host that began the study has the result
         return step
 
     def _exclude_outdated(self) -> None:
@@ -186,7 +192,7 @@ class StudyRun:
             if self.context.stop():
                 raise Cancelled
             self._say("waiting for the launches of the other hosts")
-            time.sleep(workers.LOOK_S)
+            time.sleep(LOOK_S)
             self.history = self.recorder.trials.history()
 
     def _decided(self) -> Step | Stop:
@@ -199,33 +205,21 @@ class StudyRun:
             step = Done("terminated")
         return step if isinstance(step, Step) else policy.then(history, step)
 
-    def _next_joined(self) -> Step | Stop:
-        """What a host does that has joined a study: the baseline, then a part of the search.
+    def _leave_if_slower(self) -> None:
+        """End the work of a host that has joined if its figures are not those of the others.
 
         Raises:
-            TunerError: It is not as fast as the others.
+            TunerError: They are not.
         """
-        over = "the search is over; the host that began the study confirms the result"
-        if self.history.simplifying or self.history.confirming:
-            self._say(over)
-            return Stop(over)
-        records, host = self.history.records, self.spec.machine.hostname
-        mine = [r for r in estimates.counted(records) if r.machine.hostname == host]
-        why = workers.why_left_out(records, host, self.spec.objective)
-        if why is None or not any(record.purpose is Purpose.BASELINE for record in mine):
-            return Step(Purpose.BASELINE, self.history.default)
-        if why:
+        if why := why_left_out(self.history):
+            host = self.spec.machine.hostname
             exclusion = Exclusion(ExclusionKind.OTHER_HOST, f"{host} is left out: {why}")
-            self.history = self.recorder.exclude([r.number for r in mine], exclusion)
+            numbers = [record.number for record in launches_of(self.history)]
+            self.history = self.recorder.exclude(numbers, exclusion)
             raise TunerError(
                 exclusion.text,
                 "its launches count no more: is anything else running here, or is the CPU hot?",
             )
-        step = self._proposed()
-        if isinstance(step, Stop) or step.purpose in AFTERWARDS:
-            self._say(over)
-            return Stop(over)
-        return step
 
     def _warm_up(self) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
@@ -239,10 +233,12 @@ class StudyRun:
             return
         best = self.context.policy.best(self.history)
         times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
-        for _ in range(times):
+        warmed_up = 0
+        while warmed_up < times:
             trial = self._ask(Step(Purpose.WARM_UP, step.setting if best is None else best))
             if trial is not None:
                 self._measure_and_tell(trial)
+            warmed_up += self._lost == 0
 
     def _tell_what_is_new(self, step: Step) -> None:
         """Say what the launches have shown, each thing once; refuse to search for a low rate."""

@@ -1,0 +1,96 @@
+"""A host that has joined a study: it measures a part of the search, for the host that began it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from tuner.model import LaunchRecord, Purpose, Setting, Stopped, figures
+from tuner.search import Done
+from tuner.search.problem import Suggestion
+from tuner.search.stopper import EarlyStopper
+from tuner.stats import estimates, noise
+from tuner.study.history import History
+from tuner.study.policy import SearchThenConfirm, Step, Stop
+
+#: Hosts differ if their baselines differ by more standard errors than this, and by this share.
+DEVIATIONS, LEAST_OFF = 3.0, 0.02
+
+#: A host is left out after this many launches of the baseline at least.
+BASELINES = 2
+
+_OVER = "the search is over; the host that began the study confirms the result"
+
+
+class Joining(SearchThenConfirm):
+    """The baseline first, so that the host can be compared; then a part of the search."""
+
+    def search(self, history: History) -> Step | Done:
+        """The next launch of the search, or why it is over."""
+        if history.simplifying or history.confirming:
+            return Done("terminated")
+        if why_left_out(history) is None:
+            return Step(Purpose.BASELINE, history.default)
+        return super().search(history)
+
+    def then(self, history: History, done: Done) -> Stop:  # noqa: ARG002
+        """Nothing: the comparison is made on one host."""
+        return Stop(_OVER)
+
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
+        """As for any host; but its baseline runs to the end."""
+        return None if purpose is Purpose.BASELINE else super().race(history, purpose, setting)
+
+    def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
+        return None
+
+
+def launches_of(history: History) -> list[LaunchRecord]:
+    """The launches of this host that count."""
+    here = history.spec.machine.hostname
+    return [r for r in estimates.counted(history.records) if r.machine.hostname == here]
+
+
+def _times_s(record: LaunchRecord) -> list[float]:
+    """The figures of a launch; of a baseline that was stopped, what it was heading for."""
+    ending = record.outcome.ending
+    if isinstance(ending, Stopped) and record.purpose is Purpose.BASELINE and ending.bound_s > 0:
+        return [ending.projection_s]
+    return [sample.elapsed_s for sample in record.outcome.samples]
+
+
+def why_left_out(history: History) -> str | None:
+    """Why the figures of this host are not those of the others; empty if they are.
+
+    The medians of the baseline's launches are compared, with the noise of all launches that were
+    repeated on one host. ``None``: another launch of the baseline has to tell.
+    """
+    records, host = history.records, history.spec.machine.hostname
+    if not any(record.purpose is Purpose.BASELINE for record in launches_of(history)):
+        return None
+    times: dict[tuple[str, str], list[float]] = {}
+    for record in estimates.counted(records):
+        logs = [math.log(each) for each in _times_s(record) if each > 0]
+        if record.job is None and logs:
+            where = record.machine.hostname, record.setting.to_json()
+            times.setdefault(where, []).extend(logs)
+    default = {r.setting.to_json() for r in records if r.purpose is Purpose.BASELINE}
+    mine: list[float] = []
+    others: list[float] = []
+    for (at, setting), found in times.items():
+        if setting in default:
+            (mine if at == host else others).extend(found)
+    if not mine or not others:
+        return ""
+    sd, _ = noise.pooled(times.values(), noise.RUNS)
+    off = statistics.median(mine) - statistics.median(others)
+    se = sd * math.sqrt(1 / len(mine) + 1 / len(others))
+    if abs(off) <= max(DEVIATIONS * se, math.log1p(LEAST_OFF)):
+        return ""
+    if len(mine) < BASELINES:
+        return None
+    objective = history.spec.objective
+    here, there = (
+        figures.shown(objective, math.exp(statistics.median(each))) for each in (mine, others)
+    )
+    return f"the defaults take {here} here and {there} on the other hosts"
