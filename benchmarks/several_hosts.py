@@ -26,7 +26,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.model import LaunchRecord, Purpose, Setting
+from tuner.model import LaunchRecord, Setting
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
 from tuner.store import Store, resolve_url
@@ -169,8 +169,8 @@ def study(url: str, hosts: Sequence[str], folder: Path, trials: int, seed: int) 
         texts = [(folder / f"{host}.txt").read_text() for host in hosts]
         raise SystemExit("\n".join((f"exit codes {codes}", *texts)))
     records = launches(url, name)
-    search = [r for r in records if r.purpose is not Purpose.CONFIRM]
-    made = Counter(r.setting for r in estimates.counted(search) if r.purpose in estimates.TRIALS)
+    search = [r for r in records if r.purpose.stage.counts_for_budget]
+    made = Counter(r.setting for r in estimates.counted(search) if r.purpose.stage.counts_as_trial)
     with Store.open(resolve_url(url, {}), create=False) as store:
         best = store.studies()[0].best_setting
     assert best is not None

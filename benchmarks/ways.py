@@ -43,7 +43,6 @@ from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 from tuner.study.reader import Reader
-from tuner.study.trials import SEARCHED
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
 MOST_REGRET = 0.5
@@ -260,7 +259,7 @@ class Sampled(Policy):
             self._study.tell(self._asked, records[-1])
             self._asked = None
         step = self.inner.next(history)
-        if isinstance(step, Step) and step.purpose in SEARCHED:
+        if isinstance(step, Step) and step.purpose.stage.is_of_search:
             self._asked = self._study.ask(history, step)
             assert self._asked is not None
             step = self._asked.step

@@ -104,7 +104,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
     tune(made, policy=Sweep(runs))
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(made.name, detail=False)
-    counted = [r for r in records if r.purpose is not Purpose.WARM_UP]
+    counted = [r for r in records if r.purpose.stage.is_evidence]
     jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
     kept = tuple(record for record in estimates.counted(records) if record.outcome.samples)
     return Swept(kept, sum(r.outcome.wall_s for r in counted), len(jobs))

@@ -23,7 +23,6 @@ from tests.study_surface import (
     surface,
 )
 from tuner.launch.request import MeasurementRequest
-from tuner.live.eligibility import COLD
 from tuner.live.scale import FullRunModel
 from tuner.model import (
     BASELINE,
@@ -65,7 +64,7 @@ def test_a_whole_study(folder: Path) -> None:
     found = run(folder, jobs, CONFIRMED, runner, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     made = records_in(folder)
-    assert all((r.outcome.window is None) == (r.purpose in COLD) for r in made)
+    assert all((r.outcome.window is not None) is r.purpose.stage.may_be_window for r in made)
     assert made[0].purpose is Purpose.WARM_UP and made[0].setting != BASELINE
     assert (found.windows, found.launches) == (len(jobs.settings), len(made))
     assert found.jobs == jobs.ends < found.windows, "each was ended, the last before the proof"

@@ -34,7 +34,7 @@ class PlainView:
             if event.so_far is None:
                 text = f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)"
         elif isinstance(event, LaunchEnded):
-            is_trial = event.record.purpose in estimates.TRIALS
+            is_trial = event.record.purpose.stage.counts_as_trial
             counts = is_trial and not estimates.is_excluded(event.record)
             place = f"{tally.done}/{tally.asked}" if counts else "-"
             left_s = tally.left_s

@@ -80,7 +80,7 @@ class Tally:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
-            if event.purpose is Purpose.CONFIRM and self.searched_s is None:
+            if not event.purpose.stage.counts_for_budget and self.searched_s is None:
                 self.searched_s = self.spent_s + self.elapsed_s
             self.asked = event.trials
             if event.trial is not None:
@@ -106,7 +106,7 @@ class Tally:
         self.current = None
         self.confirm_left_s, self.known_at_s = event.confirm_left_s, self.clock()
         if not estimates.is_excluded(record):  # else it is launched again
-            if record.purpose in estimates.TRIALS:
+            if record.purpose.stage.counts_as_trial:
                 self.done = min(self.asked, self.done + 1)
             if isinstance(ending, Finished):
                 self.iterations = ending.iterations

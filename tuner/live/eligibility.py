@@ -26,9 +26,6 @@ from tuner.model import (
 from tuner.search.throughput import began_before
 from tuner.stats import estimates, noise
 
-#: Launches of their own in any study: what they confirm is confirmed of what is exported.
-COLD = frozenset({Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM, Purpose.RECORD})
-
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
@@ -64,7 +61,7 @@ def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str
 
 def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting) -> bool:
     """Whether the setting can be measured in a window, as long as jobs accept switches."""
-    if purpose in COLD or why_switched_off(records):
+    if not purpose.stage.may_be_window or why_switched_off(records):
         return False
     own = (each.outcome for each in records if each.job is None)  # a window has no log of its own
     if any(began_before(outcome.progress, outcome.wall_s) for outcome in own):

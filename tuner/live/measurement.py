@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tuner.launch.request import MeasurementRequest
 from tuner.live import eligibility
-from tuner.live.eligibility import COLD
 from tuner.live.scale import full_run_model
 from tuner.model import (
     LaunchRecord,
@@ -110,8 +109,9 @@ class LiveMeasurement:
             UsageError: It was demanded (``--live on``), and is not possible.
         """
         record = records[-1]
-        is_always_cold = record.purpose in COLD and record.purpose is not Purpose.WARM_UP
-        if self._jobs is None or is_always_cold:
+        purpose = record.purpose
+        may_be_live = purpose.stage.may_be_window or purpose is Purpose.WARM_UP
+        if self._jobs is None or not may_be_live:
             return ""
         why = self._why_cold(records)
         if why and self._spec.live == "on":

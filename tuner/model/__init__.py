@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from tuner.model.knobs import *
     from tuner.model.outcome import *
     from tuner.model.spec import *
+    from tuner.model.stages import *
     from tuner.model.study import *
 else:
-    _MODULES = ("knobs", "spec", "outcome", "study")
+    _MODULES = ("knobs", "spec", "stages", "outcome", "study")
 
     def __getattr__(name: str) -> Any:
         """Load the module of a name at its first use: `tune --help` needs few of them."""

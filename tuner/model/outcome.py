@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tuner.model.knobs import Setting, Value
 from tuner.model.spec import Machine
+from tuner.model.stages import Purpose
 
 #: Columns of a host's track. Shares are between 0 and 1; `_cores` counts whole CPUs on average.
 HOST_COLUMNS: Mapping[str, str] = {
@@ -381,19 +382,6 @@ class Outcome:
     def samples(self) -> tuple[Finished, ...]:
         """What was measured: empty if the launch failed or was stopped."""
         return (self.ending,) if isinstance(self.ending, Finished) else ()
-
-
-class Purpose(StrEnum):
-    """What a launch was made for; ``SIMPLIFY``: the best without knobs that may not matter."""
-
-    WARM_UP = "warm-up"
-    BASELINE = "baseline"
-    GUESS = "guess"
-    SEARCH = "search"
-    REPEAT = "repeat"
-    SIMPLIFY = "simplify"
-    CONFIRM = "confirm"
-    RECORD = "record"
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,9 @@ def rests_on(data: StudyView) -> str:
     canonical = data.pooling.canonical
     usable = [r for r in data.records if isinstance(r.outcome.ending, Finished | Stopped)]
     usable = [r for r in usable if r.outcome.exclusion is None]
-    searched = [r.number for r in usable if r.purpose not in {Purpose.CONFIRM, Purpose.WARM_UP}]
+    searched = [
+        r.number for r in usable if r.purpose.stage.is_evidence and r.purpose is not Purpose.CONFIRM
+    ]
     begins = max(searched, default=0)
     in_turn = [r for r in usable if r.purpose is Purpose.CONFIRM and r.number > begins]
     is_reference = {r.number: canonical(r.setting) == reference.setting for r in usable}

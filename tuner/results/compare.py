@@ -29,8 +29,8 @@ _BEARS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "envir
 _OBJECTIVE = ("kind", "key", "statistic", "pattern")
 #: From so many launches of each on an interval goes by ranks (:func:`speed_up`).
 _RANKED = 6
-#: The purposes of launches that are made to compare: no search chose the setting for their times.
-_TO_COMPARE = {Purpose.CONFIRM, Purpose.RECORD}
+#: The purposes of launches whose setting no search chose for their times.
+_UNSELECTED = {purpose.value for purpose in Purpose if purpose.stage.is_unselected}
 #: What is said of the launches by which the best of a study is compared.
 CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
 IN_TURN = "made in turn by --remeasure"
@@ -142,7 +142,7 @@ def read(name: str, text: str) -> Study:
         if launch.counts_for is not None and launch.window is None:  # a window's figure is scaled
             what, own = _setting(launch.counts_for), [s.figure for s in launch.samples if s.figure]
             every.setdefault(what, []).extend(own)
-            to_compare += own if what == setting and launch.purpose in _TO_COMPARE else ()
+            to_compare += own if what == setting and launch.purpose in _UNSELECTED else ()
     if not every.get(setting):
         raise UsageError(
             f"the study {name} has measured its best setting in windows of running jobs only",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.knobs import setting_text
-from tuner.model import JsonDict, Purpose, Setting, StudySpec, figures, price
+from tuner.model import JsonDict, Setting, StudySpec, figures, price
 from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count, duration
 from tuner.results.report.plots import Figure, Table, style
@@ -33,11 +33,10 @@ class Point:
         best, same, clock = view.result.best, view.pooling.canonical, view.spec.objective.clock
         if best is None or not best.samples:
             raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
-        compared = [  # made to compare: no search chose the setting for these times
+        compared = [
             sample
             for record in estimates.counted(view.records)
-            if record.purpose in {Purpose.CONFIRM, Purpose.RECORD}
-            and same(record.setting) == same(best.setting)
+            if record.purpose.stage.is_unselected and same(record.setting) == same(best.setting)
             for sample in record.outcome.samples
         ] or best.samples
         iterations = {"steady": 1, "elapsed": compared[0].iterations}.get(clock, 0)

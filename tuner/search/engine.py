@@ -26,7 +26,6 @@ from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.search.transfer import translated
 from tuner.stats.confirm import LEAST_CUT, ONE_IS_ENOUGH
-from tuner.stats.estimates import TRIALS
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
@@ -137,7 +136,7 @@ class Search:
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s
-        spent_s = sum(run.wall_s for run in history if run.purpose is not Purpose.CONFIRM)
+        spent_s = sum(run.wall_s for run in history if run.purpose.stage.counts_for_budget)
         is_spent = budget_s is not None and spent_s >= budget_s
         launch = Done("budget") if is_spent else self._most_promising(history, state, is_shared)
         if isinstance(launch, Done) and self._needs_baseline(history, state.groups):
@@ -195,7 +194,9 @@ class Search:
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
-        tried = {launch.setting for launch in history if launch.purpose in TRIALS} - {None}
+        tried = {launch.setting for launch in history if launch.purpose.stage.counts_as_trial} - {
+            None
+        }
         return State(groups, fitted, best, noise(history, run_sd), len(tried))
 
     def _is_full(self, state: State) -> bool:

@@ -21,9 +21,6 @@ from tuner.model import (
 )
 from tuner.stats import loss_check
 
-#: The purposes whose settings count as trials.
-TRIALS = frozenset({Purpose.GUESS, Purpose.SEARCH, Purpose.RECORD})
-
 
 def estimate_s(samples: Sequence[Finished]) -> float | None:
     """The median in seconds, ``None`` without samples: one slow run in three moves it little."""
@@ -126,7 +123,7 @@ def is_excluded(record: LaunchRecord) -> bool:
 
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
     """The launches that say something of their setting; warm-ups are thrown away."""
-    return [r for r in records if r.purpose is not Purpose.WARM_UP and not is_excluded(r)]
+    return [r for r in records if r.purpose.stage.is_evidence and not is_excluded(r)]
 
 
 def trials(records: Iterable[LaunchRecord]) -> int:
@@ -136,7 +133,8 @@ def trials(records: Iterable[LaunchRecord]) -> int:
 
 def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
     """These settings, in the order in which they were first launched: trial 1, 2, …"""
-    return list(dict.fromkeys(r.setting for r in counted(records) if r.purpose in TRIALS))
+    made = (r.setting for r in counted(records) if r.purpose.stage.counts_as_trial)
+    return list(dict.fromkeys(made))
 
 
 def failures(records: Iterable[LaunchRecord]) -> int:

@@ -108,7 +108,7 @@ class Asked:
             _beat(trial)
             trial.set_user_attr(HOST, history.spec.machine.hostname)
         knobs, enqueued = history.knobs, step.setting.as_dict()
-        if step.purpose is Purpose.SIMPLIFY:  # some knobs are left out
+        if step.purpose.stage.may_leave_knobs_out:  # some knobs are left out
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
             chosen = attributes.get("fixed_params", trial.relative_params)
             if chosen.keys() == enqueued.keys():

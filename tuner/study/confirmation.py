@@ -251,12 +251,12 @@ def _repeats(history: History) -> list[list[float]]:
 
 def search_s(history: History) -> float:
     """Wall time of the launches that were not made to confirm, warm-ups with them."""
-    return wall_s(r for r in history.records if r.purpose is not Purpose.CONFIRM)
+    return wall_s(r for r in history.records if r.purpose.stage.counts_for_budget)
 
 
 def confirm_s(history: History) -> float:
     """Wall time of those that were."""
-    return wall_s(r for r in history.records if r.purpose is Purpose.CONFIRM)
+    return wall_s(r for r in history.records if not r.purpose.stage.counts_for_budget)
 
 
 def wall_s(records: Iterable[LaunchRecord]) -> float:
@@ -265,7 +265,7 @@ def wall_s(records: Iterable[LaunchRecord]) -> float:
 
 def search_wall_s(searched: Iterable[LaunchRecord]) -> float:
     """What the search took; the confirmations before it went on are none of it."""
-    return wall_s(record for record in searched if record.purpose is not Purpose.CONFIRM)
+    return wall_s(record for record in searched if record.purpose.stage.counts_for_budget)
 
 
 def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:

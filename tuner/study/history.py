@@ -206,7 +206,7 @@ class History:
     @cached_property
     def outside(self) -> int:
         """Settings measured before that the present space does not hold."""
-        parts = tuple(r for r in self.valid if r.purpose is Purpose.SIMPLIFY)
+        parts = tuple(r for r in self.valid if r.purpose.stage.may_leave_knobs_out)
         inside = {self.pooling.canonical(record.setting) for record in (*self._present, *parts)}
         return len(self.tried - inside - {BASELINE})
 
@@ -323,7 +323,7 @@ class History:
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
         """The trials in the present space if none of them worked; empty if one has."""
-        made = tuple(record for record in self._present if record.purpose in estimates.TRIALS)
+        made = tuple(record for record in self._present if record.purpose.stage.counts_as_trial)
         return () if any(record.outcome.samples for record in made) else made
 
 

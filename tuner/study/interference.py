@@ -28,7 +28,6 @@ from tuner.model import (
     LaunchRecord,
     Load,
     Outcome,
-    Purpose,
     Setting,
     StudySpec,
     wording,
@@ -94,7 +93,7 @@ class InterferenceFilter:
         assert outcome.load is not None, "there is no interference without a load"
         outcome = replace(outcome, load=replace(outcome.load, unusual=True))
         record = replace(record, outcome=outcome)
-        if record.purpose is Purpose.WARM_UP:  # that one counts never
+        if not record.purpose.stage.is_evidence:
             return record, ""
         if _is_repeated(record.setting, past):
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
@@ -206,7 +205,7 @@ def _is_unusual(record: LaunchRecord) -> bool:
 
 def _last_unusual(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
     """The disturbed launches that no other one came after."""
-    launched = [each for each in records if each.purpose is not Purpose.WARM_UP]
+    launched = [each for each in records if each.purpose.stage.is_evidence]
     return list(takewhile(_is_unusual, reversed(launched)))
 
 

@@ -28,7 +28,7 @@ from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.model import LaunchRecord, Purpose, Setting, StudySpec
+from tuner.model import LaunchRecord, Setting, SettingSource, StudySpec
 from tuner.model.errors import TunerError
 from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
 from tuner.search.pruner import Running
@@ -42,7 +42,6 @@ from tuner.study.plugins import StudyView, replaced
 from tuner.study.policy import Policy, SearchThenConfirm, Step
 from tuner.study.reader import HOST, Reader
 from tuner.study.trials import (
-    SEARCHED,
     SIDE,
     SIDES,
     TAKEN,
@@ -170,7 +169,7 @@ class OptunaStudy:
         """Add a launch that ended, but that no trial tells of."""
         study, chosen = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
         space = _SIDE
-        if record.purpose in SEARCHED:
+        if record.purpose.stage.is_of_search:
             study, chosen = self._search, params(history, record.setting)
             space = distributions(tuple(k for k in history.knobs if k.name in chosen))
         state, value, notes = trial_result(history, _judged(history, record))
@@ -210,7 +209,9 @@ class OptunaStudy:
             TunerError: The sampler failed, or the database.
         """
         with self._store.translated():
-            if step.purpose not in SEARCHED or not is_possible(history, step.purpose, step.setting):
+            if not step.purpose.stage.is_of_search or not is_possible(
+                history, step.purpose, step.setting
+            ):
                 return self._ask_to_compare(history, step)
             redrawn = 0
             if not self._is_suggested(history, step):
@@ -236,7 +237,7 @@ class OptunaStudy:
         if isinstance(self._search.sampler, RuntimeSampler):
             policy = self._policy
             return isinstance(policy, SearchThenConfirm) and policy.search(history) == step
-        return step.purpose is Purpose.SEARCH
+        return step.purpose.stage.settings is SettingSource.SAMPLER
 
     def _ask_to_compare(self, history: History, step: Step) -> Asked:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)

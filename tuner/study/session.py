@@ -54,9 +54,6 @@ from tuner.study.recorder import Recorder
 #: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
 
-#: What comes once the search has found the best setting.
-AFTERWARDS = frozenset({Purpose.SIMPLIFY, Purpose.CONFIRM})
-
 #: How often a host that waits for others looks again, s.
 LOOK_S = 0.5
 
@@ -186,7 +183,7 @@ class StudyRun:
         """What the policy says; no search ends while other hosts measure a part of it."""
         while True:
             step = self._decided()
-            is_over = isinstance(step, Stop) or step.purpose in AFTERWARDS
+            is_over = isinstance(step, Stop) or step.purpose.stage.follows_search
             if not is_over or not self.history.pending:
                 return step
             if self.context.stop():
@@ -334,7 +331,7 @@ class StudyRun:
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
         folder = outputs.launch_folder(self.context.folder, number)
-        trial = history.trials + 1 if purpose in estimates.TRIALS else None
+        trial = history.trials + 1 if purpose.stage.counts_as_trial else None
         live = self.live.is_window(history.records, purpose, step.setting)
         self.context.emit(
             LaunchStarted(number, purpose, step.setting, trial, history.most_trials, live)

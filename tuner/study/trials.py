@@ -36,9 +36,6 @@ TAKEN = "another host measures it"
 #: The parameter of the comparison, and its choices.
 SIDE, SIDES = "side", ("reference", "best", "warm-up")
 
-#: The purposes of launches that are trials of the search; the others are of the comparison.
-SEARCHED = frozenset({*estimates.TRIALS, Purpose.REPEAT, Purpose.SIMPLIFY})
-
 
 def distribution(domain: Domain) -> BaseDistribution:
     """A resolved domain in Optuna's words; whole numbers in equal steps are a range."""
@@ -58,13 +55,15 @@ def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
 
 def is_trial(history: History, record: LaunchRecord) -> bool:
     """True if the launch is a trial in the present space."""
-    return record.purpose in SEARCHED and is_possible(history, record.purpose, record.setting)
+    return record.purpose.stage.is_of_search and is_possible(
+        history, record.purpose, record.setting
+    )
 
 
 def is_possible(history: History, purpose: Purpose, setting: Setting) -> bool:
     """True if the setting is of the present space, or for this purpose a part of one."""
     canonical = history.pooling.canonical(setting)
-    if purpose is Purpose.SIMPLIFY:
+    if purpose.stage.may_leave_knobs_out:
         return history.contains_part(canonical)
     return history.contains(canonical)
 

@@ -18,7 +18,6 @@ from tuner.model import (
     Knob,
     LaunchRecord,
     Measurement,
-    Purpose,
     Setting,
     Verdict,
     wording,
@@ -96,7 +95,7 @@ def best_effects(data: StudyView) -> list[Effect]:
     for record in data.records if data.result.best else ():
         same = data.pooling.canonical(record.setting) == best
         # (a warm-up that goes on is read before its ranks have reported)
-        counts = record.purpose is not Purpose.WARM_UP
+        counts = record.purpose.stage.is_evidence
         if same and counts and isinstance(record.outcome.ending, Finished):
             effects |= {effect.knob: effect for effect in record.outcome.effects}
     return list(effects.values())
