@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Literal
 
 from tuner.knobs.table import KNOBS
-from tuner.model import Knob, Value
+from tuner.model import Knob
 from tuner.model.errors import UsageError, suggestion
 
-__all__ = ["GUESSES", "KNOBS", "ROLES", "SHARE", "Role", "is_known", "knob", "names"]
+__all__ = ["KNOBS", "ROLES", "Role", "is_known", "knob", "names"]
 
 Role = Literal["threads", "workers", "worker_threads"]
 
@@ -21,16 +21,6 @@ ROLES: dict[str, Role] = {
     "iterator_workers": "workers",
     "opencv_threads": "worker_threads",
 }
-
-#: An even share of the cores for each rank.
-SHARE = "share"
-
-#: What is launched before anything is measured, the more likely first: values by role, and by
-#: name. Threads and workers of a rank that is bound to one core would all share it.
-GUESSES: tuple[dict[str, Value], ...] = (
-    {"threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
-    {"threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
-)
 
 
 def names() -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tuner.knobs import GUESSES, ROLES, SHARE, conditions
+from tuner.knobs import ROLES, conditions
+from tuner.knobs import guesses as first_guesses
 from tuner.knobs.conditions import active, worlds
 from tuner.knobs.requirements import NONE, Requirements, World, requirements_of
 from tuner.model import (
@@ -124,16 +125,20 @@ def _holds(domain: Domain, value: Value) -> bool:
 def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     """What the machine suggests before anything is measured, the more likely first.
 
-    :data:`tuner.knobs.GUESSES`, with each count at the nearest value below that the domain has;
-    other knobs take their default, else what changes nothing, else the first of their domain. A
-    guess that does not meet what is required is moved to the nearest setting that does.
+    These are the guesses of :mod:`tuner.knobs.guesses`. A knob that they do not name takes its
+    default, else what changes nothing, else the first value of its domain. A guess that does not
+    meet what is required is moved to the nearest setting that does.
     """
     share = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
-    settings = [
-        _nearest_allowed(
-            spec, there(spec.knobs, {knob.name: _guess(knob, guess, share) for knob in spec.knobs})
+    knobs = [
+        first_guesses.GuessedKnob(
+            knob.name, ROLES.get(knob.name), values(knob.domain), _usual(knob)
         )
-        for guess in GUESSES
+        for knob in spec.knobs
+    ]
+    settings = [
+        _nearest_allowed(spec, there(spec.knobs, chosen))
+        for chosen in first_guesses.guesses(knobs, share)
     ]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
 
@@ -157,16 +162,8 @@ def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
     return Setting.of(min(near, key=lambda s: sum(away(n, v) for n, v in s.items()), default={}))
 
 
-def _guess(knob: Knob, guess: Mapping[str, Value], share: int) -> Value:
-    counts = [value for value in values(knob.domain) if isinstance(value, int)]
-    if knob.name in ROLES and counts:
-        count = guess[ROLES[knob.name]]
-        most = share if count == SHARE else count
-        assert isinstance(most, int)
-        return max((value for value in counts if 1 <= value <= most), default=min(counts))
-    usual = (
-        value
-        for value in (guess.get(knob.name), knob.default, knob.neutral)
-        if value in values(knob.domain)
-    )
-    return next((value for value in usual if value is not None), values(knob.domain)[0])
+def _usual(knob: Knob) -> Value:
+    """Return the default of a knob, else what changes nothing, else its first value."""
+    allowed = values(knob.domain)
+    candidates = (value for value in (knob.default, knob.neutral) if value in allowed)
+    return next((value for value in candidates if value is not None), allowed[0])

@@ -18,8 +18,9 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.knobs import GUESSES, SHARE, Role
-from tuner.model import Lesson, Purpose, Setting, Shown, Value
+from tuner.knobs import Role
+from tuner.knobs.guesses import GuessedKnob, guesses
+from tuner.model import Lesson, Purpose, Setting, Shown
 from tuner.search.engine import Search
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
@@ -173,9 +174,18 @@ class PlainStudy:
         """What to launch first, if the parameters say how many cores they use."""
         if self._cores is None or not any(axis.knob.role for axis in axes):
             return ()
+        knobs = [
+            GuessedKnob(axis.knob.name, axis.knob.role, axis.external, axis.external[0])
+            for axis in axes
+        ]
         share = max(1, self._cores // self._ranks)
-        guesses = (tuple(axis.guess(guess, share) for axis in axes) for guess in GUESSES)
-        return tuple(dict.fromkeys(guesses))
+        settings = guesses(knobs, share)
+        return tuple(
+            dict.fromkeys(
+                tuple(axis.nearest(setting[axis.knob.name]) for axis in axes)
+                for setting in settings
+            )
+        )
 
 
 def _require_one_objective(study: Study) -> None:
@@ -213,13 +223,6 @@ class _Axis:
     def value(self, internal: Any) -> Any:
         """The parameter's value for one of the knob's."""
         return self.external[self.knob.values.index(internal)]
-
-    def guess(self, guess: Mapping[str, Value], share: int) -> Any:
-        """The knob's value in one of the usual guesses; the first one if that names none."""
-        value = guess.get(self.knob.role or self.knob.name)
-        if self.knob.role is None and value not in self.external:
-            return self.knob.values[0]
-        return self.nearest(share if value == SHARE else value)
 
     def nearest(self, external: Any) -> Any:
         """The knob's value for one of the parameter's, which may lie between two of the scale."""

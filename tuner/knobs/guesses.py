@@ -1,0 +1,60 @@
+"""The first guesses: what is launched before anything is measured.
+
+`tune` and :class:`tuner.search.RuntimeSampler` both take them from the list here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tuner.knobs import Role
+from tuner.model import Value
+
+#: An even share of the cores for each rank.
+SHARE = "share"
+
+#: The guesses, the more likely first: values by role, and by the name of a knob. Threads and
+#: workers of a rank that is bound to one core would all share it.
+GUESSES: tuple[Mapping[str, Value], ...] = (
+    {"threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
+    {"threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
+)
+
+
+class GuessedKnob(NamedTuple):
+    """What a guess has to know of a knob.
+
+    Attributes:
+        name: The knob's name.
+        role: What the knob's number costs in cores; ``None``: nothing.
+        values: The values that it can take.
+        usual: Its value in a guess that names neither the knob nor its role.
+    """
+
+    name: str
+    role: Role | None
+    values: Sequence[Value]
+    usual: Value
+
+
+def guesses(knobs: Sequence[GuessedKnob], share: int) -> list[dict[str, Value]]:
+    """Return a value of each knob for each guess of the list.
+
+    Args:
+        knobs: The knobs. A count takes its nearest value that is no more than the guess says, or
+            else its least value.
+        share: How many cores each rank has.
+    """
+    return [{knob.name: _value(knob, guess, share) for knob in knobs} for guess in GUESSES]
+
+
+def _value(knob: GuessedKnob, guess: Mapping[str, Value], share: int) -> Value:
+    counts = [value for value in knob.values if not isinstance(value, str)]
+    if knob.role is None or not counts:
+        value = guess.get(knob.name)
+        return value if value is not None and value in knob.values else knob.usual
+    count = guess[knob.role]
+    most = share if count == SHARE else count
+    assert not isinstance(most, str)
+    return max((value for value in counts if 1 <= value <= most), default=min(counts))
