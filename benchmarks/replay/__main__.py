@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     help="End the search after 90, 90s or 10m of launches.",
 )
 @option(
+    "--max-time",
+    metavar="TIME",
+    callback=lambda _, param, text: _read(SECONDS, param, text),
+    help="Stop a launch that is projected to take longer than 90, 90s or 10m.",
+)
+@option(
     "--min-gain",
     default="1%",
     metavar="PERCENT",
@@ -82,6 +88,7 @@ def command(
     trials: int,
     seed: int,
     budget: float | None,
+    max_time: float | None,
     min_gain: float,
     precision: float,
     live: bool,
@@ -97,6 +104,7 @@ def command(
     asked = {
         "trials": trials,
         "budget_s": budget,
+        "max_time_s": max_time,
         "until": min_gain,
         "precision": precision,
         "live": "on" if live else "off",

@@ -25,6 +25,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.study import stopping_rules
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
@@ -154,6 +155,8 @@ def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
 def _record(
     step: Step, history: History, machine: VirtualMachine, best: Setting | None
 ) -> LaunchRecord:
+    launch = stopping_rules.NextLaunch(step.purpose, step.setting, history, step.stopper)
+    step = replace(step, stopper=stopping_rules.stopper(launch))
     started = _EPOCH + timedelta(seconds=machine.clock_s)
     number = 1 + max((record.number for record in history.records), default=0)
     return LaunchRecord(

@@ -284,6 +284,8 @@ def test_the_space_can_be_typed() -> None:
     [
         ({"mpi_procs": 0}, "--mpi-procs 0: must be at least 1", "--help"),
         ({"trial_limit_s": "0"}, "--trial-limit 0: must be a time above 0", ""),
+        ({"max_time_s": "soon"}, "--max-time soon: must be a time above 0", ""),
+        ({"max_time_s": "60", "objective": "pattern:(.)"}, "--max-time 60s: a", "--trial-limit"),
         ({"budget_s": "2 weeks"}, "--budget '2 weeks'", ""),
         ({"min_gain": "0%"}, "--min-gain 0%: must be between 0 % and 100 %", ""),
         ({"trials": 0, "seed": -1}, "--seed -1", ""),

@@ -129,6 +129,7 @@ def build_spec(
         figures["oversubscription"] = OVERSUBSCRIPTION
     objective = _objective(study, typed)
     price.check(objective, figures["items"], figures["price_per_hour"])
+    _check_max_time(figures["max_time_s"], objective)
     runs_in_out = bool(study.option("run_in_out"))
     has_out = runs_in_out or templates.OUT in templates.placeholders(template)
     if objective_for(objective).needs_out and not has_out:
@@ -184,6 +185,16 @@ def build_spec(
         **program.fields(template, study.job, path, cwd, runs_in_out=runs_in_out),
         **figures,
     )
+
+
+def _check_max_time(max_time_s: float | None, objective: ObjectiveSpec) -> None:
+    """Refuse ``--max-time`` if nobody can say what a launch that is stopped would have come to."""
+    if max_time_s is not None and objective.clock == "none":
+        raise UsageError(
+            f"--max-time {max_time_s:g}s: a launch does not show on its way what its figure"
+            f" (objective {objective.kind}) will come to, so that it could be stopped as slow",
+            "--trial-limit TIME ends a launch that has taken longer; its setting counts as failed",
+        )
 
 
 def _meeting(

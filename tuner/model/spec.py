@@ -241,7 +241,8 @@ class StudySpec:
     require: tuple[str, ...] = ()  # what settings must meet (tuner.knobs.requirements)
     confirm: Confirm = "auto"
     warm_ups: int = 1
-    trial_limit_s: float | None = None
+    max_time_s: float | None = None  # a launch that would take longer is stopped, as pruned
+    trial_limit_s: float | None = None  # a launch that takes longer has failed
     stall_limit_s: float | None = 120.0  # nothing happens for this long: it hangs
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()

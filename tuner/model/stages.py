@@ -47,6 +47,8 @@ class Stage:
 
     Attributes:
         settings: What chooses the setting.
+        rules: The rules that may stop the launch early, by the names of their functions in
+            :mod:`tuner.study.stopping_rules`. Of several that stop it at once the first counts.
         is_of_search: The launch is a trial of the search; others are trials of the comparison.
         counts_as_trial: A new setting counts against ``--trials``.
         counts_for_budget: The launch's time counts against ``--budget``.
@@ -59,6 +61,7 @@ class Stage:
     """
 
     settings: SettingSource
+    rules: tuple[str, ...]
     is_of_search: bool = False
     counts_as_trial: bool = False
     counts_for_budget: bool = True
@@ -69,34 +72,43 @@ class Stage:
     is_unselected: bool = False
 
 
+#: The rules that may stop any launch but those that are thrown away, or of one fixed setting.
+_RULES = ("pruner", "max_time")
+
 #: What the stages of a study are, in the order in which they begin.
 STAGES = {
     Purpose.WARM_UP: Stage(
         settings=SettingSource.HISTORY,
+        rules=("max_time",),
         is_evidence=False,
     ),
     Purpose.BASELINE: Stage(
         settings=SettingSource.NOTHING,
+        rules=_RULES,
     ),
     Purpose.GUESS: Stage(
         settings=SettingSource.GUESSES,
+        rules=_RULES,
         is_of_search=True,
         counts_as_trial=True,
         may_be_window=True,
     ),
     Purpose.SEARCH: Stage(
         settings=SettingSource.SAMPLER,
+        rules=_RULES,
         is_of_search=True,
         counts_as_trial=True,
         may_be_window=True,
     ),
     Purpose.REPEAT: Stage(
         settings=SettingSource.HISTORY,
+        rules=_RULES,
         is_of_search=True,
         may_be_window=True,
     ),
     Purpose.SIMPLIFY: Stage(
         settings=SettingSource.HISTORY,
+        rules=_RULES,
         is_of_search=True,
         may_be_window=True,
         may_leave_knobs_out=True,
@@ -104,12 +116,14 @@ STAGES = {
     ),
     Purpose.CONFIRM: Stage(
         settings=SettingSource.HISTORY,
+        rules=_RULES,
         counts_for_budget=False,
         follows_search=True,
         is_unselected=True,
     ),
     Purpose.RECORD: Stage(
         settings=SettingSource.NOTHING,
+        rules=("max_time",),
         is_of_search=True,
         counts_as_trial=True,
         is_unselected=True,

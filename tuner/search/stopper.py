@@ -34,7 +34,7 @@ Log = Sequence[tuple[int, float]]
 Z = 1.75
 
 #: A launch that has shown no entry may have started for this many usual start-ups.
-_PATIENCE = 4.0
+PATIENCE = 4.0
 
 #: The prior figure for one interval's spread counts as this many intervals.
 _PRIOR_INTERVALS = 3.0
@@ -160,7 +160,7 @@ class ProjectionStopper:
         if not progress:
             if self.noise.startup_s is None:
                 return GoOn()
-            presumed = since_launch_s - _PATIENCE * self.noise.startup_s
+            presumed = since_launch_s - PATIENCE * self.noise.startup_s
             if not self._exceeds(presumed):
                 return GoOn()
             return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, WHOLE_LAUNCH)
@@ -228,16 +228,20 @@ class TimeLimitStopper:
     """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain.
 
     With ``iterations`` a launch that has done them is left alone: what it does after its
-    training is none of its elapsed time.
+    training is none of its elapsed time. With ``presumed_startup_s`` a launch whose log has no
+    entry yet counts as if it had started for as long.
     """
 
     limit_s: float
     iterations: int | None = None
+    presumed_startup_s: float | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Whether the bound is below the limit yet."""
         if _is_done(progress, self.iterations):
             return GoOn(progress[-1][1])
+        if not progress and startup_s is None:
+            startup_s = self.presumed_startup_s
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if bound_s <= self.limit_s:
             return GoOn()
@@ -246,3 +250,23 @@ class TimeLimitStopper:
     def in_window(self) -> TimeLimitStopper:
         """The same."""
         return self
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """Stops a launch as soon as one of several stoppers does."""
+
+    stoppers: tuple[EarlyStopper, ...]
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """The verdict of the first stopper that stops the launch."""
+        verdict: Verdict = GoOn()
+        for stopper in self.stoppers:
+            verdict = stopper(progress, since_launch_s, startup_s)
+            if isinstance(verdict, Stopped):
+                break
+        return verdict
+
+    def in_window(self) -> FirstOf:
+        """The stoppers as they judge a window."""
+        return FirstOf(tuple(stopper.in_window() for stopper in self.stoppers))

@@ -209,6 +209,8 @@ class Evidence:
         to_the_end: A gain that is proven is pursued until the interval is narrow.
         known_s: That of `SearchTimes`.
         known_ratio: The same over the best's time in the search.
+        most_s: A launch that was cut there (``--max-time``) is followed no further: it counts as
+            if it had ended then, and only a lower end is claimed.
     """
 
     rule: Rule = AUTO
@@ -220,13 +222,15 @@ class Evidence:
     to_the_end: bool = False
     known_s: float = 0.0
     known_ratio: float = 0.0
+    most_s: float = math.inf
 
     def judge(self, runs: Sequence[Run]) -> Finding | Next:
         """What the launches so far prove, or which comes next; in the order of the launches.
 
         The first of them may be the reference's last launch in the search proper.
         """
-        full = [run for run in runs if not run.is_cut]  # a bound is no time
+        # The bound of a launch that might have gone on is no time.
+        full = [run for run in runs if not run.is_cut or run.elapsed_s >= self.most_s]
         is_pursued = self.rule is EXACT or self.to_the_end
         if not is_pursued and _keeps_enough(self.known_ratio / ONE_IS_ENOUGH, self.known_ratio):
             step = self._against_known([run.elapsed_s for run in full if run.side == "best"])
@@ -321,6 +325,8 @@ class Evidence:
             if by_logs is None:
                 return None
             ratio, low, high = map(math.exp, by_logs)
+            if max(*reference, *best) >= self.most_s:
+                high = None
         elif look.error is None:
             kept = _without_outliers(best)
             limit_s = math.inf if self.limit_s is None else self.limit_s

@@ -22,6 +22,7 @@ from tuner.stats import confirm, estimates
 from tuner.stats.confirm import AUTO, EXACT, LEAST_CUT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study.history import History
 from tuner.study.interference import comparable, met
+from tuner.study.stopping_rules import max_cost
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
 COST_SHARE = 0.5
@@ -142,6 +143,9 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         and not is_search_best
     )
 
+    most = max_cost(history.spec, history.expected_iterations(reference))
+    most_s = math.inf if most is None else most
+
     def evidence_by(how: str) -> tuple[Evidence, list[Run]]:
         """The evidence by the rule of ``--confirm how``."""
         rule, limit_s = EXACT if how == "exact" else AUTO, None
@@ -162,6 +166,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             to_the_end=how == "more",
             known_s=seen.known_s if seen else 0.0,
             known_ratio=seen.known_s / seen.best_s if seen else 0.0,
+            most_s=most_s,
         )
         return evidence, _runs(comparable(in_turn, history.records), sides, canonical)
 

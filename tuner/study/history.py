@@ -346,6 +346,7 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
     ]
     labels = {
         "fixed": "fixed",
+        "max_time_s": "longest launch",
         "trial_limit_s": "time limit",
         "stall_limit_s": "stall limit",
         "seed": "seed",

@@ -17,18 +17,22 @@ from tuner.live.eligibility import live_vs_cold, why_switched_off
 from tuner.live.measurement import LiveMeasurement
 from tuner.model import (
     FROM_OUTSIDE,
+    LOGGED_TIME,
     Exclusion,
     ExclusionKind,
     Failed,
     FailureKind,
     Launch,
     LaunchRecord,
+    ObjectiveSpec,
     Outcome,
     Progress,
     Purpose,
     Result,
+    Stopped,
     StudySpec,
     StudyState,
+    figures,
     wording,
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
@@ -37,7 +41,7 @@ from tuner.stats import estimates
 from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, believed_figures, outputs, warm_up
+from tuner.study import alike, believed_figures, outputs, stopping_rules, warm_up
 from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.confirmation import COST_SHARE, confirmation
 from tuner.study.doubts import early_doubts
@@ -138,7 +142,8 @@ class StudyRun:
                 if broken := self.history.no_longer_works():
                     give_up(broken, "the program no longer works")
             if self.result(StudyState.RUNNING, "").candidate is None:
-                give_up(self.history.fruitless() or self.history.fruitless_trials())
+                failures = self.history.fruitless() or self.history.fruitless_trials()
+                give_up(failures, objective=self.spec.objective)
             assert isinstance(step, Stop)
             return step.reason
         finally:
@@ -375,6 +380,9 @@ class StudyRun:
             self.context.emit(LaunchProgress(asked.launch, progress))
             asked.report(progress)
 
+        launched = stopping_rules.NextLaunch(
+            step.purpose, step.setting, history, PrunerStopper(asked)
+        )
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             launch,
@@ -385,7 +393,7 @@ class StudyRun:
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
             expected_iterations=history.expected_iterations(step.setting),
-            stopper=PrunerStopper(asked),
+            stopper=stopping_rules.stopper(launched),
             on_progress=on_progress,
             cancelled=cancelled,
         )
@@ -422,21 +430,35 @@ class StudyRun:
         self.context.emit(LaunchEnded(kept, measurement, is_best, found.confirm_left_s))
 
 
-def give_up(failures: Sequence[LaunchRecord], what: str = "nothing could be measured") -> NoReturn:
+def give_up(
+    failures: Sequence[LaunchRecord],
+    what: str = "nothing could be measured",
+    objective: ObjectiveSpec = LOGGED_TIME,
+) -> NoReturn:
     """End a study in which nothing works, or nothing but the baseline, which is no setting here.
 
     Raises:
-        LimitReachedError: All were over the time limit.
+        LimitReachedError: All were over the time limit, or were stopped.
         NothingMeasuredError: Otherwise.
     """
     counted = list(estimates.counted(failures))
+    stopped = [
+        record.outcome.ending for record in counted if isinstance(record.outcome.ending, Stopped)
+    ]
+    if len(stopped) == len(counted):
+        quickest = min(stopped, key=lambda ending: ending.projection_s)
+        raise LimitReachedError(
+            f"{what}: each of {len(counted)} launches was stopped before its end; the quickest was"
+            f" {figures.stopped(objective, quickest)}",
+            "give them more time with --max-time, or take another --pruner",
+        )
     record = next(each for each in counted if isinstance(each.outcome.ending, Failed))
     failed = record.outcome.ending
     assert isinstance(failed, Failed)
-    kinds = {getattr(each.outcome.ending, "kind", None) for each in failures}
+    kinds = {getattr(each.outcome.ending, "kind", FailureKind.LIMIT) for each in failures}
     if kinds == {FailureKind.LIMIT}:
         raise LimitReachedError(
-            f"{what}: each of {len(failures)} launches was over the time limit ({failed.reason})",
+            f"{what}: each of {len(failures)} launches was over a time limit ({failed.reason})",
             f"give them more time with --trial-limit, or read {_where_to_read(record)}",
         )
     advice = _ADVICE.get(failed.kind, _USUAL_ADVICE)

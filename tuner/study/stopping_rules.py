@@ -1,0 +1,95 @@
+"""The rules that may stop a launch before its end.
+
+A rule is a function here, and its name stands in the rows of the table of stages
+(:mod:`tuner.model.stages`) whose launches it may stop. It makes the stopper of one launch, or
+``None`` if the launch runs to its end as far as this rule is concerned. The rules hold for every
+sampler and pruner, for launches and for windows of a running job, and in a replay.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tuner.launch.clocks import stopper_by
+from tuner.model import Purpose, Setting, StudySpec
+from tuner.search.stopper import (
+    PATIENCE,
+    EarlyStopper,
+    FirstOf,
+    Limit,
+    Noise,
+    ProjectionStopper,
+    TimeLimitStopper,
+)
+from tuner.search.throughput import startup_s
+from tuner.study.history import History
+
+
+@dataclass(frozen=True)
+class NextLaunch:
+    """A launch before it starts, as the rules see it.
+
+    Attributes:
+        purpose: What the launch is made for.
+        setting: What is launched.
+        history: The study so far.
+        by_pruner: Stops the launch if the study's pruner prunes its trial; ``None``: it never does.
+    """
+
+    purpose: Purpose
+    setting: Setting
+    history: History
+    by_pruner: EarlyStopper | None = None
+
+
+def stopper(launch: NextLaunch) -> EarlyStopper | None:
+    """Return what stops the launch for the first of its stage's rules that holds.
+
+    ``None``: the launch runs to its end.
+    """
+    rules: Mapping[str, Callable[[NextLaunch], EarlyStopper | None]] = globals()
+    stoppers = (rules[name](launch) for name in launch.purpose.stage.rules)
+    present = tuple(stopper for stopper in stoppers if stopper is not None)
+    return FirstOf(present) if present else None
+
+
+def pruner(launch: NextLaunch) -> EarlyStopper | None:
+    """Stop what the study's pruner prunes."""
+    return launch.by_pruner
+
+
+def max_time(launch: NextLaunch) -> EarlyStopper | None:
+    """Stop a launch of the search that will take longer than ``--max-time``, others at that time.
+
+    Those of the comparison are followed as long as that, so that what they took is a bound which
+    the verdict can use.
+    """
+    spec, iterations = launch.history.spec, launch.history.expected_iterations(launch.setting)
+    limit = max_cost(spec, iterations)
+    if limit is None:
+        return None
+    usual_s = [
+        seconds
+        for record in launch.history.valid
+        if record.job is None and (seconds := startup_s(record.outcome.progress)) is not None
+    ]
+    usual_startup_s = statistics.median(usual_s) if usual_s else 0.0
+    rule: EarlyStopper = TimeLimitStopper(limit, iterations, PATIENCE * usual_startup_s)
+    if launch.purpose.stage.is_of_search:
+        # It is about this launch, not about its setting: how much runs differ does not matter.
+        noise = Noise(run_sd=0.0, startup_s=usual_startup_s)
+        rule = ProjectionStopper(Limit(limit), noise, iterations)
+    return stopper_by(spec.objective.clock, rule, iterations)
+
+
+def max_cost(spec: StudySpec, iterations: int | None) -> float | None:
+    """Return what a launch costs that takes ``--max-time``; ``None``: nothing bounds it.
+
+    A steady state, which is the time of an iteration, is bounded once it is known how many
+    ``iterations`` a full launch does.
+    """
+    if spec.max_time_s is None or spec.objective.clock != "steady":
+        return spec.max_time_s
+    return spec.max_time_s / iterations if iterations else None
