@@ -21,7 +21,7 @@ MEANINGS = (
     ("1", "a defect in `tune` itself"),
     ("2", "a mistake in the command line or in a file"),
     ("3", "nothing more could be measured; what was measured is kept (doctor: a study would fail)"),
-    ("4", "every launch was stopped by the time limit"),
+    ("4", "every launch was over --trial-limit or --max-time"),
     ("5", "another process holds this machine or the database"),
     ("6", "compare: slower than --fail-if-slower allows"),
     ("128+n", "ended by signal n (130: Ctrl-C); type the same command again to continue"),
