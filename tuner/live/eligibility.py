@@ -44,7 +44,7 @@ _OVER = "live measurement was switched off for this study"
 
 
 def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
-    """Why each setting needs its own launch, as far as a study says before it starts; else empty.
+    """Say why each setting of a study needs a launch of its own; empty: nothing is against windows.
 
     A window shows the pace of iterations, so the figure must follow from that. And the ranks must
     be on hosts that the tool knows of, or they could not reach it.
@@ -60,23 +60,23 @@ def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str
 
 
 def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting) -> bool:
-    """Whether the setting can be measured in a window, as long as jobs accept switches."""
+    """Return whether a window can measure the setting, as long as jobs accept switches."""
     if not purpose.stage.may_be_window or why_switched_off(records):
         return False
-    own = (each.outcome for each in records if each.job is None)  # a window has no log of its own
-    if any(began_before(outcome.progress, outcome.wall_s) for outcome in own):
+    launches = (record.outcome for record in records if record.job is None)
+    if any(began_before(outcome.progress, outcome.wall_s) for outcome in launches):
         return False  # of a run that goes on from an earlier one no log shows a full run
-    for each in records:
-        ending = each.outcome.ending
+    for record in records:
+        ending = record.outcome.ending
         has_failed = isinstance(ending, Failed) and ending.kind not in NOT_BY_THE_SWITCH
-        if each.setting == setting and each.job is not None and has_failed:
+        if record.setting == setting and record.job is not None and has_failed:
             return False  # its next launch shows if the setting failed, or the switch
     iterations = full_iterations(records, setting)
     return iterations is not None and iterations >= LEAST_ITERATIONS
 
 
 def why_too_short(records: Sequence[LaunchRecord]) -> str:
-    """Why no setting can be measured in a window, as far as the runs so far tell; else empty."""
+    """Say why the program's runs are too short for windows; empty: as far as is known not."""
     iterations = estimates.full_length(records)
     if not iterations or iterations >= LEAST_ITERATIONS:
         return ""
@@ -84,25 +84,27 @@ def why_too_short(records: Sequence[LaunchRecord]) -> str:
 
 
 def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:
-    """How many iterations a full launch makes: as many as the longest one; ``None``: not known.
+    """Return how many iterations a full launch makes; ``None``: that is not known.
 
-    An objective that counts none says 0. Launches with another batch size do not count.
+    It makes as many as the longest launch with the same batch size. An objective that counts no
+    iterations says 0.
     """
     batch = estimates.batch(setting)
-    same = (each for each in records if estimates.batch(each.setting) == batch)
-    return estimates.full_length(same) or None
+    same_batch = (record for record in records if estimates.batch(record.setting) == batch)
+    return estimates.full_length(same_batch) or None
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:
-    """Why live measurement is over for this study; empty as long as it is not."""
-    kinds = {each.outcome.exclusion.kind for each in records if each.outcome.exclusion is not None}
+    """Say why live measurement is over for this study; empty: it is not."""
+    exclusions = (record.outcome.exclusion for record in records)
+    kinds = {exclusion.kind for exclusion in exclusions if exclusion is not None}
     return f"{_OVER}: live and cold disagreed" if ExclusionKind.LIVE_DISAGREES in kinds else ""
 
 
 def live_vs_cold(
     records: Sequence[LaunchRecord], canonical: Callable[[Setting], Setting]
 ) -> Exclusion | None:
-    """Why all windows are to be excluded; ``None``: they agree with launches.
+    """Return why all windows are to be excluded; ``None``: they agree with launches.
 
     Every setting that has both is compared: the logarithm of live over cold. Windows of one job
     have its start in common, so they count as one. If all settings are off by the same factor,
@@ -132,9 +134,11 @@ def live_vs_cold(
 
     worst: tuple[float, float, Setting] | None = None
     for setting, (off, se) in offs.items():
-        others = [each for other, each in offs.items() if other != setting]
-        scale = statistics.fmean(each for each, _ in others) if others else 0.0
-        scale_se = math.hypot(*(each for _, each in others)) / len(others) if others else SCALE_SD
+        others = [other_off for other, other_off in offs.items() if other != setting]
+        scale, scale_se = 0.0, SCALE_SD
+        if others:
+            scale = statistics.fmean(other_off for other_off, _ in others)
+            scale_se = math.hypot(*(other_se for _, other_se in others)) / len(others)
         limit = max(DEVIATIONS * math.hypot(se, scale_se), math.log1p(LEAST_OFF))
         share = round(abs(off - scale) / limit, 6)  # of two, each is as far from the other
         if share > 1 and (worst is None or (share, abs(off)) > (worst[0], abs(worst[1]))):
@@ -150,7 +154,7 @@ def live_vs_cold(
 
 
 def is_reachable(start: Setting, target: Setting, live: AbstractSet[str]) -> bool:
-    """Whether a running job can be switched to a setting.
+    """Return whether a running job can be switched to a setting.
 
     Args:
         start: What the job was started with; a knob that it cannot change stays as there.

@@ -1,6 +1,6 @@
-"""While a trial runs: go on, or stop it? Pure: no clock, no files.
+"""What says while a launch runs whether it goes on or is stopped. Pure: no clock, no files.
 
-A trial is stopped once the lower end of its projected finish exceeds the limit. The lower end
+A launch is stopped once the lower end of its projected finish exceeds the limit. The lower end
 allows for the forecast's error, for the spread of single runs about their setting's median and
 for the incumbent's own uncertainty (independent errors of logarithms: variances add).
 
@@ -54,9 +54,9 @@ class Noise:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a trial is stopped against: ``factor`` times an estimate with a standard error.
+    """What a launch must come in under: ``factor`` times an estimate with a standard error.
 
-    Once its log has an entry it runs for ``least`` times the estimate in any case.
+    A launch whose log has an entry runs for ``least`` times the estimate in any case.
     """
 
     seconds: float
@@ -67,7 +67,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class GoOn:
-    """The trial may still come in under the limit."""
+    """The launch may still come in under the limit."""
 
     projection_s: float | None = None
 
@@ -76,28 +76,28 @@ Verdict = GoOn | Stopped
 
 
 class EarlyStopper(Protocol):
-    """What a running launch is held against."""
+    """Says of a running launch whether it goes on or is stopped."""
 
     def __call__(
         self, progress: Log, since_launch_s: float, startup_s: float | None, /
     ) -> Verdict: ...
 
     def in_window(self) -> EarlyStopper:
-        """The stopper as it judges a window: each iteration is an entry of the program's clock."""
+        """Return the stopper for a window, in which each iteration is an entry of the log."""
 
 
 def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> float:
-    """The least that the launch's own elapsed time can be now, s.
+    """Return the least that the launch's own elapsed time can be now, s.
 
-    Only what this launch has shown counts: before its first entry nobody knows how long it
-    starts, as that may depend on the setting.
+    Only what this launch has shown counts. Before its first entry nobody knows how long it
+    starts, because that may depend on the setting.
     """
-    seen = log[-1][1] if log else 0.0
-    return seen if startup_s is None else max(seen, since_launch_s - startup_s)
+    logged_s = log[-1][1] if log else 0.0
+    return logged_s if startup_s is None else max(logged_s, since_launch_s - startup_s)
 
 
 def by_drift(log: Log, iterations: int, pace_cv: float) -> tuple[float, float]:
-    """The forecast finish in seconds and the standard deviation of its logarithm.
+    """Return the forecast finish in seconds and the standard deviation of its logarithm.
 
     The drift method (random walk with drift; Hyndman & Athanasopoulos, Forecasting: Principles and
     Practice, 3rd ed., section 5.5, table 5.2). With the elapsed time ``e`` at ``m + 1`` entries,
@@ -128,18 +128,18 @@ def by_drift(log: Log, iterations: int, pace_cv: float) -> tuple[float, float]:
 
 
 def _is_done(progress: Log, iterations: int | None) -> bool:
-    """True once it has trained to its end: its time is known, whatever it does after that."""
+    """Return whether the launch has done all its iterations: its time is known by then."""
     return bool(progress) and iterations is not None and progress[-1][0] >= iterations
 
 
 @dataclass(frozen=True)
 class ProjectionStopper:
-    """Stops a trial that cannot win.
+    """Stops a launch that cannot come in under a limit.
 
     Attributes:
-        limit: What it must come in under.
-        noise: What is known of the job's spread.
-        iterations: How many the run will do; ``None`` if that is not known.
+        limit: The limit.
+        noise: How much runs of the job differ.
+        iterations: How many a run does; ``None`` if that is not known.
     """
 
     limit: Limit
@@ -147,7 +147,7 @@ class ProjectionStopper:
     iterations: int | None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Whether the trial can still come in under the limit.
+        """Stop the launch once the lower end of its projection lies above the limit.
 
         Args:
             progress: The log so far.
@@ -176,19 +176,19 @@ class ProjectionStopper:
         return verdict
 
     def in_window(self) -> ProjectionStopper:
-        """The spread of single iterations in place of that from entry to entry."""
+        """Return the stopper with the spread of single iterations, not of intervals of the log."""
         pace_cv = self.noise.pace_cv * math.sqrt(self.noise.interval or 1)
         return replace(self, noise=replace(self.noise, pace_cv=pace_cv, interval=1))
 
     def _exceeds(self, low_s: float, forecast_sd: float = 0.0) -> bool:
-        """Whether the lower end of a projection lies above the limit."""
+        """Return whether the lower end of a projection lies above the limit."""
         if low_s <= 0:
             return False
         sd = math.hypot(self.noise.run_sd, self.limit.log_se, forecast_sd)
         return math.log(low_s) - Z * sd > math.log(self.limit.seconds * self.limit.factor)
 
     def _by_forecast(self, progress: Log, iterations: int, bound: float) -> Verdict:
-        """From two entries on: the drift, then the finish if the entry that is overdue came now."""
+        """Judge by two entries or more: by the drift, then as if the overdue entry came now."""
         finish, sd = by_drift(progress, iterations, self.noise.pace_cv)
         if self._exceeds(finish, sd):
             spread = math.exp(Z * sd)
@@ -203,11 +203,11 @@ class ProjectionStopper:
         return GoOn(finish)
 
     def _by_bounds(self, progress: Log, iterations: int, bound: float) -> Verdict:
-        """With one entry: the least that the run can take, by it or by the next one's absence."""
+        """Judge by one entry, or by the absence of the next one: what the run takes at least."""
         done, elapsed_s = progress[-1]
-        reached = [(done, elapsed_s)]
+        most_done = [(done, elapsed_s)]
         if self.noise.interval and done + self.noise.interval < iterations:
-            reached.append((done + self.noise.interval, bound))
+            most_done.append((done + self.noise.interval, bound))
 
         if not done:  # wall time counts none
             return GoOn()
@@ -215,7 +215,7 @@ class ProjectionStopper:
         def finish(at: tuple[int, float], first_costs: float) -> float:
             return at[1] * (iterations + first_costs) / (at[0] + first_costs)
 
-        slowest = max(reached, key=lambda at: finish(at, self.noise.warm_up_iterations))
+        slowest = max(most_done, key=lambda at: finish(at, self.noise.warm_up_iterations))
         low = finish(slowest, self.noise.warm_up_iterations)
         if not self._exceeds(low):
             return GoOn()
@@ -237,7 +237,7 @@ class TimeLimitStopper:
     presumed_startup_s: float | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Whether the bound is below the limit yet."""
+        """Stop the launch once its bound is above the limit."""
         if _is_done(progress, self.iterations):
             return GoOn(progress[-1][1])
         if not progress and startup_s is None:
@@ -248,7 +248,7 @@ class TimeLimitStopper:
         return Stopped(bound_s, bound_s, bound_s, None, 0.5, CUT)
 
     def in_window(self) -> TimeLimitStopper:
-        """The same."""
+        """Return the stopper itself: it knows no spread."""
         return self
 
 

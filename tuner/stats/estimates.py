@@ -23,29 +23,29 @@ from tuner.stats import loss_check
 
 
 def estimate_s(samples: Sequence[Finished]) -> float | None:
-    """The median in seconds, ``None`` without samples: one slow run in three moves it little."""
+    """Return the median in seconds, which one slow run in three moves little."""
     return statistics.median(s.elapsed_s for s in samples) if samples else None
 
 
 def full_length(records: Iterable[LaunchRecord]) -> int | None:
-    """The iterations of a full launch: the most that one made, ``None`` before the first.
+    """Return the iterations of a full launch, the most that one made; ``None`` before the first.
 
-    Thrown-away launches count too: they ran the same program.
+    Warm-ups count too: they ran the same program.
     """
     return max((s.iterations for r in records for s in r.outcome.samples), default=None)
 
 
 def batch(setting: Setting) -> Value | None:
-    """The batch size, on which it depends how many iterations an epoch has."""
+    """Return the batch size, on which it depends how many iterations an epoch has."""
     return setting.as_dict().get("batch_size")
 
 
 def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
-    """The launches, those with a wrong result as the failures they are.
+    """Return the launches with those that have a wrong result as failures.
 
-    How long a launch is may show only later: the first to finish may have stopped early. So
-    may what its loss should be: guesses are launched before the defaults. With another batch
-    size a launch has as many iterations, or computes as many samples.
+    How many iterations a launch should make may show only later, because the first launch may
+    have stopped early. So may what its loss should be, because guesses are launched before the
+    defaults. With another batch size a launch has as many iterations, or computes as many samples.
     """
     launches = tuple(records)
     lengths: dict[Value | None, int] = {}
@@ -75,17 +75,18 @@ _MOST_LEFT_OUT = 0.1
 
 
 def _length(size: Value | None, lengths: Mapping[Value | None, int]) -> int:
-    """The iterations of a full launch with this batch size, from those of all sizes."""
-    own = lengths[size]
-    lengths_by_size = {
-        each: made for each, made in lengths.items() if isinstance(each, int) and made
+    """Return the iterations of a full launch with this batch size, from those of all sizes."""
+    own_length = lengths[size]
+    iterations_by_size = {
+        batch_size: iterations
+        for batch_size, iterations in lengths.items()
+        if isinstance(batch_size, int) and iterations
     }
-    if not isinstance(size, int) or not lengths_by_size:
-        return own
-    same_samples = (
-        max(each * made for each, made in lengths_by_size.items()) * (1 - _MOST_LEFT_OUT) / size
-    )
-    return max(own, min(max(lengths_by_size.values()), math.ceil(same_samples)))
+    if not isinstance(size, int) or not iterations_by_size:
+        return own_length
+    samples = max(batch_size * count for batch_size, count in iterations_by_size.items())
+    iterations = math.ceil(samples * (1 - _MOST_LEFT_OUT) / size)
+    return max(own_length, min(max(iterations_by_size.values()), iterations))
 
 
 def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> LaunchRecord:
@@ -96,8 +97,8 @@ def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> Launch
         reason = f"its log ends at iteration {ending.iterations}, another launch reached {length}"
     elif ending.loss is not None and loss_check.is_worse(ending.loss, usual):
         least, most = _loss(min(usual)), _loss(max(usual))
-        those = least if least == most else f"{least} to {most}"
-        reason = f"its loss ends at {_loss(ending.loss)}, that of the defaults at {those}"
+        usual_loss = least if least == most else f"{least} to {most}"
+        reason = f"its loss ends at {_loss(ending.loss)}, that of the defaults at {usual_loss}"
     else:
         return record
     wrong = Failed(FailureKind.WRONG_RESULT, reason)
@@ -109,36 +110,36 @@ def _loss(loss: float) -> str:
 
 
 def was_interrupted(record: LaunchRecord) -> bool:
-    """True if the launch was ended from outside: it says nothing about its setting."""
+    """Return whether the launch was ended from outside: it says nothing about its setting."""
     ending = record.outcome.ending
     return isinstance(ending, Failed) and ending.kind is FailureKind.INTERRUPTED
 
 
 def is_excluded(record: LaunchRecord) -> bool:
-    """True if what came of it has its cause outside: the setting is launched again."""
+    """Return whether something outside caused the launch's ending: it is launched again."""
     ending = record.outcome.ending
     from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
     return from_outside or record.outcome.exclusion is not None
 
 
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """The launches that say something of their setting; warm-ups are thrown away."""
+    """Return the launches that count as evidence about their setting."""
     return [r for r in records if r.purpose.stage.is_evidence and not is_excluded(r)]
 
 
 def trials(records: Iterable[LaunchRecord]) -> int:
-    """Distinct settings asked for by guesses and search."""
+    """Return how many different settings count against ``--trials``."""
     return len(tried(records))
 
 
 def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
-    """These settings, in the order in which they were first launched: trial 1, 2, …"""
-    made = (r.setting for r in counted(records) if r.purpose.stage.counts_as_trial)
-    return list(dict.fromkeys(made))
+    """Return the settings that count against ``--trials``: trial 1, 2, … as first launched."""
+    settings = (r.setting for r in counted(records) if r.purpose.stage.counts_as_trial)
+    return list(dict.fromkeys(settings))
 
 
 def failures(records: Iterable[LaunchRecord]) -> int:
-    """Launches that gave no value, warm-ups included; what came from outside is none."""
+    """Return how many launches failed, warm-ups included, through nothing from outside."""
     return sum(isinstance(r.outcome.ending, Failed) and not is_excluded(r) for r in records)
 
 
@@ -182,7 +183,7 @@ def _most_telling(stopped: Sequence[Stopped]) -> Stopped | None:
 
 
 def best(candidates: Iterable[Measurement]) -> Measurement | None:
-    """The fastest; of equally fast ones the smaller setting, which takes fewer resources."""
+    """Return the fastest; of equally fast ones the one that takes fewer resources."""
     measured = [m for m in candidates if m.elapsed_s is not None]
     return min(measured, key=_rank, default=None)
 
