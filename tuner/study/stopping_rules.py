@@ -26,6 +26,9 @@ from tuner.search.stopper import (
 from tuner.search.throughput import startup_s
 from tuner.study.history import History
 
+#: What is usual of a start-up follows from this many of the latest launches.
+RECENT = 20
+
 
 @dataclass(frozen=True)
 class NextLaunch:
@@ -72,7 +75,7 @@ def max_time(launch: NextLaunch) -> EarlyStopper | None:
         return None
     usual_s = [
         seconds
-        for record in launch.history.valid
+        for record in launch.history.valid[-RECENT:]
         if record.job is None and (seconds := startup_s(record.outcome.progress)) is not None
     ]
     usual_startup_s = statistics.median(usual_s) if usual_s else 0.0
