@@ -172,7 +172,7 @@ def study(url: str, hosts: Sequence[str], folder: Path, trials: int, seed: int) 
     search = [r for r in records if r.purpose.stage.counts_for_budget]
     made = Counter(r.setting for r in estimates.counted(search) if r.purpose.stage.counts_as_trial)
     with Store.open(resolve_url(url, {}), create=False) as store:
-        best = store.studies()[0].best_setting
+        best = store.studies()[0].answer.best_setting
     assert best is not None
     begun, ended = began(search[0]), max(began(r) + r.outcome.wall_s for r in search)
     return Run(

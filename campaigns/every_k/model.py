@@ -141,7 +141,7 @@ def _sound(database: Path, kept: Sequence[Kept]) -> Iterator[str]:
         ).fetchall()
         unseen = connection.execute(
             """SELECT count(*) FROM trials WHERE state = 'COMPLETE'
-            AND trial_id NOT IN (SELECT trial_id FROM tune_seen WHERE part = 'ranks')"""
+            AND trial_id NOT IN (SELECT trial_id FROM tune_seen)"""
         ).fetchone()
         (left,) = connection.execute(
             "SELECT count(*) FROM trials WHERE state IN ('RUNNING', 'WAITING')"

@@ -33,7 +33,6 @@ from tuner.model import (
     codec,
 )
 from tuner.results.dashboard import access
-from tuner.store import identity
 from tuner.study import recorder
 
 _FILES = (
@@ -127,18 +126,11 @@ def test_a_setting_in_the_database(data: bytes) -> None:
         hash(found)
 
 
-_IDENTITY: dict[str, Any] = {
-    **{"command": ["a"], "ranks": 2, identity.ROUTES: {"omp_threads": "environment"}},
-    identity.ENVIRONMENT: {"OMP_NUM_THREADS": "2"},
-}
-_ENTRY = json.loads(
-    recorder.text(recorder.Entry("mnist", "2026-01-02T03:00:00+00:00", _IDENTITY, FULL))
-)
+_ENTRY = json.loads(recorder.text(recorder.Entry("mnist", "2026-01-02T03:00:00+00:00", FULL)))
 
 
 @holds(
     trees(_ENTRY),
-    *(json.dumps(_ENTRY | {"identity": odd}).encode() for odd in ("{out}", None, {"knobs": [1]})),
     *(
         json.dumps(_ENTRY | {"record": _ENTRY["record"] | {"number": odd}}).encode()
         for odd in (10**30, {"a": 1}, [1])
@@ -147,8 +139,6 @@ _ENTRY = json.loads(
 def test_the_record_in_the_folder_of_a_launch(data: bytes) -> None:
     with suppress(ValueError):
         entry = recorder.parse(data)
-        identity.difference(entry.identity, _IDENTITY)
-        identity.difference(_IDENTITY, entry.identity)
         (found,) = recorder.lacking([], [entry.record])
         codec.dumps(found)
 

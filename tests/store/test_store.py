@@ -45,10 +45,10 @@ from tuner.model import (
     Telemetry,
     Track,
     Verdict,
-    codec,
 )
 from tuner.model.errors import BusyError, TunerError, UsageError
-from tuner.store import Store, Summary, database
+from tuner.store import Store, database
+from tuner.store.rows import Summary
 from tuner.store.store import comparison_name
 from tuner.store.urls import place
 from tuner.study.history import History
@@ -194,13 +194,12 @@ def test_studies_come_back_as_they_were(store: Store) -> None:
 
 
 def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
-    assert store.studies() == [] and store.latest() is None
+    assert store.studies() == []
     for name in ("one", "two", "three"):
         store.create(replace(SPEC, name=name))
     store.set_summary("one", Summary(FULL.setting, 1.5, 3.0, 1, 1, 0))
     assert [study.name for study in store.studies()] == ["one", "three", "two"]
-    assert store.latest() == "one"
-    one = store.studies()[0]
+    one = store.studies()[0].answer
     assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
     assert (one.trials, one.launches, one.failures) == (1, 1, 0)
     assert (one.conclusion, one.finding) == (None, None)
@@ -360,6 +359,9 @@ def test_a_database_is_looked_at_before_each_launch(store: Store, path: Path) ->
         store.require_usable(SPEC.name)
     with pytest.raises(TunerError, match="was moved or removed while the study ran"):
         store.keep(trial_id, FULL)
+    shutil.copy(path.with_name("elsewhere.db"), path)
+    with pytest.raises(TunerError, match="was replaced by another file while the study ran"):
+        store.set_state(SPEC.name, StudyState.FINISHED, "")
 
 
 def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
@@ -378,21 +380,19 @@ def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
 
 
 def test_a_launch_does_not_get_what_was_seen_of_one_that_another_program_deleted(
-    store: Store,
+    store: Store, path: Path
 ) -> None:
-    store.create(SPEC)
     with_telemetry = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))
-    keep(store, SPEC, [with_telemetry])
-    for name in (SPEC.name, comparison_name(SPEC.name)):
-        optuna.delete_study(study_name=name, storage=store.storage)
-    store.create(SPEC)
-    outcome = replace(FULL.outcome, observation=Observation())
-    later = replace(FULL, outcome=outcome, started_at="2026-01-02T00:00:00+00:00")
-    trial = store.search(SPEC.name).ask()
-    trial.set_user_attr("launch", 1)
-    store.storage.set_trial_user_attr(trial._trial_id, "tune:record", codec.to_json(later))
-    assert store.launches(SPEC.name) == [later]
-    assert store.telemetry(SPEC.name, 1) is None
+    later = replace(FULL, outcome=replace(FULL.outcome, observation=Observation()))
+    for record in (with_telemetry, later):
+        store.create(SPEC)
+        keep(store, SPEC, [record])
+        assert store.launches(SPEC.name) == [
+            replace(record, outcome=replace(record.outcome, telemetry=None))
+        ]
+        for name in (SPEC.name, comparison_name(SPEC.name)):
+            optuna.delete_study(study_name=name, storage=store.storage)
+    assert raw_rows(path, "tune_seen") == 1
 
 
 def test_output_that_no_database_takes(store: Store) -> None:
@@ -427,10 +427,10 @@ def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
     for create in (False, True):  # whoever made the tables, there is no study of tune
         with Store.open(url, create=create) as store:
             assert store.studies() == [] and store.find(SPEC.name) is None
-            assert store.latest() is None
     with Store.open(url, create=True) as store:
-        with pytest.raises(UsageError, match=f"Optuna study {SPEC.name} of another program"):
-            store.create(SPEC)
+        for use in (store.load, store.launches, store.search, lambda _: store.create(SPEC)):
+            with pytest.raises(UsageError, match=f"Optuna study {SPEC.name} of another program"):
+                use(SPEC.name)
         store.remove(SPEC.name)
         store.create(replace(SPEC, name="ours"))
         store.remove("ours")
@@ -477,7 +477,7 @@ def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
     path.parent.chmod(0o500)
     try:
         with Store.open(store.url, create=False) as other:
-            assert other.latest() == SPEC.name
+            assert [row.name for row in other.studies()] == [SPEC.name]
     finally:
         path.parent.chmod(0o700)
 

@@ -136,7 +136,7 @@ def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Pat
         store.set_summary(CONFIRMED.name, summary(result))
         (line,) = store.studies()
     assert result.baseline is not None
-    assert (line.best_setting, line.best_s) == (BASELINE, result.baseline.elapsed_s)
+    assert (line.answer.best_setting, line.answer.best_s) == (BASELINE, result.baseline.elapsed_s)
 
 
 def only_defaults_fail(chosen: Setting) -> float | Ending:

@@ -53,9 +53,10 @@ from tuner.model import (
     StudyState,
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
+from tuner.results import study_view
 from tuner.stats import estimates
 from tuner.store.store import Store
-from tuner.study import StudyInterrupted, result
+from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
 from tuner.study.session import give_up
 
@@ -99,10 +100,10 @@ def test_a_whole_study(folder: Path) -> None:
     folders = [launch.folder for launch in runner.launches]
     assert folders == [folder / "surface" / f"{n:04d}" for n in range(1, 9)]
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert result(store, SPEC.name) == found, "the tables alone give it"
+        assert study_view.load(store, SPEC.name).result == found, "the tables alone give it"
         (line,) = store.studies()
-    assert (line.best_s, line.baseline_s) == (1.0, 4.0)
-    assert (line.trials, line.launches, line.state) == (6, 8, StudyState.FINISHED)
+    assert (line.answer.best_s, line.answer.baseline_s) == (1.0, 4.0)
+    assert (line.answer.trials, line.answer.launches, line.state) == (6, 8, StudyState.FINISHED)
 
 
 def test_a_whole_study_with_its_confirmation(folder: Path) -> None:
@@ -127,7 +128,7 @@ def test_a_finished_study_only_shows_its_result(folder: Path, spec: StudySpec) -
     assert study_in(folder, again, replace(spec, trials=2)) == first
     assert again.settings == []
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert result(store, spec.name) == first
+        assert study_view.load(store, spec.name).result == first
 
 
 def test_a_finished_study_takes_over_what_bears_on_no_time(folder: Path) -> None:
@@ -295,7 +296,7 @@ def test_a_launch_that_stopped_early_is_found_out_later(folder: Path) -> None:
     assert getattr(short[0], "iterations", None) == 60, "it is kept as it was"
     assert any("the longest" in note.text for note in events_of(Note, events))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert result(store, SPEC.name) == found
+        assert study_view.load(store, SPEC.name).result == found
 
 
 # --- what the warm-up shows ----------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_surface import BEST, CRASH, SPEC, ran, record
+from tests.study_surface import BEST, CRASH, ran, record
 from tuner.model import (
     Ending,
     Exclusion,
@@ -23,7 +23,6 @@ from tuner.model import (
     Purpose,
     Stopped,
 )
-from tuner.store.identity import identity
 from tuner.study import recorder as journal
 from tuner.study.recorder import NAME, PART, Entry, Journal, lacking
 
@@ -34,11 +33,11 @@ ODD = Failed(FailureKind.CRASHED, "\ud800\0\n$(x)", "ü" * 20)
 
 def entry(ending: float | Ending = 1.0, number: int = 1) -> Entry:
     made = record(number, BEST, Purpose.GUESS, ran(ending))
-    return Entry("surface", CREATED, identity(SPEC), made)
+    return Entry("surface", CREATED, made)
 
 
 def of(folder: Path, created_at: str = CREATED) -> Journal:
-    return Journal(folder, "surface", created_at, identity(SPEC))
+    return Journal(folder, "surface", created_at)
 
 
 def written(folder: Path, number: int = 1, created_at: str = CREATED) -> LaunchRecord:
@@ -112,20 +111,10 @@ def test_a_full_disk_is_found_before_and_leaves_nothing(
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         of(tmp_path).reserve(tmp_path / "0001")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_system_that_cannot_take_room_is_no_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unable(*_: int) -> None:
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    monkeypatch.setattr(os, "posix_fallocate", unable)
-    assert written(tmp_path) in of(tmp_path).found(set())[0]
 
 
 def test_what_is_written_lasts_before_it_has_its_name(
@@ -154,11 +143,8 @@ def test_only_launches_of_the_very_study_are_found(tmp_path: Path) -> None:
     mine = written(tmp_path, 1)
     written(tmp_path, 2, created_at="2025-01-01T00:00:00.000000+00:00")
     written(tmp_path, 3)
-    other = Journal(tmp_path, "other", CREATED, identity(SPEC))
-    ranks = replace(SPEC, layout=replace(SPEC.layout, ranks=4))
-    changed = Journal(tmp_path, "surface", CREATED, identity(ranks))
     assert of(tmp_path).found({str(tmp_path / "0003")}) == ([mine], [])
-    assert other.found(set()) == changed.found(set()) == ([], [])
+    assert Journal(tmp_path, "other", CREATED).found(set()) == ([], [])
 
 
 def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from tests.study_surface import (
 )
 from tuner.launch.request import MeasurementRequest
 from tuner.model import Load, Outcome, Purpose, StudyState
+from tuner.results import study_view
 from tuner.store.store import Store
-from tuner.study import result
 from tuner.study.events import LaunchEnded, Note
 from tuner.study.history import History
 from tuner.study.interference import REMEASURED
@@ -102,7 +102,7 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
     assert {record.outcome.exclusion for record in new} == {None}
     assert all(number > before.launches for number in counted_in(folder))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert result(store, SPEC.name) == after
+        assert study_view.load(store, SPEC.name).result == after
 
 
 def test_remeasuring_is_done_once_and_continued_without_the_option(folder: Path) -> None:

@@ -69,7 +69,7 @@ def test_what_cannot_tell_is_launched_in_turn(tmp_path: Path) -> None:
     assert "best of main: 6 launches made in turn by --remeasure" in done.stdout
     assert done.stdout.rstrip().endswith("; worse by more than 5 %")
     with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
-        best = store.load("main").best
+        best = store.load("main").summary.best_setting
         made = [
             (record, name)
             for name in ("main", "branch")

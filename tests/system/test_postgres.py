@@ -18,8 +18,9 @@ import sqlalchemy as sa
 
 from tests.study_surface import SPEC, FakeRunner
 from tuner.model.errors import TunerError, UsageError
+from tuner.results import study_view
 from tuner.store import Store, resolve_url
-from tuner.study import StudyInterrupted, result, tune
+from tuner.study import StudyInterrupted, tune
 
 pytestmark = pytest.mark.system
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
@@ -91,7 +92,7 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
     assert "not-a-secret" not in found.storage
     assert runner.launches[0].folder == tmp_path / "studies" / SPEC.name / "0006"
     with Store.open(resolve_url(server, {}), create=False) as store:
-        assert result(store, SPEC.name) == found
+        assert study_view.load(store, SPEC.name).result == found
         assert len(store.launches(SPEC.name)) == found.launches
     assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
 

@@ -13,8 +13,9 @@ import pytest
 
 from tests.study_surface import SPEC, FakeRunner
 from tuner.model.errors import UsageError
+from tuner.results import study_view
 from tuner.store import Store
-from tuner.study import result, tune
+from tuner.study import tune
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -56,7 +57,7 @@ def test_a_read_only_file_can_be_shown_but_not_continued(folder: Path) -> None:
     database.chmod(0o444)
     with as_ordinary_user():
         with Store.open(f"sqlite:///{database}", create=False) as store:
-            assert result(store, SPEC.name).trials == 6
+            assert study_view.load(store, SPEC.name).result.trials == 6
         with pytest.raises(UsageError, match="read-only") as caught:
             tune(SPEC, storage=str(database), run=FakeRunner(), fresh=True)
     assert "--storage" in caught.value.hint

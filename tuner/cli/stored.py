@@ -33,13 +33,14 @@ def chosen(store: Store, study: str | None) -> str:
     """
     from tuner.store import display_url
 
-    name = store.latest() if study is None else study
-    if name is None:
-        raise UsageError(
-            f"there is no study in {display_url(store.url)} yet",
-            "`tune --mpi-procs 8 --trials 50` makes one",
-        )
-    return name
+    if study is not None:
+        return study
+    for row in store.studies():
+        return row.name
+    raise UsageError(
+        f"there is no study in {display_url(store.url)} yet",
+        "`tune --mpi-procs 8 --trials 50` makes one",
+    )
 
 
 def watched(store: Store, data: StudyView) -> StudyView:

@@ -13,7 +13,7 @@ from tuner.cli.options import json_option, option, storage_option, study_names
 from tuner.model import JsonDict
 
 if TYPE_CHECKING:
-    from tuner.store import StudySummary
+    from tuner.store.rows import StudyRow
 
 
 @click.command(
@@ -59,43 +59,50 @@ def command(gone: str | None, run_dir: str | None, storage: str | None, as_json:
     console.err(f"in {display_url(store.url)}")
 
 
-def _row(study: StudySummary) -> list[str]:
+def _row(study: StudyRow) -> list[str]:
     """A study in the table; the last cell is what an export holds."""
     from tuner.knobs import setting_text
     from tuner.model import figures
     from tuner.results import claims
 
-    ratio = study.baseline_s / study.best_s if study.baseline_s and study.best_s else None
+    answer = study.answer
+    ratio = answer.baseline_s / answer.best_s if answer.baseline_s and answer.best_s else None
     times = [
-        "" if cost is None else figures.shown(study.objective, cost)
-        for cost in (study.best_s, study.baseline_s)
+        "" if cost is None else figures.shown(study.spec.objective, cost)
+        for cost in (answer.best_s, answer.baseline_s)
     ]
     held = (
         ""
-        if study.best_setting is None
-        else setting_text.assigned(study.best_setting, (), cut=True)
+        if answer.best_setting is None
+        else setting_text.assigned(answer.best_setting, (), cut=True)
     )
-    if study.conclusion and study.conclusion.keeps_baseline:
+    if answer.conclusion and answer.conclusion.keeps_baseline:
         held = "defaults"
-    gain = claims.gain(study.conclusion, study.finding, ratio)
-    return [study.name, str(study.state), *times, gain, str(study.trials), held]
+    gain = claims.gain(answer.conclusion, answer.finding, ratio)
+    return [study.name, str(study.state), *times, gain, str(answer.trials), held]
 
 
-def _json(study: StudySummary) -> JsonDict:
+def _json(study: StudyRow) -> JsonDict:
     """A study as a document; times are none if its figures are none."""
     from tuner.model import figures
     from tuner.results.exporters.json import plain
 
-    objective = study.objective
-    document: JsonDict = plain(study)
-    del document["objective"]
+    objective, answer = study.spec.objective, study.answer
+    document: JsonDict = plain(answer)
     times = {} if objective.is_time else {"best_s": None, "baseline_s": None}
     return (
         document
         | times
         | {
-            "best_figure": figures.figure(objective, study.best_s),
-            "baseline_figure": figures.figure(objective, study.baseline_s),
+            "name": study.name,
+            "state": str(study.state),
+            "reason": study.reason,
+            "created_at": study.created_at,
+            "updated_at": study.updated_at,
+        }
+        | {
+            "best_figure": figures.figure(objective, answer.best_s),
+            "baseline_figure": figures.figure(objective, answer.baseline_s),
             "unit": figures.unit(objective),
             "direction": "maximize" if objective.maximize else "minimize",
         }

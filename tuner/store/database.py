@@ -87,8 +87,7 @@ def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
     with translated(url), engine.begin() as connection:
         connection.execute(sa.schema.CreateTable(schema.seen, if_not_exists=True))
         # This shows that the database can be written: the row is gone before anybody sees it.
-        nothing = {"trial_id": -1, "started_at": "", "part": "", "track": -1, "content": ""}
-        connection.execute(sa.insert(schema.seen).values(nothing))
+        connection.execute(sa.insert(schema.seen).values(trial_id=-1, ranks=""))
         connection.execute(sa.delete(schema.seen).where(schema.seen.c.trial_id == -1))
     return engine
 

@@ -7,36 +7,15 @@ by SQL, since Optuna takes half a second to load, and reads what no command need
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
-from sqlalchemy.types import TypeDecorator
 
-
-class SafeText(TypeDecorator[str]):
-    """Text from outside: NUL and lone surrogates, which databases refuse, are replaced."""
-
-    impl = sa.Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
-        if value is None:
-            return None
-        return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-ours = sa.MetaData()
-
-#: What was seen of a launch and its ranks. The moment tells the launch from another whose trial
-#: got the same id, after a study was deleted by another program.
+#: What was seen of a launch and its ranks, as JSON: an `Observation`, and a `Telemetry` or nothing.
 seen = sa.Table(
     "tune_seen",
-    ours,
+    sa.MetaData(),
     sa.Column("trial_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("started_at", sa.String(40), primary_key=True),  # ISO 8601, UTC
-    sa.Column("part", sa.String(20), primary_key=True),  # "ranks", "telemetry", "track"
-    sa.Column("track", sa.Integer, primary_key=True, autoincrement=False),  # 0, 1, …
-    sa.Column("content", SafeText, nullable=False),  # JSON: Observation, Telemetry, Track
+    sa.Column("ranks", sa.Text, nullable=False),
+    sa.Column("telemetry", sa.Text),
 )
 
 _optunas = sa.MetaData()

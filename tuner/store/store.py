@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -25,7 +25,6 @@ from tuner.hosts import lock
 from tuner.launch.secrets import Redactor, redact_spec
 from tuner.model import (
     Exclusion,
-    JsonDict,
     LaunchRecord,
     Observation,
     StudySpec,
@@ -40,13 +39,13 @@ from tuner.store.identity import HOST, identity, merged
 from tuner.store.rows import (
     COMPARISON_OF,
     EXCLUDED,
+    FORGIVEN,
     LAUNCH,
     RECORD,
     STATE,
     STUDY,
     SUMMARY,
     StudyRow,
-    StudySummary,
     Summary,
 )
 from tuner.store.urls import display_url, place, sqlite_path
@@ -59,7 +58,8 @@ if TYPE_CHECKING:
 
 GONE = "the process that measured it is gone"
 
-_Row = TypeVar("_Row", StudyRow, StudySummary)
+#: The attributes of a study that a row is made of.
+OF_STUDY = STUDY, SUMMARY, FORGIVEN
 
 
 class _Trial(NamedTuple):
@@ -169,33 +169,15 @@ class Store:
 
     # --- studies ---------------------------------------------------------------------
 
-    def studies(self) -> list[StudySummary]:
-        """All studies, the one worked on last first."""
-        summaries = []
-        for name, texts in self._attributes(STUDY, SUMMARY).items():
-            with self._readable(f"study {shown(name)}"):
-                attributes = _decoded(texts)
-                found = rows.study_summary(name, attributes)
-                identity = codec.from_json(JsonDict, attributes[STUDY]["identity"])
-                summaries.append(self._as_it_is(found, identity))
-        return sorted(summaries, key=lambda study: study.updated_at, reverse=True)
-
-    def latest(self) -> str | None:
-        """The name of the study worked on last, ``None`` if there is none."""
-        moments = {}
-        for name, texts in self._attributes(SUMMARY).items():
-            with self._readable(f"study {shown(name)}"):
-                moments[name] = rows.updated_at(_decoded(texts))
-        return max(moments, key=lambda name: moments[name], default=None)
+    def studies(self) -> list[StudyRow]:
+        """Return all studies, the one worked on last first."""
+        rows_ = [self._row(name, texts) for name, texts in self._attributes(*OF_STUDY).items()]
+        return sorted(rows_, key=lambda row: row.updated_at, reverse=True)
 
     def find(self, name: str) -> StudyRow | None:
-        """The study of that name, ``None`` if there is none."""
-        texts = self._attributes(STUDY, SUMMARY, name=name).get(name)
-        if texts is None:
-            return None
-        with self._readable(f"study {shown(name)}"):
-            found = rows.study_row(name, _decoded(texts))
-        return self._as_it_is(found, found.identity)
+        """Return the study of that name, ``None`` if there is none."""
+        texts = self._attributes(*OF_STUDY, name=name).get(name)
+        return None if texts is None else self._row(name, texts)
 
     def has(self, name: str) -> bool:
         """True if there is a study of that name, readable or not."""
@@ -223,9 +205,7 @@ class Store:
             raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
         if (foreign := self._of_another_program(name)) is not None:
             raise foreign
-        moment = rows.now()
-        state = {"state": "running", "reason": "", "updated_at": moment, "forgiven_until": 0}
-        study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), moment)
+        study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), rows.now())
         self._delete(comparison_name(name), name)  # what a process left that died half-way
         with self.translated():
             # The comparison is marked first: a search without marks beside it is half made.
@@ -234,7 +214,7 @@ class Store:
             comparison.set_user_attr(COMPARISON_OF, name)
             search = self._create(name, _direction(spec), metric)
             search.set_user_attr(STUDY, study)
-            search.set_user_attr(STATE, state)
+            search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
 
     def _create(
@@ -297,32 +277,21 @@ class Store:
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
-        self._set_state(name, state=state.value, reason=Redactor.of(os.environ).text(reason))
+        self._set(name, STATE, rows.state_attribute(state, Redactor.of(os.environ).text(reason)))
 
     def forgive(self, name: str, launch_number: int) -> None:
         """Forget the failures up to this launch: their settings may be tried again."""
-        self._set_state(name, forgiven_until=launch_number)
+        self._set(name, FORGIVEN, launch_number)
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""
-        document = {**codec.to_json(summary), "updated_at": rows.now()}
-        self._set(name, SUMMARY, document)
-
-    def _set_state(self, name: str, **changes: Any) -> None:
-        texts = self._attributes(name=name).get(name)
-        if texts is None:
-            raise self._no_study(name)
-        with self._readable(f"study {shown(name)}"):
-            state = codec.from_json(dict[str, Any], _decoded(texts)[STATE])
-        self._set(name, STATE, {**state, **changes, "updated_at": rows.now()})
+        self._set(name, SUMMARY, {**codec.to_json(summary), "updated_at": rows.now()})
 
     def _set(self, name: str, key: str, value: Any) -> None:
+        if not self.has(name):
+            raise self._no_study(name)
         with self.translated():
-            try:
-                number = self.storage.get_study_id_from_name(name)
-            except KeyError:
-                raise self._no_study(name) from None
-            self.storage.set_study_user_attr(number, key, value)
+            self.storage.set_study_user_attr(self.storage.get_study_id_from_name(name), key, value)
 
     def replace_search(self, name: str, changed: Callable[[FrozenTrial], FrozenTrial]) -> None:
         """Replace the search of a study by a copy, of each of whose trials something is changed.
@@ -370,10 +339,8 @@ class Store:
         the reading if there are thousands.
         """
         trials = self._trials(name, LAUNCH, RECORD)
-        why = self._attributes(EXCLUDED, name=name).get(name, {})
         seen = self._seen(trials, "ranks") if detail else {}
-        with self._readable(f"what does not count of {shown(name)}"):
-            excluded = rows.excluded(_decoded(why))
+        excluded = self._excluded(name)
         records = []
         for trial in trials:
             if RECORD not in trial.attributes:
@@ -381,8 +348,8 @@ class Store:
             with self._readable(f"launch {trial.launch} of {shown(name)}"):
                 record = rows.launch_record(json.loads(trial.attributes[RECORD]))
                 outcome = record.outcome
-                for _, content in seen.get((trial.trial_id, record.started_at), ()):
-                    outcome = replace(outcome, observation=codec.loads(Observation, content))
+                if ranks := seen.get(trial.trial_id):
+                    outcome = replace(outcome, observation=codec.loads(Observation, ranks))
                 if record.number in excluded and outcome.exclusion is None:
                     outcome = replace(outcome, exclusion=excluded[record.number])
                 number = None if trial.number is None else codec.from_json(int, trial.number)
@@ -394,18 +361,10 @@ class Store:
 
         ``None`` if nothing was recorded, or there is no such launch.
         """
-        trials = self._trials(name, LAUNCH, RECORD)
-        mine = [trial for trial in trials if trial.launch == str(launch_number)]
+        trials = [t for t in self._trials(name, LAUNCH) if t.launch == str(launch_number)]
         with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
-            moments = {
-                rows.launch_record(json.loads(trial.attributes[RECORD])).started_at
-                for trial in mine
-                if RECORD in trial.attributes
-            }
-            seen = self._seen(mine, "telemetry", "track")
-            return rows.telemetry(
-                [r for key, kept in seen.items() if key[1] in moments for r in kept]
-            )
+            texts = self._seen(trials, "telemetry").values()
+            return next((codec.loads(Telemetry, text) for text in texts), None)
 
     def last_number(self, name: str) -> int:
         """The highest number of a launch, of those that run too; 0: there is none."""
@@ -445,15 +404,13 @@ class Store:
         with self._transaction() as connection:
             mine = schema.seen.c.trial_id == trial_id
             connection.execute(sa.delete(schema.seen).where(mine))
-            connection.execute(sa.insert(schema.seen), rows.seen_rows(trial_id, record))
+            connection.execute(sa.insert(schema.seen), rows.seen_row(trial_id, record))
 
     def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
         """Exclude launches of the study, all or these; returns how many counted until now."""
-        texts = self._attributes(EXCLUDED, name=name).get(name, {})
         counted = [r.number for r in self.launches(name, detail=False) if not r.outcome.exclusion]
         chosen = [number for number in counted if numbers is None or number in numbers]
-        kept = rows.excluded(_decoded(texts))
-        kept |= dict.fromkeys(chosen, why)
+        kept = self._excluded(name) | dict.fromkeys(chosen, why)
         self._set(name, EXCLUDED, {str(n): codec.to_json(each) for n, each in kept.items()})
         return len(chosen)
 
@@ -510,21 +467,21 @@ class Store:
                 by_id.setdefault(trial_id, trial).attributes[key] = text
         return list(by_id.values())
 
-    def _seen(
-        self, trials: Collection[_Trial], *parts: str
-    ) -> dict[tuple[int, str], list[tuple[str, str]]]:
-        """Parts of what was seen of launches, by trial and moment; nothing if our table is gone."""
-        found: dict[tuple[int, str], list[tuple[str, str]]] = defaultdict(list)
-        ids = [trial.trial_id for trial in trials]
-        seen = schema.seen.c
-        query = sa.select(seen.trial_id, seen.started_at, seen.part, seen.content)
+    def _excluded(self, name: str) -> dict[int, Exclusion]:
+        """Return the launches of a study that do not count any more, by their numbers."""
+        texts = self._attributes(EXCLUDED, name=name).get(name, {})
+        with self._readable(f"what does not count of {shown(name)}"):
+            return rows.excluded({key: json.loads(text) for key, text in texts.items()})
+
+    def _seen(self, trials: Collection[_Trial], what: str) -> dict[int, str]:
+        """Return what was seen of launches, by trial, as JSON; nothing if our table is gone."""
+        ids, seen = [trial.trial_id for trial in trials], schema.seen.c
         with self._transaction() as connection:
             if not ids or not sa.inspect(connection).has_table(schema.seen.name):
-                return found
-            query = query.where(seen.part.in_(parts), seen.trial_id.between(min(ids), max(ids)))
-            for trial_id, at, part, content in connection.execute(query.order_by(seen.track)):
-                found[trial_id, at].append((part, content))
-        return found
+                return {}
+            query = sa.select(seen.trial_id, seen[what])
+            query = query.where(seen.trial_id.between(min(ids), max(ids)), seen[what].is_not(None))
+            return {row.trial_id: row[1] for row in connection.execute(query)}
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -568,19 +525,21 @@ class Store:
                 " begin anew with --fresh or --storage FILE",
             ) from error
 
-    def _as_it_is(self, found: _Row, identity: JsonDict) -> _Row:
-        """The study as interrupted if nothing alive measures it any more.
+    def _row(self, name: str, texts: Mapping[str, str]) -> StudyRow:
+        """Return a study, as interrupted if nothing alive measures it any more.
 
         A process that was killed writes nothing down; but its lock on this host went with it. Of
         other hosts nothing can be said, so what is written stands. Nor does it change for the
         process that holds the lock itself.
         """
-        is_here = identity.get(HOST) == socket.gethostname()
-        if found.state is not StudyState.RUNNING or not is_here:
-            return found
-        if lock.may_measure(found.name, database=place(self.url), environ=os.environ):
-            return found
-        return replace(found, state=StudyState.INTERRUPTED, reason=GONE)
+        with self._readable(f"study {shown(name)}"):
+            row = rows.study_row(name, {key: json.loads(text) for key, text in texts.items()})
+        is_here = row.identity.get(HOST) == socket.gethostname()
+        if row.state is not StudyState.RUNNING or not is_here:
+            return row
+        if lock.may_measure(name, database=place(self.url), environ=os.environ):
+            return row
+        return replace(row, state=StudyState.INTERRUPTED, reason=GONE)
 
     def _no_study(self, name: str) -> UsageError:
         if (foreign := self._of_another_program(name)) is not None:
@@ -597,11 +556,6 @@ def _direction(spec: StudySpec) -> optuna.study.StudyDirection:
     from optuna.study import StudyDirection
 
     return StudyDirection.MAXIMIZE if spec.objective.maximize else StudyDirection.MINIMIZE
-
-
-def _decoded(texts: Mapping[str, str]) -> dict[str, Any]:
-    """The attributes of a study; raises what reading them does."""
-    return {key: codec.from_json(JsonDict, json.loads(text)) for key, text in texts.items()}
 
 
 def _file(path: Path | None) -> tuple[int, int] | None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.study.findings import result
     from tuner.study.interruption import StudyInterrupted
     from tuner.study.loop import delete, tune
     from tuner.study.reader import Reader
 
-__all__ = ["Reader", "StudyInterrupted", "delete", "result", "tune"]
+__all__ = ["Reader", "StudyInterrupted", "delete", "tune"]
 
 _HOMES = {
     "Reader": "reader",
     "StudyInterrupted": "interruption",
     "delete": "loop",
-    "result": "findings",
     "tune": "loop",
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from tuner.knobs.pooling import Pooling
 from tuner.launch import render
 from tuner.live.eligibility import why_switched_off
 from tuner.model import (
@@ -24,29 +24,15 @@ from tuner.model import (
     wording,
 )
 from tuner.stats import estimates
+from tuner.store.rows import Summary
 from tuner.store.urls import display_url
 from tuner.study import interference
 from tuner.study.confirmation import confirm_s, confirmation, search_s
 from tuner.study.doubts import doubts
 from tuner.study.history import History
 
-if TYPE_CHECKING:
-    from tuner.knobs.pooling import Pooling
-    from tuner.store import Store, Summary
-
 #: What torchrun sets for its ranks (torch.distributed.run, config_from_args).
 OMP = "OMP_NUM_THREADS"
-
-
-def result(store: Store, name: str) -> Result:
-    """What a study found so far.
-
-    Raises:
-        UsageError: No such study.
-    """
-    row = store.load(name)
-    history = History.judged(row.spec, store.launches(name), row.forgiven_until)
-    return build(history, store.url, row.state, row.reason, row.best)
 
 
 def build(
@@ -141,8 +127,6 @@ def _best_keeping(
 
 def summary(found: Result) -> Summary:
     """The result as the list of studies has it."""
-    from tuner.store.rows import Summary
-
     best = found.candidate.setting if found.candidate else None
     if found.conclusion is Conclusion.FASTER:  # as it is handed over: only what matters
         best = found.export

@@ -14,7 +14,7 @@ from tuner.model import Lesson, Shown, StudySpec, StudyState, wording
 from tuner.model.errors import UsageError
 from tuner.search.history import grouped
 from tuner.search.space import Grid
-from tuner.store.rows import StudyRow, StudySummary
+from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.study.history import History
 from tuner.study.observations import as_setting, observations, search_space
@@ -83,21 +83,14 @@ def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
 
 def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
     """The finished studies of the same program with a common knob, the newest first."""
-    studies: list[StudySummary] = []
     with suppress(UsageError):  # what cannot be read teaches nothing
-        studies = store.studies()
-    for study in studies[:_LATEST]:
-        if study.name == spec.name or study.state is not StudyState.FINISHED:
-            continue
-        try:
-            row = store.load(study.name)
-        except UsageError:
-            continue
-        was, now = row.spec.objective, spec.objective
-        # of other figures than times nothing is known but their names
-        is_same = was.clock == now.clock and (was == now or now.clock != "none")
-        if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
-            yield row
+        for row in store.studies()[:_LATEST]:
+            was, now = row.spec.objective, spec.objective
+            # of other figures than times nothing is known but their names
+            is_same = was.clock == now.clock and (was == now or now.clock != "none")
+            is_same = is_same and row.name != spec.name and row.state is StudyState.FINISHED
+            if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
+                yield row
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:

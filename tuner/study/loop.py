@@ -233,7 +233,7 @@ def _measure(
             _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
         )
         journal = _journal(context, store.load(name))
-        recorder = Recorder(store, optuna_study, journal, context.emit, spec.objective)
+        recorder = Recorder(store, optuna_study, journal, context.emit)
         interference_filter = InterferenceFilter()
         if is_real:  # the machine is looked at before anything is launched
             load = interference.before()
@@ -367,7 +367,7 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
 
 
 def _journal(context: StudyContext, row: StudyRow) -> Journal:
-    return Journal(context.folder, row.name, row.created_at, row.identity)
+    return Journal(context.folder, row.name, row.created_at)
 
 
 def _measured(history: History) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuner.hosts.typed_paths import typed_path
 from tuner.hosts.untrusted_files import create, make_folder
-from tuner.model.errors import UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
 
@@ -43,9 +43,7 @@ def prepare(folder: Path) -> None:
             probe.write(b"x")
             probe.flush()
     except OSError as error:
-        raise from_os_error(
-            error, f"the output folder {folder}", "choose another place with --run-dir FOLDER"
-        ) from error
+        raise not_written(f"the output folder {folder}", error) from error
 
 
 def require_no_link(folder: Path) -> None:
@@ -110,6 +108,9 @@ def write_input(folder: Path, piped: bytes) -> None:
         with os.fdopen(create(path), "wb") as file:
             file.write(piped)
     except OSError as error:
-        raise from_os_error(
-            error, str(path), "choose another place with --run-dir FOLDER"
-        ) from error
+        raise not_written(str(path), error) from error
+
+
+def not_written(what: str, error: OSError) -> TunerError:
+    """Return the error for a file or folder below the output folder that cannot be written."""
+    return from_os_error(error, what, "choose another place with --run-dir FOLDER")

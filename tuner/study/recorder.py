@@ -7,30 +7,19 @@ a few milliseconds. Room for the file is taken before the launch, so that a full
 
 from __future__ import annotations
 
-import errno
-import json
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuner.hosts.untrusted_files import make_folder, overwrite, read_untrusted, sync_names
-from tuner.model import (
-    LOGGED_TIME,
-    Exclusion,
-    JsonDict,
-    LaunchRecord,
-    ObjectiveSpec,
-    codec,
-    figures,
-)
+from tuner.model import Exclusion, LaunchRecord, codec, figures
 from tuner.model.errors import TunerError
 from tuner.stats import estimates
-from tuner.store.failures import from_os_error
-from tuner.store.identity import difference
 from tuner.study.events import Event, Note
+from tuner.study.outputs import not_written
 
 if TYPE_CHECKING:
     from tuner.store import Store
@@ -43,9 +32,6 @@ NAME = "record.json"
 
 #: What becomes of it: the room that was taken, then the text as far as it is written.
 PART = "record.json.part"
-
-#: What is in it before the launch has ended.
-RESERVED = b'{"state": "reserved"}\n'
 
 #: Room for the record of a launch with many ranks, bytes.
 USUAL_BYTES = 1 << 16
@@ -60,29 +46,24 @@ class Entry:
 
     study: str
     created_at: str  # of the study: tells it from one of the same name that was begun anew
-    identity: JsonDict
     record: LaunchRecord
 
 
 def text(entry: Entry) -> str:
-    """The content of the file: all but the telemetry, which would not fit into the room."""
+    """Return the content of the file: all but the telemetry, which would not fit into the room."""
     outcome = replace(entry.record.outcome, telemetry=None)
-    entry = replace(entry, record=replace(entry.record, outcome=outcome))
-    return json.dumps({"state": "ended", **codec.to_json(entry)}, indent=1) + "\n"
+    return codec.dumps(replace(entry, record=replace(entry.record, outcome=outcome))) + "\n"
 
 
 def parse(content: bytes) -> Entry:
-    """The inverse of :func:`text`.
+    """Return what `text` made a file of.
 
     Raises:
         ValueError: It is not a whole record.
     """
     try:
-        document = json.loads(content)
-        if document["state"] != "ended":
-            raise ValueError("not a record of a launch that has ended")
-        return codec.from_json(Entry, document)
-    except (KeyError, TypeError, RecursionError) as error:
+        return codec.loads(Entry, content.decode("ascii"))
+    except (KeyError, TypeError) as error:
         raise ValueError(f"not a record of a launch: {error!r}") from error
 
 
@@ -93,7 +74,6 @@ class Journal:
     folder: Path
     study: str
     created_at: str
-    identity: JsonDict
 
     def reserve(self, launch: Path) -> None:
         """Make the launch's folder and take the room for its record.
@@ -103,19 +83,9 @@ class Journal:
         """
         make_folder(launch)
         try:
-            with os.fdopen(overwrite(launch / PART), "wb") as file:
-                file.write(RESERVED)
-                file.flush()
-                try:
-                    os.posix_fallocate(file.fileno(), 0, USUAL_BYTES)
-                except OSError as error:
-                    if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:  # it has no such thing
-                        raise
-                os.fsync(file.fileno())
+            _write(launch / PART, os.urandom(USUAL_BYTES))  # zeros take no room if compressed
         except OSError:
-            with suppress(OSError):
-                (launch / PART).unlink(missing_ok=True)
-                launch.rmdir()
+            shutil.rmtree(launch, ignore_errors=True)
             raise
 
     def write(self, record: LaunchRecord) -> None:
@@ -125,23 +95,18 @@ class Journal:
             OSError: It cannot be written.
         """
         launch = Path(record.folder)
-        content = text(Entry(self.study, self.created_at, self.identity, record)).encode()
-        with os.fdopen(overwrite(launch / PART), "wb") as file:
-            file.write(content)
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
+        _write(launch / PART, text(Entry(self.study, self.created_at, record)).encode())
         (launch / PART).rename(launch / NAME)
         for folder in (launch, launch.parent):
             sync_names(folder)
 
     def found(self, known: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
-        """The launches of this study that ended, and the files that are no record of any.
+        """Return the launches of this study that ended, and the files that are no record of any.
 
         Args:
             known: Folders that need not be looked into: the database has their launches.
         """
-        mine: list[LaunchRecord] = []
+        records: list[LaunchRecord] = []
         damaged: list[Path] = []
         for path in sorted(self.folder.glob(f"*/{NAME}")):
             if str(path.parent) in known:
@@ -151,23 +116,30 @@ class Journal:
             except (OSError, ValueError):
                 damaged.append(path)
                 continue
-            same = (entry.study, entry.created_at) == (self.study, self.created_at)
-            if same and not difference(self.identity, entry.identity):
-                mine.append(replace(entry.record, folder=str(path.parent)))
-        return mine, damaged
+            if (entry.study, entry.created_at) == (self.study, self.created_at):
+                records.append(replace(entry.record, folder=str(path.parent)))
+        return records, damaged
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file on the disk, in the room that it has already."""
+    with os.fdopen(overwrite(path), "wb") as file:
+        file.write(content)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def lacking(kept: Sequence[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """Those of the launches found that are not kept, in the order they were made.
+    """Return those of the launches found that are not kept, in the order they were made.
 
     A launch is known by the moment it started at. Its number is the next free one: its own may
     have been given away since, if the database was an older copy for a while.
     """
-    known = {record.started_at for record in kept}
+    moments = {record.started_at for record in kept}
     last = max((record.number for record in kept), default=0)
-    missing = {each.started_at: each for each in found if each.started_at not in known}
-    ordered = (missing[moment] for moment in sorted(missing))
-    return [replace(record, number=number) for number, record in enumerate(ordered, last + 1)]
+    missing = {record.started_at: record for record in found if record.started_at not in moments}
+    return [replace(missing[m], number=n) for n, m in enumerate(sorted(missing), last + 1)]
 
 
 @dataclass(frozen=True)
@@ -178,7 +150,6 @@ class Recorder:
     trials: OptunaStudy
     journal: Journal
     emit: Callable[[Event], None]
-    objective: ObjectiveSpec = LOGGED_TIME
 
     def make_room(self, launch: Path) -> None:
         """Make sure, before a launch, that it can be kept.
@@ -190,9 +161,7 @@ class Recorder:
         try:
             self.journal.reserve(launch)
         except OSError as error:
-            raise from_os_error(
-                error, f"the output folder {launch}", "choose another place with --run-dir FOLDER"
-            ) from error
+            raise not_written(f"the output folder {launch}", error) from error
 
     def record(self, record: LaunchRecord) -> bool:
         """Put the launch's own record on the disk; False if it cannot be written."""
@@ -219,7 +188,7 @@ class Recorder:
             if recorded:
                 error.hint += f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
             elif value is not None:
-                shown = figures.shown(self.objective, value)
+                shown = figures.shown(before.spec.objective, value)
                 error.hint += f"; not saved: launch {record.number} ({record.setting}), {shown}"
             raise
         seemed = before.expected_iterations(record.setting)

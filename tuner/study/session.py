@@ -38,7 +38,6 @@ from tuner.model import (
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.search import Done
 from tuner.stats import estimates
-from tuner.store.failures import from_os_error
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import alike, believed_figures, outputs, stopping_rules, warm_up
@@ -405,11 +404,7 @@ class StudyRun:
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
             return Outcome(failed, wall_s=time.monotonic() - started_s, exit_code=None)
         except OSError as error:
-            raise from_os_error(
-                error,
-                f"the output folder {launch.folder}",
-                "choose another place with --run-dir FOLDER",
-            ) from error
+            raise outputs.not_written(f"the output folder {launch.folder}", error) from error
 
     def _tell(self, asked: Asked, record: LaunchRecord) -> None:
         """Keep the launch: its file, its trial. Only then does anybody hear of it."""
