@@ -23,6 +23,7 @@ from pathlib import Path
 
 from benchmarks import replay
 from tuner.model import Conclusion, Purpose, Setting, Stopped
+from tuner.search.stopper import EarlyStopper
 from tuner.study.history import History
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
@@ -57,6 +58,10 @@ class Timed(Policy):
         if self.thinking_s:
             self.thinking_s[-1] += time.perf_counter() - start_s
         return best
+
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
+        """As the other."""
+        return self.inner.race(history, purpose, setting)
 
 
 @dataclass(frozen=True)

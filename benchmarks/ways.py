@@ -34,7 +34,7 @@ from tuner.config.options import SAMPLERS
 from tuner.knobs.space import guesses, values
 from tuner.model import Choice, Ending, Finished, LaunchRecord, Purpose, Setting, Stopped
 from tuner.search import Options
-from tuner.search.stopper import Limit, Noise, ProjectionStopper
+from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 from tuner.store.rows import RECORD
 from tuner.store.store import Store
 from tuner.study import plugins
@@ -97,8 +97,11 @@ class Tpe(Policy):
             seed=1000 * history.spec.seed + len(history.records)
         )
         setting = Setting.of(study.ask(space).params)
-        stopper = race(history, self.best(history)) if self.raced else None
-        return Step(Purpose.SEARCH, setting, stopper)
+        return Step(Purpose.SEARCH, setting)
+
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:  # noqa: ARG002
+        """Against the best, if at all."""
+        return race(history, self.best(history)) if self.raced else None
 
 
 def _distribution(allowed: Sequence[int | str]) -> BaseDistribution:
@@ -141,20 +144,28 @@ class Pattern(Policy):
         tried = {record.setting for record in history.records}
         found = times_s(history)
         best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
-        stopper = race(history, best)
         for setting in (*guesses(history.spec), history.default):
             if setting not in tried:
-                if stopper is not None and setting == history.default:
-                    stopper = replace(stopper, limit=replace(stopper.limit, factor=3.0))
-                return Step(Purpose.GUESS, setting, stopper)
+                return Step(Purpose.GUESS, setting)
         if best is None or len(tried) >= history.spec.trials:
             return Stop("trials")
         if len(found[best]) < self.runs:
             return Step(Purpose.REPEAT, best)
         for setting in _steps(history, best):
             if setting not in tried:
-                return Step(Purpose.SEARCH, setting, stopper)
+                return Step(Purpose.SEARCH, setting)
         return Stop("no step is better")
+
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
+        """Against the lowest median; the defaults have three times as long, a repeat no limit."""
+        found = times_s(history)
+        best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
+        stopper = race(history, best)
+        if stopper is None or purpose is Purpose.REPEAT:
+            return None
+        if setting == history.default:
+            return replace(stopper, limit=replace(stopper.limit, factor=3.0))
+        return stopper
 
 
 def _steps(history: History, best: Setting) -> Iterator[Setting]:
@@ -182,9 +193,8 @@ class Unraced(Policy):
         return self.inner.best(history)
 
     def next(self, history: History) -> Step | Stop:
-        """As the other, without a stopper."""
-        step = self.inner.next(history)
-        return replace(step, stopper=None) if isinstance(step, Step) else step
+        """As the other."""
+        return self.inner.next(history)
 
 
 class InMemory(Store):
@@ -264,6 +274,10 @@ class Sampled(Policy):
             assert self._asked is not None
             step = self._asked.step
         return step
+
+    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
+        """As ours."""
+        return self.inner.race(history, purpose, setting)
 
 
 WAYS: dict[str, Callable[[], Policy]] = {

@@ -168,7 +168,9 @@ def played(
     while isinstance(step := course.next(history), Step):
         assert len(history.records) < MOST_LAUNCHES, "it does not end"
         outcome = ran(
-            time_s(step.setting), stopper=step.stopper, effects=tuple(effects(step.setting))
+            time_s(step.setting),
+            stopper=course.race(history, step.purpose, step.setting),
+            effects=tuple(effects(step.setting)),
         )
         made = record(len(history.records) + 1, step.setting, step.purpose, outcome)
         history = history.add(made)

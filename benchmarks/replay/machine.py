@@ -52,10 +52,16 @@ class VirtualMachine:
         return ()
 
     def measure(
-        self, _number: int, step: Step, _plan: History, _best: Setting | None, /
+        self,
+        _number: int,
+        step: Step,
+        stopper: EarlyStopper | None,
+        _plan: History,
+        _best: Setting | None,
+        /,
     ) -> Outcome:
         """The outcome of a step: here each is a launch of its own."""
-        return self.launch(step.setting, step.stopper)
+        return self.launch(step.setting, stopper)
 
     def launch(self, setting: Setting, stopper: EarlyStopper | None) -> Outcome:
         """Draw one of the point's runs and follow it; without a stopper it runs to its end."""

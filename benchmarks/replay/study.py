@@ -25,6 +25,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
+from tuner.search.stopper import EarlyStopper
 from tuner.study import stopping_rules
 from tuner.study.findings import build
 from tuner.study.history import History
@@ -135,7 +136,8 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
         if not history.records:
             history = history.with_records(machine.warmed_up(step.setting))
         best = launches[-1].incumbent if launches else None
-        record = _record(step, history, machine, best)
+        race = course.race(history, step.purpose, step.setting)
+        record = _record(step, race, history, machine, best)
         history = history.add(record)
         launches.append(Launched(record, machine.clock_s, course.best(history)))
         if history.is_hopeless:
@@ -153,10 +155,14 @@ def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
 
 
 def _record(
-    step: Step, history: History, machine: VirtualMachine, best: Setting | None
+    step: Step,
+    race: EarlyStopper | None,
+    history: History,
+    machine: VirtualMachine,
+    best: Setting | None,
 ) -> LaunchRecord:
-    launch = stopping_rules.NextLaunch(step.purpose, step.setting, history, step.stopper)
-    step = replace(step, stopper=stopping_rules.stopper(launch))
+    launch = stopping_rules.NextLaunch(step.purpose, step.setting, history, race)
+    stopper = stopping_rules.stopper(launch)
     started = _EPOCH + timedelta(seconds=machine.clock_s)
     number = 1 + max((record.number for record in history.records), default=0)
     return LaunchRecord(
@@ -167,6 +173,6 @@ def _record(
         env={},
         folder="",
         started_at=started.isoformat(),
-        outcome=machine.measure(number, step, history, best),
+        outcome=machine.measure(number, step, stopper, history, best),
         machine=history.spec.machine,
     )

@@ -25,6 +25,7 @@ from tuner.model import (
     StudySpec,
     Window,
 )
+from tuner.search.stopper import EarlyStopper
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.policy import Step
@@ -67,18 +68,25 @@ class LiveMachine(VirtualMachine):
         return (LaunchRecord(0, purpose, setting, (), {}, "", "", outcome, machine),)
 
     def measure(
-        self, number: int, step: Step, history: History, best: Setting | None, /
+        self,
+        number: int,
+        step: Step,
+        stopper: EarlyStopper | None,
+        history: History,
+        best: Setting | None,
+        /,
     ) -> Outcome:
         """The outcome of a step.
 
         Args:
             number: That of its record.
             step: What to measure.
+            stopper: What may end it early.
             history: The study before it.
             best: What is called best so far.
         """
         if step.purpose is Purpose.CONFIRM or step.setting in self._failed:
-            return self.launch(step.setting, step.stopper)
+            return self.launch(step.setting, stopper)
         point = self.surface.points[self.surface.key(step.setting)]
         if point.fail_after_s is not None:
             self._failed.add(step.setting)
@@ -87,7 +95,7 @@ class LiveMachine(VirtualMachine):
         n, objective = self.surface.iterations, self._spec.objective
         known = full_run_model(history.records, n, objective, _typical_s(history, best))
         entry = self._entry(number, step, history, run)
-        outcome = self._window(run, entry, known, step)
+        outcome = self._window(run, entry, known, stopper)
         self.clock_s += outcome.wall_s
         return outcome
 
@@ -99,7 +107,9 @@ class LiveMachine(VirtualMachine):
         ends_s = 0.0 if job is None else STOP_S
         return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
 
-    def _window(self, run: Run, entry: _Entry, known: FullRunModel, step: Step) -> Outcome:
+    def _window(
+        self, run: Run, entry: _Entry, known: FullRunModel, stopper: EarlyStopper | None
+    ) -> Outcome:
         times_s: list[float] = []
         found, verdict = Estimate(0, ()), None
         for time_s in self._iterations(run, entry.first_s):
@@ -107,7 +117,7 @@ class LiveMachine(VirtualMachine):
             found = estimate(times_s)
             if not found.iterations:
                 continue
-            verdict = stopped(found, known, step.stopper)
+            verdict = stopped(found, known, stopper)
             if verdict is not None or is_long_enough(found, known, self._spec.precision):
                 break
         wall_s = entry.started_s + entry.switch_s + math.fsum(times_s)

@@ -35,7 +35,7 @@ def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
     history = History.judged(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):
-        outcome = machine.measure(number, Step(Purpose.SEARCH, each), history, None)
+        outcome = machine.measure(number, Step(Purpose.SEARCH, each), None, history, None)
         history = history.with_records(
             (*history.records, record(number, each, Purpose.SEARCH, outcome))
         )

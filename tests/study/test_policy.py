@@ -116,14 +116,13 @@ def test_the_defaults_have_more_time_than_a_setting() -> None:
     history = History.judged(
         SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))
     )
-    step = SearchThenConfirm().next(history)
-    assert isinstance(step, Step) and step.purpose is Purpose.BASELINE
-    assert (
-        isinstance(step.stopper, ProjectionStopper) and step.stopper.limit.factor == ONE_IS_ENOUGH
-    )
-    assert step.stopper.iterations == 100
-    assert isinstance(ran(5.0, stopper=step.stopper).ending, Finished)
-    assert isinstance(ran(20.0, stopper=step.stopper).ending, Stopped)
+    policy = SearchThenConfirm()
+    assert policy.next(history) == Step(Purpose.BASELINE, BASELINE)
+    stopper = policy.race(history, Purpose.BASELINE, BASELINE)
+    assert isinstance(stopper, ProjectionStopper) and stopper.limit.factor == ONE_IS_ENOUGH
+    assert stopper.iterations == 100
+    assert isinstance(ran(5.0, stopper=stopper).ending, Finished)
+    assert isinstance(ran(20.0, stopper=stopper).ending, Stopped)
 
 
 # --- the same history, the same step -----------------------------------------------------

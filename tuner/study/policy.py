@@ -30,11 +30,10 @@ _NEVER = 1e-9
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch; ``stopper`` may end it early."""
+    """The next launch."""
 
     purpose: Purpose
     setting: Setting
-    stopper: EarlyStopper | None = None
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,15 @@ class SearchThenConfirm(Policy):
         that had worked shows whose fault they are.
         """
         suggestion = self._searching.next(self.problem(history))
-        return self._step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
+        return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
     def then(self, history: History, done: Done) -> Step | Stop:
         """What is launched once the search is over: fewer changes, then the confirmation."""
         if done.reason == "terminated" and history.default not in history.tried:
-            return self._step(history, _to_see(history, history.default))  # no verdict without
+            return Step(Purpose.BASELINE, history.default)  # no verdict without
         last = self._last(history)
         if last is not None:
-            return self._step(history, last)
+            return _step(history, last)
         standing = self._confirmation(history)
         is_end = standing is None or standing.next is None
         works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
@@ -105,14 +104,7 @@ class SearchThenConfirm(Policy):
             return Step(Purpose.CONFIRM, works)
         if standing is None or standing.next is None:
             return Stop(_reason(done, history))
-        setting = standing.next_setting
-        return Step(Purpose.CONFIRM, setting, self.race(history, Purpose.CONFIRM, setting))
-
-    def _step(self, history: History, suggestion: Suggestion) -> Step:
-        purpose, setting = suggestion.purpose, Setting.of(suggestion.params)
-        if purpose is Purpose.BASELINE:
-            setting = history.default
-        return Step(purpose, setting, self.race(history, purpose, setting))
+        return Step(Purpose.CONFIRM, standing.next_setting)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
         """What a launch is held against: the incumbent, or the bound of the comparison."""
@@ -220,8 +212,14 @@ def _distributions(history: History) -> dict[str, BaseDistribution]:
     return distributions(history.knobs)
 
 
+def _step(history: History, suggestion: Suggestion) -> Step:
+    is_baseline = suggestion.purpose is Purpose.BASELINE
+    setting = history.default if is_baseline else Setting.of(suggestion.params)
+    return Step(suggestion.purpose, setting)
+
+
 def _to_see(history: History, setting: Setting) -> Suggestion:
-    """A launch of a setting that shows whether the program works, or how fast it is."""
+    """A launch of a setting that shows whether the program works."""
     purpose = Purpose.BASELINE if setting == history.default else Purpose.REPEAT
     return Suggestion(purpose, setting.as_dict())
 
