@@ -75,14 +75,16 @@ def max_time(launch: NextLaunch) -> EarlyStopper | None:
         return None
     usual_s = [
         seconds
-        for record in launch.history.valid[-RECENT:]
+        for record in launch.history.records[-RECENT:]
         if record.job is None and (seconds := startup_s(record.outcome.progress)) is not None
     ]
-    usual_startup_s = statistics.median(usual_s) if usual_s else 0.0
-    rule: EarlyStopper = TimeLimitStopper(limit, iterations, PATIENCE * usual_startup_s)
+    # Before its log has an entry, a launch may start for several usual start-ups; as long as nobody
+    # knows what is usual, for as long as it may take after that.
+    startup_limit_s = PATIENCE * statistics.median(usual_s) if usual_s else limit
+    rule: EarlyStopper = TimeLimitStopper(limit, iterations, startup_limit_s)
     if launch.purpose.stage.is_of_search:
         # It is about this launch, not about its setting: how much runs differ does not matter.
-        noise = Noise(run_sd=0.0, startup_s=usual_startup_s)
+        noise = Noise(run_sd=0.0, startup_s=startup_limit_s / PATIENCE)
         rule = ProjectionStopper(Limit(limit), noise, iterations)
     return stopper_by(spec.objective.clock, rule, iterations)
 
