@@ -298,7 +298,8 @@ class Search:
         full = self._is_full(state)
         all_tried = weighed.all_tried
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
-        if enough and weighed.converged():
+        is_over = weighed.converged() or (full and not self.options.until)
+        if enough and is_over:
             reason: Reason = "trials" if full else "exhausted" if all_tried else "converged"
             return self._last_look(weighed, full=full) or Done(reason)
         pick = weighed.pick

@@ -13,7 +13,7 @@ class Options:
 
     trials: int = 50  # distinct settings
     budget_s: float | None = None  # of launches, wall time
-    until: float = 0.01  # end once going on is expected to gain less than this share
+    until: float = 0.01  # end once going on is expected to gain less than this share; 0: never
     precision: float = 0.02  # contenders are told apart as far as this share
     least_trials: int = 8  # before convergence counts
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier

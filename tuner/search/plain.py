@@ -24,7 +24,7 @@ from tuner.model import Lesson, Purpose, Setting, Shown
 from tuner.search.engine import Search
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
-from tuner.search.problem import Problem
+from tuner.search.problem import Problem, kept_search
 from tuner.search.pruner import projection
 from tuner.search.regions import excessive, infeasible
 from tuner.search.space import Grid, Key, KnobAxis, Space
@@ -76,6 +76,7 @@ class PlainStudy:
         self._earlier_ranks = earlier_ranks or ranks
         self.seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         self._intersection = IntersectionSearchSpace(include_pruned=True)
+        self._search: Search | None = None
         self._last: tuple[object, Problem] | None = None
 
     def read(self, study: Study) -> Problem:
@@ -110,15 +111,9 @@ class PlainStudy:
         def params(key: Key) -> dict[str, Any]:
             return {axis.knob.name: axis.value(each) for axis, each in zip(axes, key, strict=True)}
 
-        return Problem(
-            space,
-            observations,
-            params,
-            lambda: distributions,
-            self._options,
-            self.seed,
-            self._lesson(axes, space, study.direction),
-        )
+        lesson = self._lesson(axes, space, study.direction)
+        self._search = kept_search(self._search, space, self._options, self.seed, lesson)
+        return Problem(self._search, observations, params, lambda: distributions)
 
     def earlier_value(
         self, study: Study, param_name: str, param_distribution: BaseDistribution

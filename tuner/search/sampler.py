@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial
 from tuner.knobs import Role
 from tuner.search.engine import Done
 from tuner.search.plain import PlainStudy, another
-from tuner.search.problem import Problem, Searching, Suggestion
+from tuner.search.problem import Problem, Suggestion
 
 
 class RuntimeSampler(BaseSampler):
@@ -84,7 +84,6 @@ class RuntimeSampler(BaseSampler):
         )
         self._read = read or self._plain.read
         self._independent = RandomSampler(self._plain.seed)
-        self._searching = Searching()
         self._chosen: tuple[int, Mapping[str, Any]] = (-1, {})  # for the trial asked for last
 
     def reseed_rng(self) -> None:
@@ -98,7 +97,7 @@ class RuntimeSampler(BaseSampler):
         Raises:
             ValueError: The study has several objectives.
         """
-        return self._searching.next(self._read(study))
+        return self._read(study).next
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -132,12 +131,11 @@ class RuntimeSampler(BaseSampler):
 
     def _setting(self, problem: Problem) -> Mapping[str, Any]:
         """The parameters of the next launch; where the search is over, of any."""
-        step = self._searching.next(problem)
-        if isinstance(step, Suggestion):
-            return step.params
-        if problem.space is None:
+        if isinstance(problem.next, Suggestion):
+            return problem.next.params
+        if problem.search is None:
             return {}
-        key = another(self._searching.search(problem), problem.observations)
+        key = another(problem.search, problem.observations)
         return {} if key is None else problem.params(key)
 
     def sample_independent(

@@ -205,7 +205,7 @@ def _finished(context: StudyContext) -> Result | None:
     if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
     found = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _measured(history)))
+    context.emit(StudyStarted(spec, True, _settings_measured(history)))
     context.emit(StudyEnded(found))
     return found
 
@@ -356,7 +356,7 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
         store.forgive(spec.name, store.last_number(spec.name))
     history = optuna_study.history()
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _measured(history), so_far))
+    context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
     if context.joined:
         return history
     for text in changes(row.spec, spec):
@@ -370,7 +370,7 @@ def _journal(context: StudyContext, row: StudyRow) -> Journal:
     return Journal(context.folder, row.name, row.created_at)
 
 
-def _measured(history: History) -> int:
+def _settings_measured(history: History) -> int:
     """How many settings have a time so far."""
     pooled = estimates.measurements(history.records, history.pooling.canonical)
     return sum(measurement.elapsed_s is not None for measurement in pooled)

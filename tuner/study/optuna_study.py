@@ -84,8 +84,8 @@ class OptunaStudy:
         self._policy = policy
         searching = policy if isinstance(policy, SearchThenConfirm) else None
         self._reader = reader or Reader(spec, searching)
-        self._running: dict[int, Asked] = {}  # by the id of the trial
-        self._terminator: BaseTerminator = RuntimeTerminator(RuntimeSampler(read=self._reader))
+        self._asked: Asked | None = None  # the trial that runs
+        self._terminator: BaseTerminator | None = None
         self._is_over = False
 
     @cached_property
@@ -111,6 +111,7 @@ class OptunaStudy:
         """Whether the terminator ends the search; another one than ours has ended it for good."""
         if not self._is_over:
             terminator = self._terminator
+            assert terminator is not None  # it is taken up first
             with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
                 is_over = terminator.should_terminate(self._search)
             self._is_over = is_over and not isinstance(terminator, RuntimeTerminator)
@@ -277,17 +278,19 @@ class OptunaStudy:
             if not self.is_shared or self._store.has_number_first(
                 self._name, number, asked.trial_id
             ):
-                self._running = {asked.trial_id: asked}
+                self._asked = asked
                 return asked
             number += 1
 
     def _race(self, study: optuna.Study, trial: FrozenTrial) -> EarlyStopper | None:  # noqa: ARG002
-        """What a running launch is held against, by what was known when it was asked for."""
-        asked = self._running[trial._trial_id]
+        """What the running launch is held against, by what was known when it was asked for."""
+        asked = self._asked
+        assert asked is not None
         return self._policy.race(asked.history, asked.step.purpose, asked.step.setting)
 
-    def _progress(self, trial: FrozenTrial) -> Running:
-        return self._running[trial._trial_id].running
+    def _progress(self, trial: FrozenTrial) -> Running:  # noqa: ARG002
+        assert self._asked is not None
+        return self._asked.running
 
     def _redraw(self, asked: Asked, why: str) -> None:
         study = self._search

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from tuner.launch.clocks import stopper_by
 from tuner.live.running import live_costs
 from tuner.model import Purpose, Setting, wording
-from tuner.search import Done, Options
-from tuner.search.problem import Problem, Searching, Suggestion
+from tuner.search import Done, Options, Search
+from tuner.search.problem import Problem, Suggestion, kept_search
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_wall_s
 from tuner.study.fewest import FewestChanges
@@ -22,10 +22,6 @@ from tuner.study.observations import as_key, as_setting, observations, pending, 
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-
-
-#: Another terminator says when the search is over: a gain as small as this is still worth a launch.
-_NEVER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class SearchThenConfirm(Policy):
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
-        self._searching = Searching()
+        self._search: Search | None = None
         self._problem: tuple[History, Problem] | None = None
         self._standing: tuple[History, Confirmation | None] | None = None
         self._simplifying: FewestChanges | None = None
@@ -87,7 +83,7 @@ class SearchThenConfirm(Policy):
         Before the program is given up for broken, and before a study ends with failures, a setting
         that had worked shows whose fault they are.
         """
-        suggestion = self._searching.next(self.problem(history))
+        suggestion = self.problem(history).next
         return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
     def then(self, history: History, done: Done) -> Step | Stop:
@@ -116,10 +112,10 @@ class SearchThenConfirm(Policy):
                 return None
             return stopper_by(clock, TimeLimitStopper(limit_s, iterations), iterations)
         problem = self.problem(history)
-        if problem.space is None:
+        if problem.search is None:
             return None
         key = as_key(history, setting)
-        limit, noise = self._searching.search(problem).race(problem.observations, purpose, key)
+        limit, noise = problem.search.race(problem.observations, purpose, key)
         if limit is None:
             return None
         return stopper_by(clock, ProjectionStopper(limit, noise, iterations), iterations)
@@ -131,28 +127,27 @@ class SearchThenConfirm(Policy):
         return self._problem[1]
 
     def _as_problem(self, history: History) -> Problem:
-        spec, space = history.spec, None
+        spec, search = history.spec, None
         options = replace(
             self._options,
             trials=spec.trials,
             budget_s=spec.budget_s,
-            until=spec.until if spec.terminator == "tune" else _NEVER,
+            until=spec.until if spec.terminator == "tune" else 0.0,
             precision=spec.precision,
         )
         observed, costs = observations(history, history.explored), None
         if history.size > 0:
             space = search_space(history)
+            search = kept_search(self._search, space, options, spec.seed, spec.lesson)
+            self._search = search
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)
         return Problem(
-            space,
+            search,
             observed,
             lambda key: as_setting(history, key).as_dict(),
             lambda: _distributions(history),
-            options,
-            spec.seed,
-            spec.lesson,
             costs,
             bool(history.pending),
             self._first(history),
@@ -194,10 +189,9 @@ class SearchThenConfirm(Policy):
     def fewest(self, history: History) -> FewestChanges | None:
         """What is known of leaving knobs out of what the search found; ``None`` before that."""
         problem = self.problem(history)
-        if problem.space is None:
+        if problem.search is None:
             return None
-        search = self._searching.search(problem)
-        key = search.best(observations(history, history.explored))
+        key = problem.search.best(observations(history, history.explored))
         if key is None:
             return None
         fewest = FewestChanges(history, as_setting(history, key), history.searched)

@@ -113,14 +113,13 @@ class StudyRun:
         """What was asked for."""
         return self.history.spec
 
-    def result(self, state: StudyState, reason: str, history: History | None = None) -> Result:
+    def result(self, state: StudyState, reason: str) -> Result:
         """What was found so far."""
-        history = history or self.history
-        best = self.context.policy.best(history)
-        return build(history, self.context.store.url, state, reason, best)
+        best = self.context.policy.best(self.history)
+        return build(self.history, self.context.store.url, state, reason, best)
 
     def measure(self) -> str:
-        """Ask, measure, tell: until the terminator ends the search, and the best is compared.
+        """Ask, measure, tell: until the search is over, and the best is compared.
 
         Returns:
             Why it ended.
@@ -155,7 +154,7 @@ class StudyRun:
         self._exclude_outdated()
         if self.context.joined:
             self._leave_if_slower()
-        step = self._proposed()
+        step = self._next_once_others_are_done()
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
             if why is not None:
@@ -164,7 +163,7 @@ class StudyRun:
                     self.live.end()
                     self.history = self.recorder.exclude(windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
-                step = self._decided()
+                step = self._next_once_others_are_done()
         if isinstance(step, Stop) and self.context.joined:
             self._say(step.reason)  # the host that began the study has the result
         return step
@@ -183,10 +182,10 @@ class StudyRun:
             which = wording.count(len(numbers), one, several)
             self.context.emit(Note(f"{which} no more: the machine is quiet again"))
 
-    def _proposed(self) -> Step | Stop:
+    def _next_once_others_are_done(self) -> Step | Stop:
         """What the policy says; no search ends while other hosts measure a part of it."""
         while True:
-            step = self._decided()
+            step = self._next_by_policy()
             is_over = isinstance(step, Stop) or step.purpose.stage.follows_search
             if not is_over or not self.history.pending:
                 return step
@@ -196,8 +195,8 @@ class StudyRun:
             time.sleep(LOOK_S)
             self.history = self.recorder.trials.history()
 
-    def _decided(self) -> Step | Stop:
-        """What the sampler says, until the terminator ends the search; then what follows it."""
+    def _next_by_policy(self) -> Step | Stop:
+        """What the policy says; another terminator than ours may end its search before."""
         policy, history = self.context.policy, self.history
         if not isinstance(policy, SearchThenConfirm):
             return policy.next(history)
@@ -237,8 +236,8 @@ class StudyRun:
         warmed_up = 0
         while warmed_up < times:
             trial = self._ask(Step(Purpose.WARM_UP, step.setting if best is None else best))
-            if trial is not None:
-                self._measure_and_tell(trial)
+            assert trial is not None  # it is of the comparison
+            self._measure_and_tell(trial)
             warmed_up += self._lost == 0
 
     def _tell_what_is_new(self, step: Step) -> None:
@@ -296,7 +295,7 @@ class StudyRun:
         stop = self.context.stop
         with stop.held():
             try:
-                record = self._measured(asked)
+                record = self._launch(asked)
             except TunerError as error:
                 self.recorder.trials.fail(asked, error.message)
                 raise
@@ -328,7 +327,7 @@ class StudyRun:
                 " kept",
             )
 
-    def _measured(self, asked: Asked) -> LaunchRecord:
+    def _launch(self, asked: Asked) -> LaunchRecord:
         """What came of a launch; nothing is kept of it yet."""
         step, number = asked.step, asked.launch
         spec, history, purpose = self.spec, self.history, step.purpose
