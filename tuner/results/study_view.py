@@ -110,14 +110,14 @@ class StudyView:
         Raises:
             UsageError: Nothing was measured, so there is nothing to hand over.
         """
+        if self.result.export is not None:  # the baseline, it may be, though it had no time to end
+            return self.result.export
         best = self.result.best
         if best is None or best.elapsed_s is None:
             raise UsageError(
                 f"study {self.spec.name} has no measured setting to export",
                 f"`tune show {self.spec.name}` lists why its launches failed",
             )
-        if self.result.export is not None:
-            return self.result.export
         reference = self.result.reference
         against_defaults = reference is not None and reference.setting.is_baseline
         ratio = self.result.ratio

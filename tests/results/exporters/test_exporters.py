@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, FILES, setting, study
-from tuner.model import BASELINE, Setting
+from tuner.model import BASELINE, Conclusion, Setting
 from tuner.model.errors import UsageError
 from tuner.results import exporters
 from tuner.results.study_view import StudyView
@@ -69,6 +71,12 @@ def test_where_the_defaults_fail_the_best_that_works_is_handed_over() -> None:
 def test_a_confirmed_study_hands_over_what_is_proven(data: StudyView, handed_over: Setting) -> None:
     assert data.best_setting == data.result.export == handed_over
     assert data.keeps_defaults is handed_over.is_baseline
+
+
+def test_defaults_that_never_ran_to_their_end_are_handed_over_if_nothing_is_proven() -> None:
+    data = samples.at_least()
+    unclear = replace(data.result, export=BASELINE, conclusion=Conclusion.INCONCLUSIVE)
+    assert replace(data, result=unclear).best_setting == BASELINE
 
 
 def test_nothing_measured_cannot_be_exported() -> None:
