@@ -137,7 +137,7 @@ def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path)
     eventually(lambda: "Study study: finished" in _output(folder))
     with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
         records = tuple(store.launches("study"))
-    assert len(records) == 3
+    assert len(records) >= 3  # with those that leave a knob out
     for record in records:
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert "ranks 2" in Path(record.folder, "output.log").read_text()

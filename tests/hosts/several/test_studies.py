@@ -37,7 +37,7 @@ while world.allreduce(time.monotonic() < end):
 print("ranks", world.size, flush=True)
 """
 
-#: Options that make three launches: a warm-up, a setting and the baseline.
+#: Options that make few launches: a warm-up, a setting, the baseline, and what leaves a knob out.
 SHORT = ("--objective", "wall", "--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 
 #: A word of an agent.
