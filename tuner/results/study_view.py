@@ -110,9 +110,9 @@ class StudyView:
         Raises:
             UsageError: Nothing was measured, so there is nothing to hand over.
         """
-        if self.result.export is not None:  # the baseline, it may be, though it had no time to end
-            return self.result.export
-        best = self.result.best
+        best, export = self.result.best, self.result.export
+        if export is not None and self.result.launches_measured:
+            return export  # the baseline, it may be, though it never ran to its end
         if best is None or best.elapsed_s is None:
             raise UsageError(
                 f"study {self.spec.name} has no measured setting to export",
