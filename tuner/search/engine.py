@@ -93,7 +93,7 @@ class Search:
     def race(
         self, history: Sequence[SearchObservation], purpose: Purpose, key: Key | None
     ) -> tuple[Limit | None, Noise]:
-        """What a launch is raced against, and how much runs differ; ``None`` lets it run.
+        """Return what a launch is raced against, and how much runs differ; ``None`` lets it run.
 
         Args:
             history: The launches before it.
@@ -105,15 +105,15 @@ class Search:
         if limit is None:
             return None, noise
         if purpose is Purpose.BASELINE:
-            # It is followed until it serves the confirmation as a bound: it may be ruinous. It is
-            # no race, so the noise of single runs widens nothing.
+            # The search stops the baseline, which may be ruinously slow, as soon as its time so far
+            # serves the confirmation as a bound. A bound needs no margin for the noise of runs.
             limit = replace(limit, log_se=0.0, factor=ONE_IS_ENOUGH, least=LEAST_CUT)
             return limit, replace(noise, run_sd=0.0)
-        if purpose is Purpose.SIMPLIFY:  # it need be no faster than the best
+        if purpose is Purpose.SIMPLIFY:  # the launch may be as slow as the best
             return replace(limit, factor=1 + self.options.precision), noise
         group = None if key is None else state.groups.get(key)
         if purpose is Purpose.REPEAT and group and group.finished and state.fit and key:
-            # Far slower than its own estimate is not waited for.
+            # A repeat that is far slower than the setting's own estimate is an outlier.
             row = self._grid.rows([key])
             mean, sd = state.fit.predict(row)
             limit = Limit(math.exp(float(mean[0])), float(sd[0]), self.options.repeat_factor)
@@ -321,7 +321,7 @@ class Search:
         return Proposal(contender, Purpose.REPEAT)
 
     def _try(self, row: Rows, state: State) -> Proposal:
-        """A setting that has not finished yet."""
+        """Propose a setting that has not finished yet."""
         key = self._grid.key(row)
         purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
         return Proposal(key, purpose)

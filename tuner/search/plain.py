@@ -24,7 +24,7 @@ from tuner.model import Lesson, Purpose, Setting, Shown
 from tuner.search.engine import Search
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.options import Options
-from tuner.search.problem import Problem, kept_search
+from tuner.search.problem import Problem, search_over
 from tuner.search.pruner import projection
 from tuner.search.regions import excessive, infeasible
 from tuner.search.space import Grid, Key, KnobAxis, Space
@@ -94,10 +94,10 @@ class PlainStudy:
 
     def _problem(self, study: Study, trials: Sequence[FrozenTrial]) -> Problem:
         common = self._intersection.calculate(study)
-        distributions = {name: each for name, each in common.items() if not each.single()}
-        axes = [_Axis.of(name, each, self._roles) for name, each in distributions.items()]
+        distributions = {n: values for n, values in common.items() if not values.single()}
+        axes = [_Axis.of(name, values, self._roles) for name, values in distributions.items()]
         observations = _observations(trials, study.direction, axes) if axes else []
-        if not any(each.ending == "finished" for each in observations):
+        if not any(launch.ending == "finished" for launch in observations):
             return Problem(None)
         space = Space(
             tuple(axis.knob for axis in axes),
@@ -109,10 +109,10 @@ class PlainStudy:
         )
 
         def params(key: Key) -> dict[str, Any]:
-            return {axis.knob.name: axis.value(each) for axis, each in zip(axes, key, strict=True)}
+            return {axis.knob.name: axis.value(v) for axis, v in zip(axes, key, strict=True)}
 
         lesson = self._lesson(axes, space, study.direction)
-        self._search = kept_search(self._search, space, self._options, self.seed, lesson)
+        self._search = search_over(self._search, space, self._options, self.seed, lesson)
         return Problem(self._search, observations, params, lambda: distributions)
 
     def earlier_value(

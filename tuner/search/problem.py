@@ -1,4 +1,4 @@
-"""What a study comes to in the words of the search, and how a sampler decides by it. Pure."""
+"""A problem is a study in the words of the search; it says what is launched next. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The next launch: what for, and the parameters of its setting.
+    """A suggestion names the purpose of the next launch and the parameters of its setting.
 
     ``params`` are empty for the program's own defaults.
     """
@@ -31,7 +31,7 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A study, as far as what is launched next depends on it.
+    """A problem holds all that the next launch depends on.
 
     Attributes:
         search: Decides over the space of the study; ``None``: nothing is left to choose.
@@ -55,7 +55,7 @@ class Problem:
 
     @cached_property
     def next(self) -> Suggestion | Done:
-        """The next launch, or why the search is over."""
+        """What is launched next, or why the search is over."""
         if self.first is not None:
             return self.first
         if self.search is None:
@@ -66,12 +66,12 @@ class Problem:
         return Suggestion(step.purpose, {} if step.setting is None else self.params(step.setting))
 
 
-def kept_search(
+def search_over(
     kept: Search | None, space: Space, options: Options, seed: int, lesson: Lesson | None
 ) -> Search:
-    """The search that was made before, if it is over the same space; else a new one.
+    """Return the search that was made before if it is over the same space, else a new one.
 
-    What it keeps from one answer to the next saves time, and changes none.
+    A search that is used again saves time; its answers are the same.
     """
     if kept is not None and (kept.space, kept.options, kept.seed, kept.lesson) == (
         space,

@@ -29,7 +29,7 @@ STOPPED = "tuner:stopped"
 
 @dataclass(frozen=True)
 class Running:
-    """A running trial, as far as it has got.
+    """The progress of a running trial.
 
     Attributes:
         log: (iterations, time so far) of each entry, the oldest first.
@@ -108,13 +108,13 @@ class RacePruner(BasePruner):
 
 
 def stopped(system_attrs: dict[str, Any]) -> Stopped | None:
-    """What the race found of a trial that it has pruned; ``None``: it has pruned none."""
+    """Return why the race has pruned a trial; ``None``: it has not pruned it."""
     fields = system_attrs.get(STOPPED)
     return None if fields is None else Stopped(**fields)
 
 
 def projection(trial: FrozenTrial) -> float | None:
-    """Where a trial that the race has pruned was heading."""
+    """Return the value that a pruned trial was heading for; ``None``: the race did not prune it."""
     verdict = stopped(trial.system_attrs)
     return None if verdict is None else verdict.projection_s
 

@@ -128,6 +128,14 @@ def excluded(attributes: Mapping[str, Any]) -> dict[int, Exclusion]:
     return {int(number): reason for number, reason in reasons.items()}
 
 
+def with_exclusion(record: LaunchRecord, excluded: Mapping[int, Exclusion]) -> LaunchRecord:
+    """Return the launch as excluded if it is among those that do not count any more."""
+    why = excluded.get(record.number)
+    if why is None or record.outcome.exclusion is not None:
+        return record
+    return replace(record, outcome=replace(record.outcome, exclusion=why))
+
+
 # --- launches ----------------------------------------------------------------------------
 
 

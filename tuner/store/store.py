@@ -347,11 +347,10 @@ class Store:
                 continue  # it runs, or was lost
             with self._readable(f"launch {trial.launch} of {shown(name)}"):
                 record = rows.launch_record(json.loads(trial.attributes[RECORD]))
+                record = rows.with_exclusion(record, excluded)
                 outcome = record.outcome
                 if ranks := seen.get(trial.trial_id):
                     outcome = replace(outcome, observation=codec.loads(Observation, ranks))
-                if record.number in excluded and outcome.exclusion is None:
-                    outcome = replace(outcome, exclusion=excluded[record.number])
                 number = None if trial.number is None else codec.from_json(int, trial.number)
                 records.append(replace(record, outcome=outcome, trial=number))
         return sorted(records, key=lambda record: record.number)

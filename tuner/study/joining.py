@@ -23,10 +23,10 @@ _OVER = "the search is over; the host that began the study confirms the result"
 
 
 class Joining(SearchThenConfirm):
-    """The baseline first, so that the host can be compared; then a part of the search."""
+    """A host that joins launches the baseline, to be compared by, then a part of the search."""
 
     def search(self, history: History) -> Step | Done:
-        """The next launch of the search, or why it is over."""
+        """Return the next launch of the search, or why the search is over."""
         if history.simplifying or history.confirming:
             return Done("terminated")
         if why_left_out(history) is None:
@@ -34,11 +34,11 @@ class Joining(SearchThenConfirm):
         return super().search(history)
 
     def then(self, history: History, done: Done) -> Stop:  # noqa: ARG002
-        """Nothing: the comparison is made on one host."""
+        """Return that nothing follows: the host that began the study makes the comparison."""
         return Stop(_OVER)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
-        """As for any host; but its baseline runs to the end."""
+        """Return what may end a launch early; the baseline runs to its end."""
         return None if purpose is Purpose.BASELINE else super().race(history, purpose, setting)
 
     def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
@@ -46,7 +46,7 @@ class Joining(SearchThenConfirm):
 
 
 def launches_of(history: History) -> list[LaunchRecord]:
-    """The launches of this host that count."""
+    """Return the launches of this host that count."""
     here = history.spec.machine.hostname
     return [r for r in estimates.counted(history.records) if r.machine.hostname == here]
 

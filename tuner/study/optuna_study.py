@@ -97,26 +97,29 @@ class OptunaStudy:
         return self._store.comparison(self._name)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other hosts may work on the study too."""
+    def _is_shared(self) -> bool:
+        """Whether several hosts may work on the study."""
         return database.is_shared(self._store.storage)
 
     def history(self) -> History:
-        """The study as its trials say it; those of hosts that are lost have failed."""
+        """Read the study from its trials, once those of lost hosts have failed."""
         with self._store.translated():
             self._fail_lost(self._search)
             return self._reader.history(self._search)
 
     def is_over(self) -> bool:
-        """Whether the terminator ends the search; another one than ours has ended it for good."""
-        if not self._is_over:
-            terminator = self._terminator
-            assert terminator is not None  # it is taken up first
-            with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
-                is_over = terminator.should_terminate(self._search)
-            self._is_over = is_over and not isinstance(terminator, RuntimeTerminator)
-            return is_over
-        return True
+        """Return whether the terminator ends the search.
+
+        If another terminator than ours has ended it once, the search stays over.
+        """
+        if self._is_over:
+            return True
+        terminator = self._terminator
+        assert terminator is not None  # it is taken up first
+        with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
+            is_over = terminator.should_terminate(self._search)
+        self._is_over = is_over and not isinstance(terminator, RuntimeTerminator)
+        return is_over
 
     # --- before the first launch -----------------------------------------------------
 
@@ -142,8 +145,8 @@ class OptunaStudy:
                 self._add(record, history)
             study, race = self._search, RacePruner(race=self._race, running=self._progress)
             searching = RuntimeSampler(read=self._reader, seed=history.spec.seed)
-            made = len(study.get_trials(deepcopy=False))
-            study.sampler = plugins.sampler(history.spec, made, self._view) or searching
+            trials = len(study.get_trials(deepcopy=False))
+            study.sampler = plugins.sampler(history.spec, trials, self._view) or searching
             study.pruner = plugins.pruner(history.spec, self._view) or race
             self._comparison.pruner = race
             other = plugins.terminator(history.spec, self._view)
@@ -234,7 +237,7 @@ class OptunaStudy:
                     _enqueue(self._search, step.setting)
 
     def _is_suggested(self, history: History, step: Step) -> bool:
-        """Whether the sampler suggests the step's setting by itself."""
+        """Return whether the sampler suggests the step's setting without being told."""
         if isinstance(self._search.sampler, RuntimeSampler):
             policy = self._policy
             return isinstance(policy, SearchThenConfirm) and policy.search(history) == step
@@ -246,7 +249,7 @@ class OptunaStudy:
             state=TrialState.RUNNING,
             params={SIDE: chosen},
             distributions=_SIDE,
-            user_attrs={HOST: history.spec.machine.hostname} if self.is_shared else {},
+            user_attrs={HOST: history.spec.machine.hostname} if self._is_shared else {},
         )
         trial_id = study._storage.create_new_trial(study._study_id, running)
         return self._numbered(Asked(optuna.Trial(study, trial_id), step, history, self._folder))
@@ -275,7 +278,7 @@ class OptunaStudy:
         number = self._store.last_number(self._name) + 1
         while True:
             asked.set_number(number)
-            if not self.is_shared or self._store.has_number_first(
+            if not self._is_shared or self._store.has_number_first(
                 self._name, number, asked.trial_id
             ):
                 self._asked = asked
@@ -283,7 +286,7 @@ class OptunaStudy:
             number += 1
 
     def _race(self, study: optuna.Study, trial: FrozenTrial) -> EarlyStopper | None:  # noqa: ARG002
-        """What the running launch is held against, by what was known when it was asked for."""
+        """Return what may stop the running launch, by the history that it was asked for with."""
         asked = self._asked
         assert asked is not None
         return self._policy.race(asked.history, asked.step.purpose, asked.step.setting)
@@ -308,13 +311,13 @@ class OptunaStudy:
         self._tell_study(study, number, TrialState.FAIL)
 
     def tell(self, asked: Asked, record: LaunchRecord) -> History:
-        """Put down what a launch came to; the study with it."""
+        """Write down what a launch came to, and return the history that holds it."""
         study = self._comparison if asked.is_compared else self._search
         with self._store.translated():
             try:
                 self._store.keep(asked.trial_id, record)
             except UpdateFinishedTrialError:  # another host took this one for lost
-                self._add(record, self._reader.history(self._search))
+                self._add(record, self._reader.history(self._search).add(record))
                 return self._reader.history(self._search)
             except KeyError as error:
                 raise TunerError(
@@ -367,14 +370,14 @@ class OptunaStudy:
 
     def _fail_lost(self, study: optuna.Study) -> None:
         """Fail the running trials of hosts that are lost."""
-        if self.is_shared:
+        if self._is_shared:
             with warnings.catch_warnings():  # marked experimental
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 optuna.storages.fail_stale_trials(study)
 
     def _is_elsewhere(self, trial: FrozenTrial) -> bool:
         """Whether a trial is run by another host than this."""
-        if trial.state is not TrialState.RUNNING or not self.is_shared:
+        if trial.state is not TrialState.RUNNING or not self._is_shared:
             return False
         if HOST in trial.user_attrs:
             return bool(trial.user_attrs[HOST] != self._spec.machine.hostname)
@@ -392,11 +395,11 @@ class OptunaStudy:
 
     def _is_taken(self, asked: Asked, history: History) -> bool:
         """Whether another host asked for the same setting a moment before."""
-        if not self.is_shared:
+        if not self._is_shared:
             return False
-        canonical, known = history.pooling.canonical, {r.trial for r in history.records}
-        wanted = canonical(asked.step.setting)
-        if wanted in history.pending:  # that is known, and meant
+        canonical, measured = history.pooling.canonical, {r.trial for r in history.records}
+        setting = canonical(asked.step.setting)
+        if setting in history.pending:  # that is known, and meant
             return False
         always = {knob.name for knob in history.knobs if not knob.when}
         for _ in range(20):
@@ -404,13 +407,13 @@ class OptunaStudy:
                 trial
                 for trial in self._search.get_trials(deepcopy=False)
                 if trial.number < asked.number
-                and trial.number not in known
+                and trial.number not in measured
                 and self._is_of_another(trial)
             ]
             if all(always <= trial.params.keys() for trial in earlier):
                 break
             time.sleep(0.05)  # its sampler is at work
-        return any(canonical(Setting.of(trial.params)) == wanted for trial in earlier)
+        return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
 
 
 def _judged(history: History, record: LaunchRecord) -> LaunchRecord:

@@ -183,7 +183,7 @@ class Never(BaseTerminator):
     """``none``: only --trials, --budget and the end of the space end the search."""
 
     def should_terminate(self, study: Study) -> bool:  # noqa: ARG002
-        """Never."""
+        """Say that the search goes on."""
         return False
 
 

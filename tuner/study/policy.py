@@ -13,7 +13,7 @@ from tuner.launch.clocks import stopper_by
 from tuner.live.running import live_costs
 from tuner.model import Purpose, Setting, wording
 from tuner.search import Done, Options, Search
-from tuner.search.problem import Problem, Suggestion, kept_search
+from tuner.search.problem import Problem, Suggestion, search_over
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_wall_s
 from tuner.study.fewest import FewestChanges
@@ -87,7 +87,7 @@ class SearchThenConfirm(Policy):
         return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
     def then(self, history: History, done: Done) -> Step | Stop:
-        """What is launched once the search is over: fewer changes, then the confirmation."""
+        """Return what follows the search: a launch with fewer changes, then the confirmation."""
         if done.reason == "terminated" and history.default not in history.tried:
             return Step(Purpose.BASELINE, history.default)  # no verdict without
         last = self._last(history)
@@ -103,7 +103,7 @@ class SearchThenConfirm(Policy):
         return Step(Purpose.CONFIRM, standing.next_setting)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
-        """What a launch is held against: the incumbent, or the bound of the comparison."""
+        """Return what may end a launch early: the incumbent, or the bound of the comparison."""
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
             standing = self._confirmation(history)
@@ -121,7 +121,7 @@ class SearchThenConfirm(Policy):
         return stopper_by(clock, ProjectionStopper(limit, noise, iterations), iterations)
 
     def problem(self, history: History) -> Problem:
-        """The study in the words of the search; always the same one of one history."""
+        """Return the study in the words of the search, made once for each history."""
         if self._problem is None or self._problem[0] is not history:
             self._problem = history, self._as_problem(history)
         return self._problem[1]
@@ -138,7 +138,7 @@ class SearchThenConfirm(Policy):
         observed, costs = observations(history, history.explored), None
         if history.size > 0:
             space = search_space(history)
-            search = kept_search(self._search, space, options, spec.seed, spec.lesson)
+            search = search_over(self._search, space, options, spec.seed, spec.lesson)
             self._search = search
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
@@ -155,7 +155,7 @@ class SearchThenConfirm(Policy):
         )
 
     def _first(self, history: History) -> Suggestion | None:
-        """What no search can wait for: a launch that shows whether the program works at all."""
+        """Return the launch that shows whether the program works at all, if that is in doubt."""
         if not history.confirming:
             works = history.to_see_whether_it_works(is_end=False)
             if works is not None:
@@ -180,7 +180,7 @@ class SearchThenConfirm(Policy):
         return None if works is None else _to_see(history, works)
 
     def _confirmation(self, history: History) -> Confirmation | None:
-        """Where the confirmation stands; ``None``: there is none."""
+        """Return where the confirmation stands; ``None``: nothing is compared."""
         if self._standing is None or self._standing[0] is not history:
             best = None if history.spec.confirm == "none" else self.best(history)
             self._standing = history, None if best is None else confirmation(history, best)

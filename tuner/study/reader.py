@@ -1,4 +1,4 @@
-"""Reads a study of ``tune`` from Optuna's: what its launches came to, and what is decided by it."""
+"""The reader makes a history of the trials of a study, whoever has opened the database."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ class Reader:
         study.sampler = RuntimeSampler(read=Reader())
         study.ask().relative_params
 
-    is the setting that ``tune`` launches next.
-
-    It reads one study only.
+    is the setting that ``tune`` launches next. A reader serves one study.
 
     Args:
-        spec: The study as it goes on; what the database has by default.
-        policy: Says what is decided by a history.
+        spec: The study as the user asks for it now; by default as it is stored.
+        policy: The policy that decides by the history.
     """
 
     def __init__(
@@ -45,11 +43,11 @@ class Reader:
         self._last: tuple[Any, History] | None = None
 
     def __call__(self, study: optuna.Study) -> Problem:
-        """What the search has to decide by."""
+        """Return the study in the words of the search."""
         return self._policy.problem(self.history(study))
 
     def history(self, study: optuna.Study) -> History:
-        """The study's launches; the same object as long as nothing has changed.
+        """Return the study's launches: the same object as long as nothing has changed.
 
         Args:
             study: The search, which Optuna has by the name of the study.
@@ -67,9 +65,7 @@ class Reader:
         compared = self._comparison.get_trials(deepcopy=False)
         ended = [trial for trial in (*searched, *compared) if RECORD in trial.user_attrs]
         excluded, forgiven = rows.excluded(attributes), rows.forgiven_until(attributes)
-        pending = tuple(
-            Setting.of(trial.params) for trial in searched if _is_elsewhere(trial, spec)
-        )
+        pending = tuple(Setting.of(trial.params) for trial in searched if _is_pending(trial, spec))
         state = spec, excluded, forgiven, pending, [trial._trial_id for trial in ended]
         if self._last is None or self._last[0] != state:
             numbers = {trial._trial_id: trial.number for trial in searched}
@@ -82,7 +78,7 @@ class Reader:
         return self._last[1]
 
     def remember(self, trial_id: int, record: LaunchRecord) -> None:
-        """A launch of this process; what its ranks were seen to do is in no attribute."""
+        """Keep a launch of this process: what its ranks were seen to do is in no attribute."""
         self._records[trial_id] = record
 
     def _record(
@@ -91,15 +87,12 @@ class Reader:
         number = trial._trial_id
         if number not in self._records:
             self._records[number] = rows.launch_record(trial.user_attrs[RECORD])
-        record = replace(self._records[number], trial=numbers.get(number))
-        if record.number in excluded and record.outcome.exclusion is None:
-            outcome = replace(record.outcome, exclusion=excluded[record.number])
-            record = replace(record, outcome=outcome)
-        return record
+        record = rows.with_exclusion(self._records[number], excluded)
+        return replace(record, trial=numbers.get(number))
 
 
-def _is_elsewhere(trial: FrozenTrial, spec: StudySpec) -> bool:
-    """Whether another host measures the trial at present."""
+def _is_pending(trial: FrozenTrial, spec: StudySpec) -> bool:
+    """Return whether another host measures the trial's setting at present."""
     host = trial.user_attrs.get(HOST, spec.machine.hostname)
     return (
         trial.state is TrialState.RUNNING and bool(trial.params) and host != spec.machine.hostname

@@ -196,7 +196,7 @@ class StudyRun:
             self.history = self.recorder.trials.history()
 
     def _next_by_policy(self) -> Step | Stop:
-        """What the policy says; another terminator than ours may end its search before."""
+        """Return what the policy says, unless another terminator ends the search before."""
         policy, history = self.context.policy, self.history
         if not isinstance(policy, SearchThenConfirm):
             return policy.next(history)
@@ -328,7 +328,7 @@ class StudyRun:
             )
 
     def _launch(self, asked: Asked) -> LaunchRecord:
-        """What came of a launch; nothing is kept of it yet."""
+        """Launch the trial's setting and return the record, which nothing has written down yet."""
         step, number = asked.step, asked.launch
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
