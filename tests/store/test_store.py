@@ -262,7 +262,7 @@ def test_a_name_is_taken_once_and_a_number_by_the_first(store: Store) -> None:
 @contextmanager
 def before_each_statement(store: Store, do: Callable[[], None]) -> Iterator[None]:
     """While entered, something is done before each statement, ours or Optuna's."""
-    engines = store._engine, store.storage.engine
+    engines = {store._engine, store.storage.engine}
 
     def listener(*_: object) -> None:
         do()
@@ -300,7 +300,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
     assert asked is not None
     record = replace(FULL, purpose=purpose, setting=asked.step.setting)
     record = replace(record, trial=0 if is_trial else None)
-    files = path, path.with_name("tune.db-journal")
+    files = path, path.with_name("tune.db-wal")
     on_disk: list[tuple[bytes, ...]] = []  # what a process leaves that is killed: each one once
 
     def look() -> None:
@@ -362,6 +362,33 @@ def test_a_database_is_looked_at_before_each_launch(store: Store, path: Path) ->
     shutil.copy(path.with_name("elsewhere.db"), path)
     with pytest.raises(TunerError, match="was replaced by another file while the study ran"):
         store.set_state(SPEC.name, StudyState.FINISHED, "")
+
+
+def test_while_a_launch_runs_the_database_is_one_file(
+    store: Store, path: Path, tmp_path: Path
+) -> None:
+    store.create(SPEC)
+    keep(store, SPEC, [FULL])
+    store.require_usable(SPEC.name)
+    assert path.with_name("tune.db-wal").read_bytes() == b""
+    copy = Path(shutil.copy(path, tmp_path / "copy.db"))
+    with Store.open(f"sqlite:///{copy}", create=False) as other:
+        assert other.launches(SPEC.name) == [FULL]
+
+
+def test_nothing_is_written_for_a_database_that_takes_its_place(
+    store: Store, path: Path, template: Path
+) -> None:
+    store.create(SPEC)
+    trial_id = store.search(SPEC.name).ask()._trial_id
+    store.require_usable(SPEC.name)
+    path.unlink()
+    shutil.copy(template, path)
+    with pytest.raises(TunerError, match="was replaced by another file"):
+        store.keep(trial_id, FULL)
+    store.close()
+    assert path.with_name("tune.db-wal").read_bytes() == b""
+    assert path.read_bytes() == template.read_bytes()
 
 
 def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
@@ -473,6 +500,7 @@ def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
     store.create(SPEC)
     store.close()
     assert [each.name for each in path.parent.iterdir()] == ["tune.db"]
+    assert path.read_bytes()[18:20] == b"\1\1", "no write-ahead log (sqlite.org/fileformat.html)"
     path.chmod(0o400)
     path.parent.chmod(0o500)
     try:

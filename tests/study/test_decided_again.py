@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,11 @@ STUDY = replace(SPEC, trials=9, confirm="auto", until=0.001)
 def decided_again(folder: Path) -> tuple[bool, dict[str, Any]]:
     """Whether the search is over, and the setting that is next, by the database as it is."""
     copy = folder / "copy.db"
-    shutil.copy(folder / "tune.db", copy)
+    with (
+        closing(sqlite3.connect(folder / "tune.db")) as database,
+        closing(sqlite3.connect(copy)) as connection,
+    ):
+        database.backup(connection)
     code = (
         SNIPPET.replace("NAME", SPEC.name).replace("copy.db", str(copy)).replace("print", "answer")
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import time
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +48,33 @@ NETWORK = frozenset(
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-def engine_options(url: str, busy_s: float = BUSY_S) -> dict[str, Any]:
+class _WriteAheadConnection(sqlite3.Connection):
+    """A connection whose commits survive the process, but wait for the disk only at a checkpoint.
+
+    See sqlite.org/wal.html. A launch is some eight commits, and each would wait 10 ms otherwise.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
+            self.execute("PRAGMA synchronous = NORMAL")
+
+
+def end_write_ahead(path: Path) -> None:
+    """Make an SQLite file without connections one file again, which read-only folders may hold."""
+    name = f"{path.absolute().as_uri()}?mode=rw"
+    # Another process may be reading it, or the disk is full: SQLite reads it all the same.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(name, timeout=0, uri=True)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def engine_options(
+    url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False
+) -> dict[str, Any]:
     """Keyword arguments of ``create_engine``, for our engine and for Optuna's."""
     if sqlite_path(url) is not None:
-        return {"connect_args": {"timeout": busy_s}}
+        factory = _WriteAheadConnection if write_ahead else sqlite3.Connection
+        return {"connect_args": {"timeout": busy_s, "factory": factory}}
     # lock_timeout: PostgreSQL's own default is to wait for ever.
     options = f"-c lock_timeout={int(busy_s * 1000)}"
     return {
@@ -59,41 +83,58 @@ def engine_options(url: str, busy_s: float = BUSY_S) -> dict[str, Any]:
     }
 
 
-def connect(url: str, *, create: bool, busy_s: float = BUSY_S) -> Engine:
-    """An engine for a database that can be used.
-
-    Args:
-        create: Make the file and the tables if they are missing, and check that they can
-            be written; otherwise nothing is written.
+def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
+    """Return an engine for a database that holds studies; nothing is written.
 
     Raises:
-        UsageError: Missing, read-only, corrupt, not a database, on a network file system, of
-            an earlier form or another program, or a server that cannot be reached.
+        UsageError: Missing, corrupt, not a database, on a network file system, of an earlier form
+            or another program, or a server that cannot be reached.
         BusyError: Locked for longer than ``busy_s`` seconds.
     """
     path = sqlite_path(url)
     if path is not None:
-        _prepare_file(path, create=create)
+        _refuse_place(path, MOUNTS)
+        if not path.exists():
+            raise UsageError(
+                f"there is no database {path} yet",
+                "run tune first, or name another database with --storage FILE",
+            )
     with translated(url):
         engine = _engine(url, busy_s)
-        if _holds_studies(engine, url) and not create:
+        if _holds_studies(engine, url):
             return engine
-    if not create:
-        raise UsageError(
-            f"the database {display_url(url)} holds no studies of tune",
-            "run tune first, or name another database with --storage FILE",
-        )
-    optunas_storage(url, busy_s).engine.dispose()
-    with translated(url), engine.begin() as connection:
+    raise UsageError(
+        f"the database {display_url(url)} holds no studies of tune",
+        "run tune first, or name another database with --storage FILE",
+    )
+
+
+def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
+    """Return a storage of Optuna's that can be written; file and tables are made if missing.
+
+    Raises:
+        UsageError: As :func:`connect`, or read-only.
+        BusyError: Locked for longer than ``busy_s`` seconds.
+    """
+    path = sqlite_path(url)
+    if path is not None:
+        _refuse_place(path, MOUNTS)
+        _make_file(path)
+    with translated(url):
+        engine = _engine(url, busy_s)
+        _holds_studies(engine, url)
+        engine.dispose()
+    storage = optunas_storage(url, busy_s, write_ahead=True)
+    with translated(url), storage.engine.begin() as connection:
         connection.execute(sa.schema.CreateTable(schema.seen, if_not_exists=True))
         # This shows that the database can be written: the row is gone before anybody sees it.
         connection.execute(sa.insert(schema.seen).values(trial_id=-1, ranks=""))
         connection.execute(sa.delete(schema.seen).where(schema.seen.c.trial_id == -1))
-    return engine
+    return storage
 
 
-def optunas_storage(url: str, busy_s: float = BUSY_S, **options: Any) -> RDBStorage:
-    """Optuna's storage in the database, with its tables.
+def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False) -> RDBStorage:
+    """Optuna's storage in the database, with its tables; with heartbeats if hosts can share it.
 
     Raises:
         UsageError: The tables are of another version of Optuna's.
@@ -104,12 +145,17 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, **options: Any) -> RDBStor
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
+    options = engine_options(url, busy_s, write_ahead=write_ahead)
+    is_shared = sqlite_path(url) is None
+    beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if is_shared else (None, None)
     with translated(url), warnings.catch_warnings():
         # Heartbeats are marked experimental.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         for attempt in range(RACES):
             try:
-                return optuna.storages.RDBStorage(escaped, engine_options(url, busy_s), **options)
+                return optuna.storages.RDBStorage(
+                    escaped, options, heartbeat_interval=beat_s, grace_period=lost_s
+                )
             except (sa.exc.DBAPIError, AssertionError) as error:
                 # Another first run makes the same tables: it has made one more of them by now.
                 is_race = isinstance(error, (sa.exc.IntegrityError, AssertionError))
@@ -192,18 +238,11 @@ def _refuse_place(path: Path, mounts: Path) -> None:
         raise UsageError(f"the database {path} is not a plain file", "name another with --storage")
 
 
-def _prepare_file(path: Path, *, create: bool) -> None:
-    _refuse_place(path, MOUNTS)
-    if path.exists():
-        return
-    if not create:
-        raise UsageError(
-            f"there is no database {path} yet",
-            "run tune first, or name another database with --storage FILE",
-        )
+def _make_file(path: Path) -> None:
+    """Make the file of a database if it is missing, for its owner only from the first byte on."""
     try:
         make_folder(path.parent)
-        # Command lines may hold secrets: only for the owner, from the first byte on.
+        # Command lines may hold secrets.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except OSError as error:

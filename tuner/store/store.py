@@ -89,18 +89,24 @@ class Store:
     the file was moved, removed or replaced: what was committed before is kept.
     """
 
-    def __init__(self, url: str, engine: Engine) -> None:
+    def __init__(self, url: str, engine: Engine, storage: RDBStorage | None = None) -> None:
         self.url = url
         self._engine = engine
-        self._optunas: RDBStorage | None = None
+        self._is_writer, self._optunas = storage is not None, storage
         path = sqlite_path(url)
         self._path = None if path is None else path.absolute()
         self._file = _file(self._path)
 
     @classmethod
     def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
-        """Open a database; see :func:`tuner.store.database.connect` for the errors."""
-        return cls(url, database.connect(url, create=create, busy_s=busy_s))
+        """Open a database: to measure (``create``), which makes it if it is missing, or to read.
+
+        For the errors see :func:`tuner.store.database.create` and :func:`~.connect`.
+        """
+        if create:
+            storage = database.create(url, busy_s=busy_s)
+            return cls(url, storage.engine, storage)
+        return cls(url, database.connect(url, busy_s=busy_s))
 
     def close(self) -> None:
         """Close the connections."""
@@ -108,6 +114,8 @@ class Store:
             self._optunas.remove_session()
             self._optunas.engine.dispose()
         self._engine.dispose()
+        if self._is_writer and self._path is not None and _file(self._path) == self._file:
+            database.end_write_ahead(self._path)
 
     def __enter__(self) -> Store:
         return self
@@ -119,13 +127,9 @@ class Store:
 
     @property
     def storage(self) -> RDBStorage:
-        """Optuna's storage in this database; heartbeats are on if other hosts can reach it."""
+        """Optuna's storage in this database."""
         if self._optunas is None:
-            options: dict[str, Any] = {}
-            if sqlite_path(self.url) is None:
-                options["heartbeat_interval"] = database.HEARTBEAT_S
-                options["grace_period"] = database.LOST_AFTER_S
-            self._optunas = database.optunas_storage(self.url, **options)
+            self._optunas = database.optunas_storage(self.url)
         return self._optunas
 
     def search(self, name: str) -> optuna.Study:
@@ -416,15 +420,19 @@ class Store:
     def require_usable(self, name: str) -> None:
         """Make sure that the next launch of a study could be kept; cheap.
 
+        All that is kept so far is on the disk then, and in the one file of an SQLite database:
+        while a launch runs it can be copied, and may lose its power.
+
         Raises:
             UsageError: Read-only or corrupt, or the study is gone.
             BusyError: Locked by another process.
             TunerError: The file was moved, removed or replaced.
         """
-        self._require_same_file()
-        with self._transaction() as connection:
+        with self.translated(), self._engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
+                connection.rollback()
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         if not self.has(name):
             raise self._no_study(name)
 
@@ -485,6 +493,7 @@ class Store:
     @contextmanager
     def translated(self) -> Iterator[None]:
         """While entered, what Optuna and the database complain about is one error for the user."""
+        self._require_same_file()  # what is written ahead for one file must not go into another
         try:
             with failures.translated(self.url, opened=True):
                 yield
