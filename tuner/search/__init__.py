@@ -18,17 +18,15 @@ def load_numpy() -> None:
     The matrices are small: on a host whose cores are busy, several threads wait for each other a
     hundred times longer than the work takes.
     """
-    kept = dict(os.environ)
     names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         import_module("numpy")
     finally:
         for name in names:
-            if name in kept:
-                os.environ[name] = kept[name]
-            else:
-                del os.environ[name]
+            del os.environ[name]
+        os.environ.update(kept)
 
 
 load_numpy()
@@ -60,18 +58,11 @@ __all__ = [
 ]
 
 
+#: What needs Optuna is loaded at its first use.
+_LATE = {"RuntimeSampler": "sampler", "RacePruner": "pruner", "RuntimeTerminator": "terminator"}
+
+
 def __getattr__(name: str) -> Any:
-    """Load what needs Optuna at its first use."""
-    if name == "RuntimeSampler":
-        from tuner.search.sampler import RuntimeSampler
-
-        return RuntimeSampler
-    if name == "RacePruner":
-        from tuner.search.pruner import RacePruner
-
-        return RacePruner
-    if name == "RuntimeTerminator":
-        from tuner.search.terminator import RuntimeTerminator
-
-        return RuntimeTerminator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"tuner.search.{_LATE[name]}"), name)

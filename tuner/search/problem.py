@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tuner.model import Lesson, Purpose
+from tuner.model import Purpose
 from tuner.search.engine import Done, Search
 from tuner.search.history import SearchObservation
-from tuner.search.options import Options
 from tuner.search.scoring import Live
-from tuner.search.space import Key, Space
+from tuner.search.space import Key
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -66,18 +65,5 @@ class Problem:
         return Suggestion(step.purpose, {} if step.setting is None else self.params(step.setting))
 
 
-def search_over(
-    kept: Search | None, space: Space, options: Options, seed: int, lesson: Lesson | None
-) -> Search:
-    """Return the search that was made before if it is over the same space, else a new one.
-
-    A search that is used again saves time; its answers are the same.
-    """
-    if kept is not None and (kept.space, kept.options, kept.seed, kept.lesson) == (
-        space,
-        options,
-        seed,
-        lesson,
-    ):
-        return kept
-    return Search(space, options, seed, lesson)
+#: A search that is used again saves time; its answers are the same.
+search_over = lru_cache(maxsize=8)(Search)

@@ -7,18 +7,28 @@ study.optimize(objective, n_trials=50)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from tuner.knobs import Role
+from tuner.knobs.guesses import GuessedKnob, guesses
 from tuner.search.engine import Done
-from tuner.search.plain import PlainStudy, another
-from tuner.search.problem import Problem, Suggestion
+from tuner.search.history import grouped
+from tuner.search.options import Options
+from tuner.search.plain import MOST_VALUES, Axis, costs, lesson, observations
+from tuner.search.problem import Problem, Suggestion, search_over
+from tuner.search.regions import excessive, infeasible
+from tuner.search.space import Grid, Key, Space
+
+#: The number of trials is the study's business, not the sampler's.
+_ENDLESS = 10**9
 
 
 class RuntimeSampler(BaseSampler):
@@ -70,25 +80,36 @@ class RuntimeSampler(BaseSampler):
         earlier_ranks: int | None = None,
         read: Callable[[Study], Problem] | None = None,
     ) -> None:
-        self._plain = PlainStudy(
-            cores=cores,
-            ranks=ranks,
-            roles=roles,
-            oversubscribe=oversubscribe,
-            precision=precision,
-            min_gain=min_gain,
-            seed=seed,
-            learn_from=learn_from,
-            earlier_cores=earlier_cores,
-            earlier_ranks=earlier_ranks,
+        if (cores is not None and cores < 1) or ranks < 1:
+            raise ValueError(f"cores={cores} and ranks={ranks} must be at least 1")
+        if not 0 < precision < 1 or (oversubscribe is not None and oversubscribe <= 0):
+            raise ValueError(
+                f"precision={precision} must be a share above 0 and oversubscribe={oversubscribe}"
+                " above 0"
+            )
+        if not 0 <= min_gain < 1:
+            raise ValueError(f"min_gain={min_gain} must be a share of at least 0, and below 1")
+        if unknown := set((roles or {}).values()) - set(get_args(Role)):
+            raise ValueError(f"unknown roles: {unknown}; known: {', '.join(get_args(Role))}")
+        self._cores, self._ranks, self._roles = cores, ranks, dict(roles or {})
+        self._most_demand = None if cores is None else oversubscribe
+        self._options = Options(trials=_ENDLESS, precision=precision, until=min_gain)
+        trials = learn_from.get_trials() if isinstance(learn_from, Study) else learn_from
+        self._earlier = tuple(trials)
+        self._earlier_cores, self._earlier_ranks = (
+            earlier_cores or cores or 1,
+            earlier_ranks or ranks,
         )
-        self._read = read or self._plain.read
-        self._independent = RandomSampler(self._plain.seed)
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        self._read = read or self._problem
+        self._intersection = IntersectionSearchSpace(include_pruned=True)
+        self._independent = RandomSampler(self._seed)
+        self._last: tuple[object, Problem] | None = None
         self._chosen: tuple[int, Mapping[str, Any]] = (-1, {})  # for the trial asked for last
 
     def reseed_rng(self) -> None:
         """Take another seed: processes that share a study must not propose the same."""
-        self._plain.seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._independent.reseed_rng()
 
     def next(self, study: Study) -> Suggestion | Done:
@@ -135,7 +156,7 @@ class RuntimeSampler(BaseSampler):
             return problem.next.params
         if problem.search is None:
             return {}
-        key = another(problem.search, problem.observations)
+        key = _another(problem)
         return {} if key is None else problem.params(key)
 
     def sample_independent(
@@ -153,7 +174,80 @@ class RuntimeSampler(BaseSampler):
         Raises:
             ValueError: The study has several objectives.
         """
-        is_earlier, value = self._plain.earlier_value(study, param_name, param_distribution)
-        if is_earlier:
-            return value
+        _require_one_objective(study)
+        cost = costs(self._earlier, study.direction)
+        if cost and len(study.get_trials(deepcopy=False)) == 1:
+            number = min(cost, key=lambda number: cost[number])
+            best = next(trial for trial in self._earlier if trial.number == number)
+            axis = Axis.of(param_name, param_distribution, self._roles)
+            if param_name in best.params:
+                value = best.params[param_name]
+                is_count = axis.is_number(value) and axis.knob.role in {"threads", "workers"}
+                if self._cores is not None and is_count:
+                    share = self._cores / self._ranks
+                    value *= share * self._earlier_ranks / self._earlier_cores
+                if axis.is_number(value) or value in axis.external:
+                    return axis.value(axis.nearest(value))
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def _problem(self, study: Study) -> Problem:
+        """Return the study's problem: the parameters of every trial that have a choice."""
+        _require_one_objective(study)
+        trials = study.get_trials(deepcopy=False)
+        state = self._seed, [(trial._trial_id, trial.state, len(trial.params)) for trial in trials]
+        if self._last is None or self._last[0] != state:
+            self._last = state, self._problem_of(study, trials)
+        return self._last[1]
+
+    def _problem_of(self, study: Study, trials: Sequence[FrozenTrial]) -> Problem:
+        common = self._intersection.calculate(study)
+        distributions = {n: values for n, values in common.items() if not values.single()}
+        axes = [Axis.of(name, values, self._roles) for name, values in distributions.items()]
+        launches = observations(trials, study.direction, axes) if axes else []
+        if not any(launch.ending == "finished" for launch in launches):
+            return Problem(None)
+        space = Space(
+            tuple(axis.knob for axis in axes),
+            ranks_per_host=self._ranks,
+            cores=self._cores or 1,
+            baseline=launches[0].setting,  # none is apart: one that was tried stands for it
+            guesses=self._guesses(axes),
+            most_demand=self._most_demand,
+        )
+        there = replace(space, ranks_per_host=self._earlier_ranks, cores=self._earlier_cores)
+        earlier = lesson(self._earlier, study.direction, axes, there)
+
+        def params(key: Key) -> dict[str, Any]:
+            return {axis.knob.name: axis.value(v) for axis, v in zip(axes, key, strict=True)}
+
+        search = search_over(space, self._options, self._seed, earlier)
+        return Problem(search, launches, params, lambda: distributions)
+
+    def _guesses(self, axes: Sequence[Axis]) -> tuple[Key, ...]:
+        """Return what to launch first, if the parameters say how many cores they use."""
+        if self._cores is None or not any(axis.knob.role for axis in axes):
+            return ()
+        knobs = [
+            GuessedKnob(axis.knob.name, axis.knob.role, axis.external, axis.external[0])
+            for axis in axes
+        ]
+        settings = guesses(knobs, max(1, self._cores // self._ranks))
+        keys = (tuple(axis.nearest(guess[axis.knob.name]) for axis in axes) for guess in settings)
+        return tuple(dict.fromkeys(keys))
+
+
+def _require_one_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError("RuntimeSampler optimizes one objective; this study has several")
+
+
+def _another(problem: Problem) -> Key | None:
+    """Return what to try if nothing promises anything: what was not tried, else the best again."""
+    search, launches = problem.search, problem.observations
+    assert search is not None
+    groups, grid = grouped(launches), Grid(search.space)
+    rng = np.random.default_rng([search.seed, len(launches)])
+    rows = rng.integers(grid.sizes, size=(MOST_VALUES, len(grid.sizes)))
+    rows = rows[~(infeasible(grid, rows, groups) | excessive(grid, rows))]
+    new = (key for row in rows if (key := grid.key(row)) not in groups)
+    return next(new, None) or search.best(launches) or (launches[0].setting if launches else None)

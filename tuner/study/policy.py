@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from tuner.launch.clocks import stopper_by
 from tuner.live.running import live_costs
 from tuner.model import Purpose, Setting, wording
-from tuner.search import Done, Options, Search
+from tuner.search import Done, Options
 from tuner.search.problem import Problem, Suggestion, search_over
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_wall_s
@@ -62,7 +62,6 @@ class SearchThenConfirm(Policy):
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
-        self._search: Search | None = None
         self._problem: tuple[History, Problem] | None = None
         self._standing: tuple[History, Confirmation | None] | None = None
         self._simplifying: FewestChanges | None = None
@@ -138,8 +137,7 @@ class SearchThenConfirm(Policy):
         observed, costs = observations(history, history.explored), None
         if history.size > 0:
             space = search_space(history)
-            search = search_over(self._search, space, options, spec.seed, spec.lesson)
-            self._search = search
+            search = search_over(space, options, spec.seed, spec.lesson)
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)
