@@ -150,11 +150,11 @@ def suggest(url: str) -> None:
             step = policy.next(history)
             if not isinstance(step, Step):
                 raise SystemExit(f"nothing to suggest: {step.reason}")
-            asked = study.ask(history, step)
+            running = study.ask(history, step)
             took_s = time.perf_counter() - start_s
-            assert asked is not None
-            assert asked.step.purpose is not Purpose.GUESS
-            study.fail(asked, "it was only asked for")
+            assert running is not None
+            assert running.step.purpose is not Purpose.GUESS
+            study.fail(running, "it was only asked for")
         print(took_s)
 
 

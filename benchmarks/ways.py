@@ -38,11 +38,11 @@ from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 from tuner.store.rows import RECORD
 from tuner.store.store import Store
 from tuner.study import plugins
-from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 from tuner.study.reader import Reader
+from tuner.study.running_trial import RunningTrial
 
 #: More regret than this counts as this: one that fails, or a study that found nothing.
 MOST_REGRET = 0.5
@@ -246,7 +246,7 @@ class Sampled(Policy):
     inner: Policy = field(default_factory=SearchThenConfirm)
     _reader: ReplayedHistory = field(default_factory=ReplayedHistory)
     _study: OptunaStudy | None = None
-    _asked: Asked | None = None
+    _running: RunningTrial | None = None
     _trials: dict[int, int] = field(default_factory=dict)  # by the number of the launch
 
     def best(self, history: History) -> Setting | None:
@@ -261,18 +261,18 @@ class Sampled(Policy):
             self._reader.replayed = History(history.spec, ())
             self._study = OptunaStudy(InMemory(), history.spec, self.inner, reader=self._reader)
             self._study.take_up(self._reader.replayed)
-        if self._asked is not None and not self._asked.is_compared:
-            self._trials[history.records[-1].number] = self._asked.number
+        if self._running is not None and not self._running.is_compared:
+            self._trials[history.records[-1].number] = self._running.trial.number
         records = tuple(replace(r, trial=self._trials.get(r.number)) for r in history.records)
         self._reader.replayed = history = replace(history, records=records)
-        if self._asked is not None:
-            self._study.tell(self._asked, records[-1])
-            self._asked = None
+        if self._running is not None:
+            self._study.tell(self._running, records[-1])
+            self._running = None
         step = self.inner.next(history)
         if isinstance(step, Step) and step.purpose.stage.is_of_search:
-            self._asked = self._study.ask(history, step)
-            assert self._asked is not None
-            step = self._asked.step
+            self._running = self._study.ask(history, step)
+            assert self._running is not None
+            step = self._running.step
         return step
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:

@@ -68,7 +68,7 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "with the lock": ("hosts.lock:acquire", "after", 1),
     "the study is new": ("study.loop:_created", "after", 1),
     "before a launch": ("study.session:StudyRun._ask", "before", 1),
-    "its folders are made": ("study.recorder:Recorder.make_room", "after", 1),
+    "its folders are made": ("study.journal:Journal.reserve", "after", 1),
     "before the note": ("hosts.process.left_over:write", "before", 1),
     "after the note": ("hosts.process.left_over:write", "after", 1),
     "the supervisor is started": ("hosts.process.running:RunningTrial._ask", "before", 2),
@@ -79,12 +79,12 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "mpirun has ended": ("hosts.process.running:RunningTrial._conclude", "before", 2),
     "nothing is left": ("hosts.process.running:RunningTrial._conclude", "after", 2),
     "before the result": ("launch.trial:OutcomeClassifier.classify", "before", 1),
-    "before the journal": ("study.recorder:Recorder.record", "before", 1),
-    "after the journal": ("study.recorder:Recorder.record", "after", 1),
+    "before the journal": ("study.journal:Journal.write", "before", 1),
+    "after the journal": ("study.journal:Journal.write", "after", 1),
     "before the commit": ("store.store:Store.keep", "before", 1),
     "after the commit": ("store.store:Store.keep", "after", 1),
     "before the summary": ("store.store:Store.set_summary", "before", 1),
-    "before the report": ("study.recorder:Recorder.tell", "after", 1),
+    "before the report": ("study.optuna_study:OptunaStudy.tell", "after", 1),
     "between two launches": ("study.session:StudyRun._ask", "before", 2),
     "the second launch": ("hosts.process.running:RunningTrial._ask", "after", 3),
     "at the end": ("study.loop:_close", "before", 1),
@@ -98,7 +98,7 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "the job stands ready": ("live.window:WindowRun.switch", "before", 1),
     "in the first window": ("live.window:WindowRun._analyse", "after", 1),
     "a window is done": ("live.jobs:LiveJobs.window", "after", 1),
-    "before a window's journal": ("study.recorder:Recorder.record", "before", 2),
+    "before a window's journal": ("study.journal:Journal.write", "before", 2),
     "after a window's commit": ("store.store:Store.keep", "after", 2),
     "between two windows": ("study.session:StudyRun._ask", "before", 4),
     "before a switch": ("live.window:WindowRun.switch", "before", 3),
@@ -166,7 +166,7 @@ def prepare(case: Case, diary: Path, *, strikes: bool) -> None:
 
     patch("launch.trial:OutcomeClassifier.classify", after=finished)
     patch("live.jobs:LiveJobs.window", after=finished)
-    patch("study.recorder:Recorder.record", after=lambda _: note("recorded"))
+    patch("study.journal:Journal.write", after=lambda _: note("recorded"))
     if strikes:
         patch(name, **{when: send})
 

@@ -23,6 +23,7 @@ from tuner.model import (
     StudySpec,
     Value,
 )
+from tuner.search import Done
 from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
@@ -45,8 +46,8 @@ class Sweep(Policy):
         found = estimates.best(estimates.measurements(history.valid, history.pooling.canonical))
         return found.setting if found else None
 
-    def next(self, history: History) -> Step | Stop:
-        """The setting that comes next in the first round that is not done."""
+    def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
+        """Return the setting that comes next in the first round that is not done."""
         done: dict[Setting, int] = {}
         for record in history.valid:
             done[record.setting] = done.get(record.setting, 0) + 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tuner.knobs import space
 from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
+from tuner.search import Done
 from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
@@ -32,8 +33,8 @@ class Recording(Policy):
         best = estimates.best(each for each in measured if history.contains(each.setting))
         return best.setting if best else None
 
-    def next(self, history: History) -> Step | Stop:
-        """The setting that comes next in the first round that is not done."""
+    def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
+        """Return the setting that comes next in the first round that is not done."""
         finished, failed = self._counts(history)
         for number in range(self.runs):
             for setting in self._round(history, number):

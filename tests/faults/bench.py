@@ -40,6 +40,7 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.model.errors import TunerError
+from tuner.search import Done
 from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
@@ -80,8 +81,8 @@ class EachInTurn(Policy):
         """The first that worked."""
         return next((each.setting for each in history.valid if each.outcome.samples), None)
 
-    def next(self, history: History) -> Step | Stop:
-        """The first that nothing is known of; the last one judges the others' results."""
+    def then(self, history: History, over: Done) -> Step | Stop:
+        """Return the first that nothing is known of; the last one judges the others' results."""
         known = {record.setting for record in history.valid}
         left = [each for each in self.settings if each not in known]
         if not left:

@@ -33,7 +33,7 @@ from tuner.model import (
     codec,
 )
 from tuner.results.dashboard import access
-from tuner.study import recorder
+from tuner.study import journal
 
 _FILES = (
     *("sys/devices/system/cpu/online", "sys/devices/system/cpu/cpu0/topology/core_cpus_list"),
@@ -126,7 +126,7 @@ def test_a_setting_in_the_database(data: bytes) -> None:
         hash(found)
 
 
-_ENTRY = json.loads(recorder.text(recorder.Entry("mnist", "2026-01-02T03:00:00+00:00", FULL)))
+_ENTRY = json.loads(journal.text(journal.Entry("mnist", "2026-01-02T03:00:00+00:00", FULL)))
 
 
 @holds(
@@ -138,8 +138,8 @@ _ENTRY = json.loads(recorder.text(recorder.Entry("mnist", "2026-01-02T03:00:00+0
 )
 def test_the_record_in_the_folder_of_a_launch(data: bytes) -> None:
     with suppress(ValueError):
-        entry = recorder.parse(data)
-        (found,) = recorder.lacking([], [entry.record])
+        entry = journal.parse(data)
+        (found,) = journal.lacking([], [entry.record])
         codec.dumps(found)
 
 

@@ -39,7 +39,6 @@ from tuner.model import (
     Progress,
     Purpose,
     RankView,
-    Setting,
     Stopped,
     StudyState,
     Telemetry,
@@ -58,7 +57,7 @@ from tuner.study.policy import SearchThenConfirm, Step
 FULL = LaunchRecord(
     number=1,
     purpose=Purpose.SEARCH,
-    setting=Setting.of([("omp_threads", 2), ("communicator", "naive")]),
+    setting=BEST,
     argv=("mpirun", "-n", "2", "a b", "ü"),
     env={"OMP_NUM_THREADS": "4"},
     folder="/some/where",
@@ -296,9 +295,9 @@ def test_a_launch_is_there_whole_or_not_at_all(
     study, history = OptunaStudy(store, SPEC, SearchThenConfirm()), History(SPEC, ())
     study.take_up(history)
     is_trial = purpose is Purpose.SEARCH
-    asked = study.ask(history, Step(purpose, BEST if is_trial else BASELINE))
-    assert asked is not None
-    record = replace(FULL, purpose=purpose, setting=asked.step.setting)
+    running = study.ask(history, Step(purpose, BEST if is_trial else BASELINE))
+    assert running is not None
+    record = replace(FULL, purpose=purpose, setting=running.step.setting)
     record = replace(record, trial=0 if is_trial else None)
     files = path, path.with_name("tune.db-wal")
     on_disk: list[tuple[bytes, ...]] = []  # what a process leaves that is killed: each one once
@@ -309,7 +308,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
             on_disk.append(contents)
 
     with before_each_statement(store, look):
-        study.tell(asked, record)
+        study.tell(running, record)
     look()
     is_whole = []
     for contents in on_disk:

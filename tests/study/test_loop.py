@@ -428,7 +428,7 @@ LONG = replace(CONFIRMED, trials=4)
 def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
     folders: Callable[[str], Path], error: type[BaseException], first: int
 ) -> None:
-    """At every other launch, in the two ways by turns: test_recorder.py has the steps between."""
+    """At every other launch, in two ways by turns; test_launches_kept.py has the steps between."""
     whole, runner = folders("whole"), FakeRunner(nearly_flat)
     found = study_in(whole, runner, LONG)
     expected = sequence(whole)

@@ -47,7 +47,7 @@ from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.trials import as_trial, is_trial
+from tuner.study.trials import as_trial, is_of_search
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
@@ -106,7 +106,7 @@ def test_a_launch_is_trial_with_what_came_of_it(
     ],
 )
 def test_only_what_tells_of_a_setting_is_a_trial(made: LaunchRecord, told: bool) -> None:
-    assert is_trial(History.judged(SPEC, (made,)), made) == told
+    assert is_of_search(History.judged(SPEC, (made,)), made.purpose, made.setting) == told
 
 
 @pytest.mark.parametrize("spec", [SPEC, CONFIRMED])

@@ -38,7 +38,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.model.errors import TunerError, UsageError
-from tuner.study import asked
+from tuner.study import running_trial
 from tuner.study.events import Note
 
 MINE = """
@@ -300,7 +300,7 @@ def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(
 
 @pytest.mark.parametrize("name", PRUNERS)
 def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(asked, "REPORT_EVERY_S", 0.0)
+    monkeypatch.setattr(running_trial, "REPORT_EVERY_S", 0.0)
     study_in(folder, FakeRunner(), replace(SPEC, pruner=name))
     stopped = [r for r in records_in(folder) if isinstance(r.outcome.ending, Stopped)]
     of_trials = [r for r in stopped if r.purpose is not Purpose.BASELINE]
@@ -310,7 +310,7 @@ def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) ->
 def test_what_a_pruner_of_the_users_says_is_what_happens(
     folder: Path, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asked, "REPORT_EVERY_S", 0.0)
+    monkeypatch.setattr(running_trial, "REPORT_EVERY_S", 0.0)
     study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Prunes"))
     endings = [r.outcome.ending for r in records_in(folder) if r.trial is not None]
     assert endings

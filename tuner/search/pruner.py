@@ -29,19 +29,19 @@ STOPPED = "tuner:stopped"
 
 @dataclass(frozen=True)
 class Running:
-    """The progress of a running trial.
+    """A running trial, and what it is held against.
 
     Attributes:
+        race: Judges by the rest; see :mod:`tuner.search.stopper`.
         log: (iterations, time so far) of each entry, the oldest first.
-        since_launch_s: Since it was started.
-        startup_s: How long it took until its log's own clock began; ``None``: not known yet.
-        in_window: It is measured in a running job, iteration by iteration.
+        since_launch_s: The time since it was started.
+        startup_s: How long it took until its log's own clock began; ``None``: nobody knows yet.
     """
 
+    race: EarlyStopper
     log: Log
     since_launch_s: float
     startup_s: float | None
-    in_window: bool = False
 
 
 class RacePruner(BasePruner):
@@ -54,21 +54,17 @@ class RacePruner(BasePruner):
 
     Args:
         run_sd: What runs of one setting differ by, as the standard deviation of the logarithm.
-        race: Gives what a trial is held against, asked once for each trial; ``None``: it runs to
-            its end. By default the best complete trial.
-        running: Gives how far a trial has got; by default what was reported.
+        running: Gives how far a trial has got, and what it is held against; ``None``: it goes on.
+            By default that is what was reported, and the best complete trial.
     """
 
     def __init__(
         self,
         *,
         run_sd: float = 0.05,
-        race: Callable[[Study, FrozenTrial], EarlyStopper | None] | None = None,
-        running: Callable[[FrozenTrial], Running] | None = None,
+        running: Callable[[Study, FrozenTrial], Running | None] | None = None,
     ) -> None:
-        self._run_sd = run_sd
-        self._race, self._running = race, running or _reported
-        self._last: tuple[int, EarlyStopper | None] | None = None
+        self._run_sd, self._running = run_sd, running or self._against_the_best
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """True if the trial cannot win any more.
@@ -76,24 +72,19 @@ class RacePruner(BasePruner):
         Raises:
             ValueError: The study maximises, or has several objectives.
         """
-        running = self._running(trial)
-        if self._race is None:
-            stopper = self._against_the_best(study) if running.log else None
-        else:
-            if self._last is None or self._last[0] != trial._trial_id:
-                self._last = trial._trial_id, self._race(study, trial)
-            stopper = self._last[1]
-        if stopper is None:
+        running = self._running(study, trial)
+        if running is None:
             return False
-        if running.in_window:
-            stopper = stopper.in_window()
-        verdict = stopper(running.log, running.since_launch_s, running.startup_s)
+        verdict = running.race(running.log, running.since_launch_s, running.startup_s)
         if not isinstance(verdict, Stopped):
             return False
         study._storage.set_trial_system_attr(trial._trial_id, STOPPED, asdict(verdict))
         return True
 
-    def _against_the_best(self, study: Study) -> EarlyStopper | None:
+    def _against_the_best(self, study: Study, trial: FrozenTrial) -> Running | None:
+        log = _log(trial)
+        if not log:
+            return None
         if study.directions != [StudyDirection.MINIMIZE]:
             raise ValueError("RacePruner stops what takes longer: the study must minimise a time")
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -104,7 +95,8 @@ class RacePruner(BasePruner):
             (max(trial.intermediate_values, default=0) for trial in complete), default=0
         )
         learned = noise([_observation(trial) for trial in complete], self._run_sd)
-        return ProjectionStopper(Limit(min(times_s)), learned, iterations or None)
+        race = ProjectionStopper(Limit(min(times_s)), learned, iterations or None)
+        return Running(race, log, log[-1][1], None)
 
 
 def stopped(system_attrs: dict[str, Any]) -> Stopped | None:
@@ -117,11 +109,6 @@ def projection(trial: FrozenTrial) -> float | None:
     """Return the value that a pruned trial was heading for; ``None``: the race did not prune it."""
     verdict = stopped(trial.system_attrs)
     return None if verdict is None else verdict.projection_s
-
-
-def _reported(trial: FrozenTrial) -> Running:
-    log = _log(trial)
-    return Running(log, log[-1][1] if log else 0.0, None)
 
 
 def _log(trial: FrozenTrial) -> list[tuple[int, float]]:

@@ -33,7 +33,7 @@ class Joining(SearchThenConfirm):
             return Step(Purpose.BASELINE, history.default)
         return super().search(history)
 
-    def then(self, history: History, done: Done) -> Stop:  # noqa: ARG002
+    def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""
         return Stop(_OVER)
 

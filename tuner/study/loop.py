@@ -35,9 +35,9 @@ from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.joining import Joining
+from tuner.study.journal import Journal, missing
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
-from tuner.study.recorder import Journal, Recorder, missing
 from tuner.study.session import Cancelled, StudyContext, StudyRun
 
 if TYPE_CHECKING:
@@ -233,7 +233,6 @@ def _measure(
             _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
         )
         journal = _journal(context, store.load(name))
-        recorder = Recorder(store, optuna_study, journal, context.emit)
         interference_filter = InterferenceFilter()
         if is_real:  # the machine is looked at before anything is launched
             load = interference.before()
@@ -241,7 +240,7 @@ def _measure(
                 context.emit(Note(note))
             counts_all = os.environ.get(VARIABLE) == COUNT
             interference_filter = InterferenceFilter(load, counts_all=counts_all)
-        run = StudyRun(context, history, recorder, live, interference_filter)
+        run = StudyRun(context, history, optuna_study, journal, live, interference_filter)
         try:
             reason = run.measure()
         except (Cancelled, KeyboardInterrupt) as error:

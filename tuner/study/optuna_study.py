@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -28,27 +28,25 @@ from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.model import LaunchRecord, Setting, SettingSource, StudySpec
+from tuner.model import Exclusion, LaunchRecord, Setting, SettingSource, StudySpec
 from tuner.model.errors import TunerError
 from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
 from tuner.search.pruner import Running
-from tuner.search.stopper import EarlyStopper
 from tuner.store import database
 from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
 from tuner.study import plugins
-from tuner.study.asked import Asked
 from tuner.study.history import History
 from tuner.study.plugins import StudyView, replaced
-from tuner.study.policy import Policy, SearchThenConfirm, Step
+from tuner.study.policy import Policy, Step
 from tuner.study.reader import HOST, Reader
+from tuner.study.running_trial import RunningTrial
 from tuner.study.trials import (
     SIDE,
     SIDES,
     TAKEN,
     as_trial,
     distributions,
-    is_possible,
-    is_trial,
+    is_of_search,
     params,
     side,
     trial_result,
@@ -82,9 +80,8 @@ class OptunaStudy:
     ) -> None:
         self._store, self._spec, self._name, self._folder = store, spec, spec.name, folder
         self._policy = policy
-        searching = policy if isinstance(policy, SearchThenConfirm) else None
-        self._reader = reader or Reader(spec, searching)
-        self._asked: Asked | None = None  # the trial that runs
+        self._reader = reader or Reader(spec, policy)
+        self._running: RunningTrial | None = None
         self._terminator: BaseTerminator | None = None
         self._is_over = False
 
@@ -143,7 +140,7 @@ class OptunaStudy:
                 del self._search
             for record in by_number.values():
                 self._add(record, history)
-            study, race = self._search, RacePruner(race=self._race, running=self._progress)
+            study, race = self._search, RacePruner(running=self._progress)
             searching = RuntimeSampler(read=self._reader, seed=history.spec.seed)
             trials = len(study.get_trials(deepcopy=False))
             study.sampler = plugins.sampler(history.spec, trials, self._view) or searching
@@ -165,15 +162,15 @@ class OptunaStudy:
         elif RECORD in trial.user_attrs:
             record = launch_record(trial.user_attrs[RECORD])
         else:
-            self._fail(study, trial.number, trial._trial_id, "lost: its process is gone")
+            self._fail(study, trial, "lost: its process is gone")
             return
-        self._tell(study, trial.number, trial._trial_id, history, record)
+        self._tell(study, trial, history, record)
 
     def _add(self, record: LaunchRecord, history: History) -> None:
         """Add a launch that ended, but that no trial tells of."""
         study, chosen = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
         space = _SIDE
-        if record.purpose.stage.is_of_search:
+        if is_of_search(history, record.purpose, record.setting):
             study, chosen = self._search, params(history, record.setting)
             space = distributions(tuple(k for k in history.knobs if k.name in chosen))
         state, value, notes = trial_result(history, _judged(history, record))
@@ -201,37 +198,34 @@ class OptunaStudy:
 
     # --- a launch --------------------------------------------------------------------
 
-    def ask(self, history: History, step: Step) -> Asked | None:
-        """The next trial, with the step that it makes; ``None``: another host measures the same.
+    def ask(self, history: History, step: Step) -> RunningTrial | None:
+        """Return the next trial, with the step that it makes.
 
-        A search is what the sampler suggests, or what another program has enqueued. If that is
-        known already, or ruled out, the trial is told so, and the sampler is asked again. What the
-        sampler does not suggest by itself is enqueued: a repeat, if it is one of Optuna's; and the
-        step's own setting, if it has nothing new to say.
+        ``None``: another host measures the same. A search is what the sampler suggests, or what
+        another program has enqueued. If that is known already, or ruled out, the trial is told so,
+        and the sampler is asked again. What the sampler does not suggest by itself is enqueued: a
+        repeat, if it is one of Optuna's; and the step's own setting, if it has nothing new to say.
 
         Raises:
             TunerError: The sampler failed, or the database.
         """
         with self._store.translated():
-            if not step.purpose.stage.is_of_search or not is_possible(
-                history, step.purpose, step.setting
-            ):
+            if not is_of_search(history, step.purpose, step.setting):
                 return self._ask_to_compare(history, step)
-            redrawn = 0
             if not self._is_suggested(history, step):
                 _enqueue(self._search, step.setting)
+            redrawn = 0
             while True:
-                asked = self._suggestion(history, step, redrawn)
-                if asked is not None:
-                    setting, why = asked.step.setting, ""
-                    if setting != step.setting:
-                        why = why_not_launched(history, setting)
-                    if self._is_taken(asked, history):
-                        self._redraw(asked, TAKEN)
+                running = self._suggestion(history, step, redrawn)
+                if running is not None:
+                    if self._is_taken(running, history):
+                        self._redraw(running, TAKEN)
                         return None
+                    setting = running.step.setting
+                    why = "" if setting == step.setting else why_not_launched(history, setting)
                     if not why:
-                        return self._numbered(asked)
-                    self._redraw(asked, why)
+                        return self._numbered(running)
+                    self._redraw(running, why)
                 redrawn += 1
                 if redrawn % MOST_REDRAWS == 0:
                     _enqueue(self._search, step.setting)
@@ -239,83 +233,70 @@ class OptunaStudy:
     def _is_suggested(self, history: History, step: Step) -> bool:
         """Return whether the sampler suggests the step's setting without being told."""
         if isinstance(self._search.sampler, RuntimeSampler):
-            policy = self._policy
-            return isinstance(policy, SearchThenConfirm) and policy.search(history) == step
+            return self._policy.search(history) == step
         return step.purpose.stage.settings is SettingSource.SAMPLER
 
-    def _ask_to_compare(self, history: History, step: Step) -> Asked:
+    def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)
-        running = create_trial(
+        template = create_trial(
             state=TrialState.RUNNING,
             params={SIDE: chosen},
             distributions=_SIDE,
             user_attrs={HOST: history.spec.machine.hostname} if self._is_shared else {},
         )
-        trial_id = study._storage.create_new_trial(study._study_id, running)
-        return self._numbered(Asked(optuna.Trial(study, trial_id), step, history, self._folder))
+        trial_id = study._storage.create_new_trial(study._study_id, template)
+        trial = optuna.Trial(study, trial_id)
+        return self._numbered(RunningTrial(trial, step, history, self._folder))
 
-    def _suggestion(self, history: History, step: Step, redrawn: int) -> Asked | None:
-        """A trial; ``None``: another program has enqueued it, outside of the space."""
+    def _suggestion(self, history: History, step: Step, redrawn: int) -> RunningTrial | None:
+        """Return a trial; ``None``: another program has enqueued it, outside of the space."""
         study = self._search
         with plugins.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
-            warnings.filterwarnings("ignore", "Heartbeat of storage")  # `Asked` sends it
+            warnings.filterwarnings("ignore", "Heartbeat of storage")  # `RunningTrial` sends it
             trial = study.ask()
             try:
-                return Asked.suggested(trial, step, history, self._folder, redrawn)
+                return RunningTrial.suggested(trial, step, history, self._folder, redrawn)
             except BaseException as error:
                 with suppress(TunerError, OptunaError, SQLAlchemyError):
-                    self._fail(
-                        study, trial.number, trial._trial_id, f"{type(error).__name__}: {error}"
-                    )
+                    self._fail(study, trial, f"{type(error).__name__}: {error}")
                 attributes = study._storage.get_trial_system_attrs(trial._trial_id)
                 if isinstance(error, ValueError) and "fixed_params" in attributes:
                     return None
                 raise
 
-    def _numbered(self, asked: Asked) -> Asked:
+    def _numbered(self, running: RunningTrial) -> RunningTrial:
         """Give the launch a number that no other one has, on whatever host."""
-        number = self._store.last_number(self._name) + 1
+        number, trial_id = self._store.last_number(self._name) + 1, running.trial._trial_id
         while True:
-            asked.set_number(number)
-            if not self._is_shared or self._store.has_number_first(
-                self._name, number, asked.trial_id
-            ):
-                self._asked = asked
-                return asked
+            running.set_number(number)
+            if not self._is_shared or self._store.has_number_first(self._name, number, trial_id):
+                self._running = running
+                return running
             number += 1
 
-    def _race(self, study: optuna.Study, trial: FrozenTrial) -> EarlyStopper | None:  # noqa: ARG002
-        """Return what may stop the running launch, by the history that it was asked for with."""
-        asked = self._asked
-        assert asked is not None
-        return self._policy.race(asked.history, asked.step.purpose, asked.step.setting)
+    def _progress(self, study: optuna.Study, trial: FrozenTrial) -> Running | None:  # noqa: ARG002
+        return None if self._running is None else self._running.progress
 
-    def _progress(self, trial: FrozenTrial) -> Running:  # noqa: ARG002
-        assert self._asked is not None
-        return self._asked.running
+    def _redraw(self, running: RunningTrial, why: str) -> None:
+        running.trial.set_user_attr("redrawn", why)
+        self._tell_study(self._search, running.trial, TrialState.FAIL)
 
-    def _redraw(self, asked: Asked, why: str) -> None:
-        study = self._search
-        study._storage.set_trial_user_attr(asked.trial_id, "redrawn", why)
-        self._tell_study(study, asked.number, TrialState.FAIL)
-
-    def fail(self, asked: Asked, why: str) -> None:
+    def fail(self, running: RunningTrial, why: str) -> None:
         """Tell a running trial that it has failed, as far as that can be told."""
-        study = self._comparison if asked.is_compared else self._search
         with suppress(TunerError, OptunaError, SQLAlchemyError):
-            self._fail(study, asked.number, asked.trial_id, why)
+            self._fail(running.trial.study, running.trial, why)
 
-    def _fail(self, study: optuna.Study, number: int, trial_id: int, why: str) -> None:
-        study._storage.set_trial_user_attr(trial_id, "failure", why)
-        self._tell_study(study, number, TrialState.FAIL)
+    def _fail(self, study: optuna.Study, trial: optuna.Trial | FrozenTrial, why: str) -> None:
+        study._storage.set_trial_user_attr(trial._trial_id, "failure", why)
+        self._tell_study(study, trial, TrialState.FAIL)
 
-    def tell(self, asked: Asked, record: LaunchRecord) -> History:
+    def tell(self, running: RunningTrial, record: LaunchRecord) -> History:
         """Write down what a launch came to, and return the history that holds it."""
-        study = self._comparison if asked.is_compared else self._search
+        trial = running.trial
         with self._store.translated():
             try:
-                self._store.keep(asked.trial_id, record)
+                self._store.keep(trial._trial_id, record)
             except UpdateFinishedTrialError:  # another host took this one for lost
                 self._add(record, self._reader.history(self._search).add(record))
                 return self._reader.history(self._search)
@@ -326,37 +307,53 @@ class OptunaStudy:
                 ) from error
             # There may be thousands of launches: the telemetry is for the database alone.
             light = replace(record, outcome=replace(record.outcome, telemetry=None))
-            self._reader.remember(asked.trial_id, light)
+            self._reader.remember(trial._trial_id, light)
             history = self._reader.history(self._search)
             with suppress(UpdateFinishedTrialError):  # a moment ago: what it came to is kept
-                self._tell(study, asked.number, asked.trial_id, history, record)
+                self._tell(trial.study, trial, history, record)
             return history
+
+    def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
+        """Count these launches no more, and return the study without them.
+
+        Raises:
+            TunerError: The database cannot be written.
+        """
+        self._store.exclude(self._name, why, numbers)
+        return self.history()
 
     def _tell(
         self,
         study: optuna.Study,
-        number: int,
-        trial_id: int,
+        trial: optuna.Trial | FrozenTrial,
         history: History,
         record: LaunchRecord,
     ) -> None:
         state, value, notes = trial_result(history, _judged(history, record))
         for name, note in notes.items():
-            study._storage.set_trial_user_attr(trial_id, name, note)
-        self._tell_study(study, number, state, value)
+            study._storage.set_trial_user_attr(trial._trial_id, name, note)
+        self._tell_study(study, trial, state, value)
 
     def _tell_study(
-        self, study: optuna.Study, number: int, state: TrialState, value: float | None = None
+        self,
+        study: optuna.Study,
+        trial: optuna.Trial | FrozenTrial,
+        state: TrialState,
+        value: float | None = None,
     ) -> None:
         with plugins.guarded("sampler", study.sampler, self._folder):
-            study.tell(number, value, state)
+            study.tell(trial.number, value, state)
 
     # --- what the trials say ---------------------------------------------------------
 
     def _view(self, study: optuna.Study) -> StudyView:
         """The search as a sampler or a pruner is shown it, by the history."""
         history = self._reader.history(self._search)
-        by_trial = {r.trial: r for r in history.records if is_trial(history, r)}
+        by_trial = {
+            record.trial: record
+            for record in history.records
+            if is_of_search(history, record.purpose, record.setting)
+        }
         trials = []
         for trial in study.get_trials(deepcopy=False):
             shown = trial
@@ -393,12 +390,12 @@ class OptunaStudy:
             return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, here) != here
         return self._is_elsewhere(trial)
 
-    def _is_taken(self, asked: Asked, history: History) -> bool:
-        """Whether another host asked for the same setting a moment before."""
+    def _is_taken(self, running: RunningTrial, history: History) -> bool:
+        """Return whether another host has asked for the same setting a moment before."""
         if not self._is_shared:
             return False
         canonical, measured = history.pooling.canonical, {r.trial for r in history.records}
-        setting = canonical(asked.step.setting)
+        setting = canonical(running.step.setting)
         if setting in history.pending:  # that is known, and meant
             return False
         always = {knob.name for knob in history.knobs if not knob.when}
@@ -406,7 +403,7 @@ class OptunaStudy:
             earlier = [
                 trial
                 for trial in self._search.get_trials(deepcopy=False)
-                if trial.number < asked.number
+                if trial.number < running.trial.number
                 and trial.number not in measured
                 and self._is_of_another(trial)
             ]

@@ -7,7 +7,7 @@ then the confirmation; the replayed machine asks here as the real one does.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tuner.launch.clocks import stopper_by
 from tuner.live.running import live_costs
@@ -39,18 +39,33 @@ class Stop:
     reason: str
 
 
-class Policy(Protocol):
-    """Says what comes next in a study."""
+class Policy:
+    """Says what comes next in a study; by itself it searches nothing."""
 
     def next(self, history: History) -> Step | Stop:
-        """The next launch, warm-ups aside, or why there is none."""
+        """Return the next launch, warm-ups aside, or why there is none."""
+        step = self.search(history)
+        return step if isinstance(step, Step) else self.then(history, step)
+
+    def search(self, history: History) -> Step | Done:  # noqa: ARG002
+        """Return the next launch of the search, or why the search is over."""
+        return Done("exhausted")
+
+    def then(self, history: History, over: Done) -> Step | Stop:
+        """Return what follows the search, which is over."""
+        raise NotImplementedError
 
     def best(self, history: History) -> Setting | None:
-        """The (canonical) setting to call best; never the baseline, if that is no setting."""
+        """Return the (canonical) setting to call best; never the baseline, if that is none."""
+        raise NotImplementedError
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:  # noqa: ARG002
-        """What may end a launch early; ``None``: it runs to its end."""
+        """Return what may end a launch early; ``None``: it runs to its end."""
         return None
+
+    def problem(self, history: History) -> Problem:  # noqa: ARG002
+        """Return the study in the words of the search."""
+        return Problem(None)
 
 
 class SearchThenConfirm(Policy):
@@ -71,11 +86,6 @@ class SearchThenConfirm(Policy):
         fewest = self.fewest(history)
         return None if fewest is None else fewest.best
 
-    def next(self, history: History) -> Step | Stop:
-        """The next launch of the search, then of the confirmation; see `Policy`."""
-        step = self.search(history)
-        return step if isinstance(step, Step) else self.then(history, step)
-
     def search(self, history: History) -> Step | Done:
         """The next launch of the search, or why it is over.
 
@@ -85,9 +95,9 @@ class SearchThenConfirm(Policy):
         suggestion = self.problem(history).next
         return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
-    def then(self, history: History, done: Done) -> Step | Stop:
+    def then(self, history: History, over: Done) -> Step | Stop:
         """Return what follows the search: a launch with fewer changes, then the confirmation."""
-        if done.reason == "terminated" and history.default not in history.tried:
+        if over.reason == "terminated" and history.default not in history.tried:
             return Step(Purpose.BASELINE, history.default)  # no verdict without
         last = self._last(history)
         if last is not None:
@@ -98,7 +108,7 @@ class SearchThenConfirm(Policy):
         if works is not None:
             return Step(Purpose.CONFIRM, works)
         if standing is None or standing.next is None:
-            return Stop(_reason(done, history))
+            return Stop(_reason(over, history))
         return Step(Purpose.CONFIRM, standing.next_setting)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:

@@ -14,7 +14,7 @@ from tuner.store import rows
 from tuner.store.rows import RECORD
 from tuner.store.store import comparison_name
 from tuner.study.history import History
-from tuner.study.policy import SearchThenConfirm
+from tuner.study.policy import Policy, SearchThenConfirm
 
 #: On each trial of a study that hosts can share: which one runs it.
 HOST = "host"
@@ -34,9 +34,7 @@ class Reader:
         policy: The policy that decides by the history.
     """
 
-    def __init__(
-        self, spec: StudySpec | None = None, policy: SearchThenConfirm | None = None
-    ) -> None:
+    def __init__(self, spec: StudySpec | None = None, policy: Policy | None = None) -> None:
         self._spec, self._policy = spec, policy or SearchThenConfirm()
         self._records: dict[int, LaunchRecord] = {}  # by the id of the trial
         self._comparison: optuna.Study | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuner.model import Purpose, Setting
+from tuner.search import Done
 from tuner.study.confirmation import FAILURES
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
@@ -21,8 +22,8 @@ class FixedSetting(Policy):
         """The setting."""
         return history.spec.fixed
 
-    def next(self, history: History) -> Step | Stop:
-        """It again; not if it fails."""
+    def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
+        """Return the setting again; not if it fails."""
         made = history.of(history.valid, history.pooling.canonical(history.spec.fixed))
         finished = sum(bool(record.outcome.samples) for record in made)
         if finished >= self.number or len(made) - finished >= FAILURES:

@@ -41,7 +41,6 @@ from tuner.stats import estimates
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import alike, believed_figures, outputs, stopping_rules, warm_up
-from tuner.study.asked import Asked, PrunerStopper
 from tuner.study.confirmation import COST_SHARE, confirmation
 from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
@@ -51,8 +50,10 @@ from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.joining import launches_of, why_left_out
-from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
-from tuner.study.recorder import Recorder
+from tuner.study.journal import NAME, Journal
+from tuner.study.optuna_study import OptunaStudy
+from tuner.study.policy import Policy, Step, Stop
+from tuner.study.running_trial import PrunerStopper, RunningTrial
 
 #: This many launches in a row that were ended from outside end the study: more would follow.
 LOST_IN_A_ROW = 3
@@ -101,7 +102,8 @@ class StudyRun:
 
     context: StudyContext
     history: History
-    recorder: Recorder
+    study: OptunaStudy
+    journal: Journal
     live: LiveMeasurement
     interference: InterferenceFilter
     _broken_off: bool = False  # a second signal ended a launch
@@ -150,7 +152,7 @@ class StudyRun:
 
     def _next(self) -> Step | Stop:
         """What comes next; before the end windows and launches must agree."""
-        self.history = self.recorder.trials.history()
+        self.history = self.study.history()
         self._exclude_outdated()
         if self.context.joined:
             self._leave_if_slower()
@@ -161,7 +163,7 @@ class StudyRun:
                 windows = [r.number for r in estimates.counted(self.history.records) if r.job]
                 with self.context.stop.held():
                     self.live.end()
-                    self.history = self.recorder.exclude(windows, why)
+                    self.history = self.study.exclude(windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self._next_once_others_are_done()
         if isinstance(step, Stop) and self.context.joined:
@@ -177,7 +179,7 @@ class StudyRun:
             quiet = next(r.number for r in reversed(records) if r.machine.hostname == host)
             text = f"disturbed, while launch {quiet} was not"
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
-            self.history = self.recorder.exclude(numbers, exclusion)
+            self.history = self.study.exclude(numbers, exclusion)
             one, several = "disturbed launch counts", "disturbed launches count"
             which = wording.count(len(numbers), one, several)
             self.context.emit(Note(f"{which} no more: the machine is quiet again"))
@@ -193,15 +195,13 @@ class StudyRun:
                 raise Cancelled
             self._say("waiting for the launches of the other hosts")
             time.sleep(LOOK_S)
-            self.history = self.recorder.trials.history()
+            self.history = self.study.history()
 
     def _next_by_policy(self) -> Step | Stop:
         """Return what the policy says, unless another terminator ends the search before."""
         policy, history = self.context.policy, self.history
-        if not isinstance(policy, SearchThenConfirm):
-            return policy.next(history)
         step = policy.search(history)
-        if isinstance(step, Step) and self.recorder.trials.is_over():
+        if isinstance(step, Step) and self.study.is_over():
             step = Done("terminated")
         return step if isinstance(step, Step) else policy.then(history, step)
 
@@ -215,7 +215,7 @@ class StudyRun:
             host = self.spec.machine.hostname
             exclusion = Exclusion(ExclusionKind.OTHER_HOST, f"{host} is left out: {why}")
             numbers = [record.number for record in launches_of(self.history)]
-            self.history = self.recorder.exclude(numbers, exclusion)
+            self.history = self.study.exclude(numbers, exclusion)
             raise TunerError(
                 exclusion.text,
                 "its launches count no more: is anything else running here, or is the CPU hot?",
@@ -272,22 +272,22 @@ class StudyRun:
 
     # --- one step ---------------------------------------------------------------------
 
-    def _ask(self, step: Step) -> Asked | None:
+    def _ask(self, step: Step) -> RunningTrial | None:
         """The trial of the step; ``None``: another host measures the same."""
         if self.context.stop():
             raise Cancelled
         if (there := self.context.hosts) is not None and there.hosts.lost():
             self.live.end()  # the running job has lost its host
             there.replace_lost()
-        asked = self.recorder.trials.ask(self.history, step)
-        if asked is not None and asked.redrawn:
-            often = wording.count(asked.redrawn, "suggestion")
+        trial = self.study.ask(self.history, step)
+        if trial is not None and trial.redrawn:
+            often = wording.count(trial.redrawn, "suggestion")
             self.context.emit(
                 Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
             )
-        return asked
+        return trial
 
-    def _measure_and_tell(self, asked: Asked) -> None:
+    def _measure_and_tell(self, trial: RunningTrial) -> None:
         """Launch the trial's setting, or measure it live; put down what came of it.
 
         A launch that was ended from outside says nothing of its setting: it is next again.
@@ -295,14 +295,14 @@ class StudyRun:
         stop = self.context.stop
         with stop.held():
             try:
-                record = self._launch(asked)
+                record = self._launch(trial)
             except TunerError as error:
-                self.recorder.trials.fail(asked, error.message)
+                self.study.fail(trial, error.message)
                 raise
             try:
-                self._tell(asked, record)
+                self._tell(trial, record)
             except KeyboardInterrupt:  # the second signal: once more, whatever was written
-                self.recorder.record(record)
+                self._write_down(record)
                 raise
         if estimates.was_interrupted(record) and (self._broken_off or stop()):
             raise Cancelled
@@ -327,24 +327,24 @@ class StudyRun:
                 " kept",
             )
 
-    def _launch(self, asked: Asked) -> LaunchRecord:
+    def _launch(self, trial: RunningTrial) -> LaunchRecord:
         """Launch the trial's setting and return the record, which nothing has written down yet."""
-        step, number = asked.step, asked.launch
+        step, number = trial.step, trial.launch
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
         folder = outputs.launch_folder(self.context.folder, number)
-        trial = history.trials + 1 if purpose.stage.counts_as_trial else None
+        counted = history.trials + 1 if purpose.stage.counts_as_trial else None
         live = self.live.is_window(history.records, purpose, step.setting)
         self.context.emit(
-            LaunchStarted(number, purpose, step.setting, trial, history.most_trials, live)
+            LaunchStarted(number, purpose, step.setting, counted, history.most_trials, live)
         )
         cwd = Path(spec.folder or Path.cwd())
         marker = self.context.marker or None
         launch = render.launch(
             spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
         )
-        self.recorder.make_room(folder)
+        self._make_room(folder)
         started_at = now()
         record = LaunchRecord(
             number=number,
@@ -354,9 +354,9 @@ class StudyRun:
             env=recorded_environment(os.environ),
             folder=str(folder),
             started_at=started_at,
-            outcome=self._outcome(spec, launch, asked),
+            outcome=self._outcome(spec, launch, trial),
             machine=spec.machine,
-            trial=None if asked.is_compared else asked.number,
+            trial=None if trial.is_compared else trial.trial.number,
         )
         if purpose is Purpose.WARM_UP and not history.records:
             for text in warm_up.notes(record.outcome, launch, spec.objective):
@@ -367,26 +367,26 @@ class StudyRun:
         # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, launch.env)
 
-    def _outcome(self, spec: StudySpec, launch: Launch, asked: Asked) -> Outcome:
-        history, step = self.history, asked.step
+    def _outcome(self, spec: StudySpec, launch: Launch, trial: RunningTrial) -> Outcome:
+        history, step = self.history, trial.step
 
         def cancelled() -> bool:
-            asked.beat()
+            trial.beat()
             return self.context.stop()
 
         def on_progress(progress: Progress) -> None:
-            self.context.emit(LaunchProgress(asked.launch, progress))
-            asked.report(progress)
+            self.context.emit(LaunchProgress(trial.launch, progress))
+            trial.report(progress)
 
-        launched = stopping_rules.NextLaunch(
-            step.purpose, step.setting, history, PrunerStopper(asked)
-        )
+        race = self.context.policy.race(history, step.purpose, step.setting)
+        by_pruner = PrunerStopper(trial, race)
+        launched = stopping_rules.NextLaunch(step.purpose, step.setting, history, by_pruner)
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
         request = MeasurementRequest(
             launch,
             spec,
             step.setting,
-            number=asked.launch,
+            number=trial.launch,
             purpose=step.purpose,
             records=history.records,
             incumbent_s=None if best is None else best.elapsed_s,
@@ -405,11 +405,40 @@ class StudyRun:
         except OSError as error:
             raise outputs.not_written(f"the output folder {launch.folder}", error) from error
 
-    def _tell(self, asked: Asked, record: LaunchRecord) -> None:
+    def _make_room(self, folder: Path) -> None:
+        """Make sure, before a launch, that it can be kept.
+
+        Raises:
+            TunerError: The database is gone, locked, read-only or corrupt, or the disk is full.
+        """
+        self.context.store.require_usable(self.spec.name)
+        try:
+            self.journal.reserve(folder)
+        except OSError as error:
+            raise outputs.not_written(f"the output folder {folder}", error) from error
+
+    def _write_down(self, record: LaunchRecord) -> bool:
+        """Put the launch's own file on the disk; False if it cannot be written."""
+        try:
+            self.journal.write(record)
+        except OSError as error:
+            text = f"{Path(record.folder) / NAME} cannot be written: {error.strerror}"
+            self.context.emit(Note(f"{text}; launch {record.number} goes to the database alone"))
+            return False
+        return True
+
+    def _tell(self, trial: RunningTrial, record: LaunchRecord) -> None:
         """Keep the launch: its file, its trial. Only then does anybody hear of it."""
-        written = self.recorder.record(record)
-        before = self.history
-        self.history = history = self.recorder.tell(asked, record, before, recorded=written)
+        is_written, before = self._write_down(record), self.history
+        try:
+            self.history = history = self.study.tell(trial, record)
+        except TunerError as error:
+            error.hint += _what_became_of(record, before.spec.objective, is_written=is_written)
+            raise
+        iterations = before.expected_iterations(record.setting)
+        if iterations not in (None, history.expected_iterations(record.setting)):
+            text = f"launch {record.number} is the longest: shorter ones stopped early"
+            self.context.emit(Note(text))
         found = self.result(StudyState.RUNNING, "")
         self.context.store.set_summary(self.spec.name, summary(found))
         kept = next(r for r in history.records if r.number == record.number)
@@ -461,6 +490,17 @@ def give_up(
         f" {failed.kind}: {failed.reason}",
         f"read {_where_to_read(record)}{advice}",
     )
+
+
+def _what_became_of(record: LaunchRecord, objective: ObjectiveSpec, *, is_written: bool) -> str:
+    """Return the part of a hint that says where a launch is kept that the database lacks."""
+    if is_written:
+        return f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
+    value = estimates.estimate_s(record.outcome.samples)
+    if value is None:
+        return ""
+    shown = figures.shown(objective, value)
+    return f"; not saved: launch {record.number} ({record.setting}), {shown}"
 
 
 def _where_to_read(record: LaunchRecord) -> Path:

@@ -53,15 +53,13 @@ def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
     return {knob.name: distribution(knob.domain) for knob in knobs}
 
 
-def is_trial(history: History, record: LaunchRecord) -> bool:
-    """True if the launch is a trial in the present space."""
-    return record.purpose.stage.is_of_search and is_possible(
-        history, record.purpose, record.setting
-    )
+def is_of_search(history: History, purpose: Purpose, setting: Setting) -> bool:
+    """Return whether a launch is a trial of the search: its setting is one of the present space.
 
-
-def is_possible(history: History, purpose: Purpose, setting: Setting) -> bool:
-    """True if the setting is of the present space, or for this purpose a part of one."""
+    A launch that leaves knobs out has a part of such a setting.
+    """
+    if not purpose.stage.is_of_search:
+        return False
     canonical = history.pooling.canonical(setting)
     if purpose.stage.may_leave_knobs_out:
         return history.contains_part(canonical)

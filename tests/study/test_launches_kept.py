@@ -30,8 +30,8 @@ from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
 from tuner.study.events import LaunchEnded, Note
+from tuner.study.journal import NAME, Journal
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.recorder import NAME, Journal
 
 
 def at_launch(number: int, act: Callable[[], None]) -> Callable[[int], None]:

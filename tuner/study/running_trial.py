@@ -1,4 +1,4 @@
-"""A trial that Optuna's study was asked for, while its launch runs."""
+"""A running trial is one that Optuna's study has been asked for, and whose launch has not ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import cast
 import optuna
 from optuna.distributions import IntDistribution
 from optuna.exceptions import OptunaError, StorageInternalError
-from optuna.pruners import BasePruner
 from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -20,7 +19,7 @@ from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
 from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
 from tuner.search.pruner import RacePruner, Running, stopped
-from tuner.search.stopper import GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
 from tuner.store import database
 from tuner.store.rows import LAUNCH
 from tuner.study.history import History
@@ -63,8 +62,8 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
     return Setting.of(chosen)
 
 
-class Asked:
-    """The trial, with the step that it makes.
+class RunningTrial:
+    """A trial, with the step that it makes.
 
     Args:
         trial: What the study gave.
@@ -85,20 +84,18 @@ class Asked:
         *,
         is_compared: bool = True,
     ) -> None:
-        self._trial, self._spec, self._folder = trial, history.spec, folder
-        self.history = history
+        self.trial, self._spec, self._folder = trial, history.spec, folder
         self.step, self.redrawn, self.is_compared = step, redrawn, is_compared
-        self.number, self.trial_id = trial.number, trial._trial_id
         self.launch = 0  # the number of the launch
-        self.reported: int | None = None  # the last step, an iteration
-        self.running = Running((), 0.0, None)
+        self.has_news = False  # something was reported that no pruner has judged
+        self.progress: Running | None = None  # what our own pruner judges
         self.iterations = history.expected_iterations(step.setting)
         self._beaten_s, self._next_s, self._next_step = -math.inf, 0.0, 0.0
 
     @classmethod
     def suggested(
         cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
-    ) -> Asked:
+    ) -> RunningTrial:
         """The trial of the search, with the setting that its sampler suggests.
 
         Raises:
@@ -121,7 +118,7 @@ class Asked:
     def set_number(self, number: int) -> None:
         """Say on the trial which launch of the study it is."""
         self.launch = number
-        self._trial.set_user_attr(LAUNCH, number)
+        self.trial.set_user_attr(LAUNCH, number)
 
     def report(self, progress: Progress) -> None:
         """Report the time so far; if it grows to the figure, and not too often.
@@ -134,8 +131,8 @@ class Asked:
         if now_s < self._next_s or step < self._next_step:
             return
         with suppress(OptunaError, SQLAlchemyError):
-            self._trial.report(progress.elapsed_s, step)
-            self.reported = step
+            self.trial.report(progress.elapsed_s, step)
+            self.has_news = True
         written_s = time.monotonic()
         self._next_s = written_s + max(REPORT_EVERY_S, (written_s - now_s) / MOST_SHARE)
         if self.iterations:
@@ -145,26 +142,34 @@ class Asked:
     def beat(self) -> None:
         """Say that the trial's host is alive, if other hosts may ask; not too often."""
         now_s = time.monotonic()
-        if now_s >= self._beaten_s and database.is_shared(self._trial.storage):
-            _beat(self._trial)
+        if now_s >= self._beaten_s and database.is_shared(self.trial.storage):
+            _beat(self.trial)
             self._beaten_s = now_s + database.HEARTBEAT_S
 
-    @property
-    def pruner(self) -> BasePruner:
-        """The study's."""
-        return self._trial.study.pruner
-
-    def stopped(self) -> Stopped | None:
-        """What the race found of the trial; ``None``: it was another pruner's affair."""
-        return stopped(self._trial.storage.get_trial_system_attrs(self.trial_id))
-
-    def should_prune(self) -> bool:
-        """What the study's pruner says of the reports."""
+    def verdict(self, log: Log, since_launch_s: float, startup_s: float | None) -> Verdict:
+        """Return what the study's pruner says of the launch so far."""
         try:
-            with guarded("pruner", self.pruner, self._folder):
-                return self._trial.should_prune()
+            with guarded("pruner", self.trial.study.pruner, self._folder):
+                if not self.trial.should_prune():
+                    return GoOn()
         except (DBAPIError, StorageInternalError):
-            return False
+            return GoOn()
+        by_race = stopped(self.trial.storage.get_trial_system_attrs(self.trial._trial_id))
+        return by_race or self._projected(log, elapsed_bound(log, since_launch_s, startup_s))
+
+    def _projected(self, log: Log, bound_s: float) -> Stopped:
+        """Return what a launch was heading for that another pruner than ours has stopped."""
+        finish_s, log_sd, iterations = bound_s, 0.5, self.iterations
+        if iterations and len(log) > 1:
+            finish_s, log_sd = by_drift(log, iterations, _PACE_CV)
+        elif iterations and log and log[-1][0]:
+            finish_s = log[-1][1] * iterations / log[-1][0]
+        return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
+
+    @property
+    def is_raced(self) -> bool:
+        """Whether our own pruner judges the trial."""
+        return isinstance(self.trial.study.pruner, RacePruner)
 
 
 def _beat(trial: optuna.Trial) -> None:
@@ -173,38 +178,30 @@ def _beat(trial: optuna.Trial) -> None:
         trial.storage.record_heartbeat(trial._trial_id)
 
 
-@dataclass
+@dataclass(frozen=True)
 class PrunerStopper:
     """Stops a launch if its trial is to be pruned.
 
     Attributes:
-        asked: The trial.
+        trial: The trial of the launch.
+        race: What our own pruner holds the launch against; ``None``: it runs to its end.
     """
 
-    asked: Asked
-    _is_window: bool = False
-    _judged: int | None = None
+    trial: RunningTrial
+    race: EarlyStopper | None
 
-    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Whether the launch is pruned; pruners of Optuna are asked after each report."""
-        asked = self.asked
-        if isinstance(asked.pruner, RacePruner):
-            asked.running = Running(progress, since_launch_s, startup_s, self._is_window)
-        elif not progress or asked.reported in (None, self._judged):
+    def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Return what the pruner says; one of Optuna's is asked after each report."""
+        trial = self.trial
+        if trial.is_raced:
+            if self.race is None:
+                return GoOn()
+            trial.progress = Running(self.race, log, since_launch_s, startup_s)
+        elif not trial.has_news:
             return GoOn()
-        self._judged = asked.reported
-        if not asked.should_prune():
-            return GoOn()
-        if (verdict := asked.stopped()) is not None:
-            return verdict
-        bound_s = elapsed_bound(progress, since_launch_s, startup_s)
-        finish_s, log_sd, iterations = bound_s, 0.5, asked.iterations
-        if iterations and len(progress) > 1:
-            finish_s, log_sd = by_drift(progress, iterations, _PACE_CV)
-        elif iterations and progress and progress[-1][0]:
-            finish_s = progress[-1][1] * iterations / progress[-1][0]
-        return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
+        trial.has_news = False
+        return trial.verdict(log, since_launch_s, startup_s)
 
     def in_window(self) -> PrunerStopper:
-        """The same, as it judges a window."""
-        return replace(self, _is_window=True)
+        """Return the same, as it judges a window."""
+        return replace(self, race=None if self.race is None else self.race.in_window())

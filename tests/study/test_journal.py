@@ -23,8 +23,8 @@ from tuner.model import (
     Purpose,
     Stopped,
 )
-from tuner.study import recorder as journal
-from tuner.study.recorder import NAME, PART, Entry, Journal, lacking
+from tuner.study import journal
+from tuner.study.journal import NAME, PART, Entry, Journal, lacking
 
 CREATED = "2026-01-02T03:04:05.000006+00:00"
 STOPPED = Stopped(1.0, 3.0, 2.5, None, 0.12, "drift")
@@ -101,7 +101,7 @@ def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
             of(tmp_path).write(record)
         return
     of(tmp_path).write(record)
-    assert [found.number for found in of(tmp_path).found(())[0]] == [record.number]
+    assert [found.number for found in of(tmp_path).read(())[0]] == [record.number]
     assert other.read_text() == "of somebody else"
 
 
@@ -143,8 +143,8 @@ def test_only_launches_of_the_very_study_are_found(tmp_path: Path) -> None:
     mine = written(tmp_path, 1)
     written(tmp_path, 2, created_at="2025-01-01T00:00:00.000000+00:00")
     written(tmp_path, 3)
-    assert of(tmp_path).found({str(tmp_path / "0003")}) == ([mine], [])
-    assert Journal(tmp_path, "other", CREATED).found(set()) == ([], [])
+    assert of(tmp_path).read({str(tmp_path / "0003")}) == ([mine], [])
+    assert Journal(tmp_path, "other", CREATED).read(set()) == ([], [])
 
 
 def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe" / NAME)
     (tmp_path / "folder" / NAME).mkdir()
     of(tmp_path).reserve(tmp_path / "reserved")
-    found, damaged = of(tmp_path).found(set())
+    found, damaged = of(tmp_path).read(set())
     assert found == [mine]
     assert [path.parent.name for path in damaged] == ["folder", "half", "link", "pipe"]
     assert (tmp_path / "half" / NAME).stat().st_size == 300
@@ -165,7 +165,7 @@ def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:
 def test_records_moved_with_their_folder_name_the_new_place(tmp_path: Path) -> None:
     written(tmp_path / "old")
     (tmp_path / "old").rename(tmp_path / "new")
-    ((found,), _) = of(tmp_path / "new").found(set())
+    ((found,), _) = of(tmp_path / "new").read(set())
     assert found.folder == str(tmp_path / "new" / "0001")
 
 

@@ -1,8 +1,8 @@
-"""What becomes of a launch that has ended: its own file, then its trial in the database.
+"""The journal: a launch that has ended has a file of its own, written before its trial is told.
 
-Only then is it reported. Whatever fails on the way, what was written before it is enough to take
-the launch up again: the next start of the command tells its trial. A launch costs minutes, its file
-a few milliseconds. Room for the file is taken before the launch, so that a full disk is found then.
+Whatever fails after that, the file is enough to take the launch up again: the next start of the
+command tells its trial. A launch costs minutes, its file a few milliseconds. Room for the file is
+taken before the launch, so that a full disk shows then.
 """
 
 from __future__ import annotations
@@ -15,17 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuner.hosts.untrusted_files import make_folder, overwrite, read_untrusted, sync_names
-from tuner.model import Exclusion, LaunchRecord, codec, figures
-from tuner.model.errors import TunerError
-from tuner.stats import estimates
+from tuner.model import LaunchRecord, codec
 from tuner.study.events import Event, Note
-from tuner.study.outputs import not_written
 
 if TYPE_CHECKING:
     from tuner.store import Store
-    from tuner.study.asked import Asked
-    from tuner.study.history import History
-    from tuner.study.optuna_study import OptunaStudy
 
 #: In a launch's folder once it has ended; complete or not there.
 NAME = "record.json"
@@ -100,16 +94,16 @@ class Journal:
         for folder in (launch, launch.parent):
             sync_names(folder)
 
-    def found(self, known: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
+    def read(self, besides: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
         """Return the launches of this study that ended, and the files that are no record of any.
 
         Args:
-            known: Folders that need not be looked into: the database has their launches.
+            besides: Folders that need not be looked into: the database has their launches.
         """
         records: list[LaunchRecord] = []
         damaged: list[Path] = []
         for path in sorted(self.folder.glob(f"*/{NAME}")):
-            if str(path.parent) in known:
+            if str(path.parent) in besides:
                 continue
             try:
                 entry = parse(read_untrusted(path, MOST_BYTES))
@@ -130,90 +124,25 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def lacking(kept: Sequence[LaunchRecord], found: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """Return those of the launches found that are not kept, in the order they were made.
+def lacking(kept: Sequence[LaunchRecord], ended: Iterable[LaunchRecord]) -> list[LaunchRecord]:
+    """Return those of the launches that ended which are not kept, in the order they were made.
 
     A launch is known by the moment it started at. Its number is the next free one: its own may
     have been given away since, if the database was an older copy for a while.
     """
     moments = {record.started_at for record in kept}
     last = max((record.number for record in kept), default=0)
-    missing = {record.started_at: record for record in found if record.started_at not in moments}
+    missing = {record.started_at: record for record in ended if record.started_at not in moments}
     return [replace(missing[m], number=n) for n, m in enumerate(sorted(missing), last + 1)]
 
 
-@dataclass(frozen=True)
-class Recorder:
-    """Keeps the launches of one study."""
-
-    store: Store
-    trials: OptunaStudy
-    journal: Journal
-    emit: Callable[[Event], None]
-
-    def make_room(self, launch: Path) -> None:
-        """Make sure, before a launch, that it can be kept.
-
-        Raises:
-            TunerError: The database is gone, locked, read-only or corrupt, or the disk is full.
-        """
-        self.store.require_usable(self.journal.study)
-        try:
-            self.journal.reserve(launch)
-        except OSError as error:
-            raise not_written(f"the output folder {launch}", error) from error
-
-    def record(self, record: LaunchRecord) -> bool:
-        """Put the launch's own record on the disk; False if it cannot be written."""
-        try:
-            self.journal.write(record)
-        except OSError as error:
-            text = f"{Path(record.folder) / NAME} cannot be written: {error.strerror}"
-            self.emit(Note(f"{text}; launch {record.number} goes to the database alone"))
-            return False
-        return True
-
-    def tell(
-        self, asked: Asked, record: LaunchRecord, before: History, *, recorded: bool
-    ) -> History:
-        """Tell the launch's trial what it came to; the study with it.
-
-        Raises:
-            TunerError: The database cannot be written; the hint says what became of the launch.
-        """
-        try:
-            history = self.trials.tell(asked, record)
-        except TunerError as error:
-            value = estimates.estimate_s(record.outcome.samples)
-            if recorded:
-                error.hint += f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
-            elif value is not None:
-                shown = figures.shown(before.spec.objective, value)
-                error.hint += f"; not saved: launch {record.number} ({record.setting}), {shown}"
-            raise
-        seemed = before.expected_iterations(record.setting)
-        if seemed is not None and seemed != history.expected_iterations(record.setting):
-            text = f"launch {record.number} is the longest: shorter ones stopped early"
-            self.emit(Note(text))
-        return history
-
-    def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more; the study without them.
-
-        Raises:
-            TunerError: The database cannot be written.
-        """
-        self.store.exclude(self.journal.study, why, numbers)
-        return self.trials.history()
-
-
 def missing(store: Store, journal: Journal, emit: Callable[[Event], None]) -> list[LaunchRecord]:
-    """The launches that ended, but did not come into the database."""
-    known = store.launches(journal.study, detail=False)
-    found, damaged = journal.found({record.folder for record in known})
+    """Return the launches that ended, but did not come into the database."""
+    kept = store.launches(journal.study, detail=False)
+    ended, damaged = journal.read({record.folder for record in kept})
     for path in damaged:
         emit(Note(f"{path} is not a record of a launch: it is left as it is"))
-    records = lacking(known, found)
+    records = lacking(kept, ended)
     for record in records:
         file = Path(record.folder) / NAME
         emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
