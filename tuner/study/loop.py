@@ -110,8 +110,8 @@ def tune(
             emit(Note(news))
         policy = policy or (Joining() if joined else SearchThenConfirm())
         context = StudyContext(spec, store, folder, emit, stop, policy, remeasure, joined)
-        if not (fresh or remeasure) and (found := _finished(context)) is not None:
-            return found
+        if not (fresh or remeasure) and (result := _finished(context)) is not None:
+            return result
         folders.prepare(folder)
         if spec.input:
             emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
@@ -204,10 +204,10 @@ def _finished(context: StudyContext) -> Result | None:
         return None
     if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
-    found = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    result = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history)))
-    context.emit(StudyEnded(found))
-    return found
+    context.emit(StudyEnded(result))
+    return result
 
 
 def _measure(
@@ -246,8 +246,8 @@ def _measure(
         except (Cancelled, KeyboardInterrupt) as error:
             number = context.stop.signal_number or SIGINT
             reason = f"interrupted by {Signals(number).name}"
-            found = _close(run, StudyState.INTERRUPTED, reason)
-            raise StudyInterrupted(number, found) from error
+            result = _close(run, StudyState.INTERRUPTED, reason)
+            raise StudyInterrupted(number, result) from error
         except (NothingMeasuredError, LimitReachedError) as error:
             _close(run, StudyState.FAILED, error.message)
             raise
@@ -288,7 +288,7 @@ def _delete(store: Store, folder: Path, name: str) -> list[str]:
     launches = store.folders(name)
     store.remove(name)
     left = folders.remove(launches, folder)
-    return [f"the folders of earlier launches in {each} are left as they are" for each in left]
+    return [f"the folders of earlier launches in {place} are left as they are" for place in left]
 
 
 def to_join(url: str, name: str) -> StudySpec:
@@ -345,8 +345,8 @@ def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
 def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
     spec, store = context.spec, context.store
     kept = missing(store, _journal(context, row), context.emit)
-    known = (*store.launches(spec.name, detail=False), *kept)
-    optuna_study.take_up(History.judged(spec, known, row.forgiven_until), kept)
+    records = (*store.launches(spec.name, detail=False), *kept)
+    optuna_study.take_up(History.judged(spec, records, row.forgiven_until), kept)
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
@@ -377,11 +377,11 @@ def _settings_measured(history: History) -> int:
 
 def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
-    found, store, name = run.result(state, reason), run.context.store, run.spec.name
+    result, store, name = run.result(state, reason), run.context.store, run.spec.name
     if run.context.joined:  # the host that began it says how it ends
-        run.context.emit(StudyEnded(found))
-        return found
-    store.set_summary(name, summary(found))
+        run.context.emit(StudyEnded(result))
+        return result
+    store.set_summary(name, summary(result))
     store.set_state(name, state, reason)
-    run.context.emit(StudyEnded(found))
-    return found
+    run.context.emit(StudyEnded(result))
+    return result

@@ -36,7 +36,7 @@ from tuner.store import database
 from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
 from tuner.study import plugins
 from tuner.study.history import History
-from tuner.study.plugins import StudyView, replaced
+from tuner.study.plugins import ShownStudy, replaced
 from tuner.study.policy import Policy, Step
 from tuner.study.reader import HOST, Reader
 from tuner.study.running_trial import RunningTrial
@@ -346,7 +346,7 @@ class OptunaStudy:
 
     # --- what the trials say ---------------------------------------------------------
 
-    def _view(self, study: optuna.Study) -> StudyView:
+    def _view(self, study: optuna.Study) -> ShownStudy:
         """The search as a sampler or a pruner is shown it, by the history."""
         history = self._reader.history(self._search)
         by_trial = {
@@ -363,7 +363,7 @@ class OptunaStudy:
                     continue
                 shown = replaced(trial, as_trial(history, record))
             trials.append(shown)
-        return StudyView(study, trials)
+        return ShownStudy(study, trials)
 
     def _fail_lost(self, study: optuna.Study) -> None:
         """Fail the running trials of hosts that are lost."""

@@ -44,8 +44,8 @@ _Base = TypeVar("_Base", BaseSampler, BasePruner, BaseTerminator)
 _NEEDS = {"gp": ("torch", "scipy"), "emmr": ("torch", "scipy"), "cmaes": ("cmaes",)}
 
 
-class StudyView(Study):
-    """A study of Optuna that shows a sampler or a pruner other trials than it has.
+class ShownStudy(Study):
+    """A study of Optuna that shows a sampler, a pruner or a terminator other trials than it has.
 
     All else is the study's own: what they write goes to its trials.
     """
@@ -63,18 +63,18 @@ class StudyView(Study):
         return [trial for trial in self._shown if states is None or trial.state in states]
 
     def stop(self) -> None:
-        """Nothing: it is not for a sampler to say when the search is over."""
+        """Do nothing: it is not for a sampler to say when the search is over."""
 
 
 def replaced(trial: FrozenTrial, by: FrozenTrial) -> FrozenTrial:
-    """What the study has of a trial, with what it comes to in place of what it was told."""
+    """Return a trial of the study with what it comes to in place of what it was told."""
     by.number, by._trial_id, by.system_attrs = trial.number, trial._trial_id, trial.system_attrs
     by.intermediate_values = trial.intermediate_values | by.intermediate_values
     return by
 
 
 #: Makes of a study what a sampler or a pruner is shown of it.
-View = Callable[[Study], StudyView]
+View = Callable[[Study], ShownStudy]
 
 
 class ViewSampler(BaseSampler):
@@ -92,13 +92,13 @@ class ViewSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """As the sampler says."""
+        """Return the parameters that the sampler chooses together."""
         return self.inner.infer_relative_search_space(self._view(study), trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """As the sampler says."""
+        """Return the values that the sampler chooses for them."""
         return self.inner.sample_relative(self._view(study), trial, search_space)
 
     def sample_independent(
@@ -108,12 +108,12 @@ class ViewSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """As the sampler says."""
+        """Return the value that the sampler chooses for a parameter by itself."""
         view = self._view(study)
         return self.inner.sample_independent(view, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """As the sampler does it."""
+        """Do what the sampler does before a trial."""
         self.inner.before_trial(self._view(study), trial)
 
     def after_trial(
@@ -123,12 +123,12 @@ class ViewSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """As the sampler does it."""
+        """Do what the sampler does after a trial, if it is told of trials."""
         if self._is_told:
             self.inner.after_trial(self._view(study), trial, state, values)
 
     def reseed_rng(self) -> None:
-        """As the sampler does it."""
+        """Give the sampler another seed."""
         self.inner.reseed_rng()
 
 
@@ -146,14 +146,14 @@ class ViewPruner(BasePruner):
         self.inner, self._view, self._by_pace = pruner, view, by_pace
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """What the pruner says."""
+        """Return whether the pruner stops the trial."""
         view = self._view(study)
         if not self._by_pace:
             return self.inner.prune(view, trial)
         now = _with_paces(trial)
         if (last := now.last_step) is not None:
             now.intermediate_values = {last: now.intermediate_values[last]}
-        return self.inner.prune(StudyView(study, [*map(_with_paces, view.get_trials())]), now)
+        return self.inner.prune(ShownStudy(study, [*map(_with_paces, view.get_trials())]), now)
 
 
 class ViewTerminator(BaseTerminator):
@@ -168,7 +168,7 @@ class ViewTerminator(BaseTerminator):
         self.inner, self._view = terminator, view
 
     def should_terminate(self, study: Study) -> bool:
-        """What the terminator says.
+        """Return whether the terminator ends the search.
 
         Raises:
             ValueError: It says neither yes nor no.
@@ -200,12 +200,12 @@ def _with_pruned_complete(view: View) -> View:
     Optuna's GPSampler passes them over, and most launches are pruned.
     """
 
-    def shown(study: Study) -> StudyView:
+    def shown(study: Study) -> ShownStudy:
         trials = [copy(trial) for trial in view(study).get_trials()]
         for trial in trials:
             if trial.state is TrialState.PRUNED:
                 trial.state = TrialState.COMPLETE
-        return StudyView(study, trials)
+        return ShownStudy(study, trials)
 
     return shown
 
@@ -242,17 +242,17 @@ def check(spec: StudySpec) -> None:
     terminator(spec, _nothing)
 
 
-def _nothing(study: Study) -> StudyView:
-    return StudyView(study, ())
+def _nothing(study: Study) -> ShownStudy:
+    return ShownStudy(study, ())
 
 
 def lacks(name: str) -> list[str]:
-    """The packages that a sampler or a terminator needs and that are not installed."""
+    """Return the packages that a sampler or a terminator needs and that are not installed."""
     return [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
 
 
 def sampler(spec: StudySpec, trials: int, view: View) -> BaseSampler | None:
-    """The sampler of a study that has so many trials, and is shown so; ``None``: our own.
+    """Return the sampler of a study that has so many trials; ``None``: our own.
 
     Raises:
         UsageError: There is none of that name, it needs a package, or it cannot be made.
@@ -272,16 +272,16 @@ def sampler(spec: StudySpec, trials: int, view: View) -> BaseSampler | None:
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
     _require_packages("sampler", name)
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
-    made = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    chosen = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
     # All that these do then is to stop the study once nothing is left; on an enqueued trial the
     # grid fails.
     is_told = name not in {"grid", "brute-force"}
     shown = _with_pruned_complete(view) if name == "gp" else view
-    return ViewSampler(made, shown, is_told=is_told)
+    return ViewSampler(chosen, shown, is_told=is_told)
 
 
 def pruner(spec: StudySpec, view: View) -> BasePruner | None:
-    """The pruner of a study that it is shown so; ``None``: our own.
+    """Return the pruner of a study; ``None``: our own.
 
     Raises:
         UsageError: There is none of that name, it cannot be made, or the objective has no values
@@ -297,12 +297,12 @@ def pruner(spec: StudySpec, view: View) -> BasePruner | None:
             "--pruner race or none",
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
-    made = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
-    return ViewPruner(made, view, by_pace=name in PRUNERS)
+    chosen = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+    return ViewPruner(chosen, view, by_pace=name in PRUNERS)
 
 
 def terminator(spec: StudySpec, view: View) -> BaseTerminator | None:
-    """The terminator of a study that it is shown so; ``None``: our own.
+    """Return the terminator of a study; ``None``: our own.
 
     Raises:
         UsageError: There is none of that name, it needs a package, or it cannot be made.
@@ -327,17 +327,17 @@ def _require_packages(what: str, name: str) -> None:
         raise UsageError(f"--{what} {name} needs {packages}", f"pip install {packages}")
 
 
-def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) -> Any:
-    """The class of that name, or of the user's module in the current folder or elsewhere."""
-    if name in known:
-        return getattr(package, known[name])
+def _class(what: str, name: str, names: Mapping[str, str], package: ModuleType) -> Any:
+    """Return the class of that name, or of the user's module in the current folder or elsewhere."""
+    if name in names:
+        return getattr(package, names[name])
     module, _, attribute = name.partition(":")
     if not attribute:
-        near = nearest(name, known)
+        near = nearest(name, names)
         meant = f"did you mean {near!r}? " if near else ""
         raise UsageError(
             f"--{what} {name}: there is no such {what}",
-            f"{meant}known: {', '.join(known)}, or a class of yours: module:Class",
+            f"{meant}known: {', '.join(names)}, or a class of yours: module:Class",
         )
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
@@ -353,17 +353,17 @@ def _class(what: str, name: str, known: Mapping[str, str], package: ModuleType) 
 def _object(
     what: str, name: str, kind: Any, base: type[_Base], options: Mapping[str, Any]
 ) -> _Base:
-    """An object of the class, made with those of the options that it takes."""
+    """Return an object of the class, which gets those of the options that it takes."""
     try:
         takes = inspect.signature(kind).parameters
         with warnings.catch_warnings():  # some are marked experimental
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            made = kind(**{key: value for key, value in options.items() if key in takes})
+            plugin = kind(**{key: value for key, value in options.items() if key in takes})
     except Exception as error:  # it may be the user's code
         raise UsageError(f"--{what} {name}: {type(error).__name__}: {error}") from error
-    if not isinstance(made, base):
+    if not isinstance(plugin, base):
         raise UsageError(
             f"--{what} {name} is not an Optuna {what}",
             f"derive the class from {base.__module__.rsplit('._')[0]}.{base.__name__}",
         )
-    return made
+    return plugin

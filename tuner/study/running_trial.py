@@ -39,7 +39,7 @@ _PACE_CV = 0.05
 
 
 def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
-    """The setting that the sampler suggests: a value of each knob that exists in it.
+    """Return the setting that the sampler suggests: a value of each knob that exists in it.
 
     Raises:
         ValueError: A value is outside of its domain.
@@ -96,7 +96,7 @@ class RunningTrial:
     def suggested(
         cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
     ) -> RunningTrial:
-        """The trial of the search, with the setting that its sampler suggests.
+        """Return the trial of the search, with the setting that its sampler suggests.
 
         Raises:
             ValueError: A value is outside of its domain.

@@ -116,7 +116,7 @@ class StudyRun:
         return self.history.spec
 
     def result(self, state: StudyState, reason: str) -> Result:
-        """What was found so far."""
+        """Return what the study has come to so far."""
         best = self.context.policy.best(self.history)
         return build(self.history, self.context.store.url, state, reason, best)
 
@@ -439,18 +439,18 @@ class StudyRun:
         if iterations not in (None, history.expected_iterations(record.setting)):
             text = f"launch {record.number} is the longest: shorter ones stopped early"
             self.context.emit(Note(text))
-        found = self.result(StudyState.RUNNING, "")
-        self.context.store.set_summary(self.spec.name, summary(found))
+        result = self.result(StudyState.RUNNING, "")
+        self.context.store.set_summary(self.spec.name, summary(result))
         kept = next(r for r in history.records if r.number == record.number)
         measurement = None
         if estimates.counted([kept]):
             canonical = history.pooling.canonical
             pooled = estimates.measurements(history.records, canonical)
             measurement = next(m for m in pooled if m.setting == canonical(kept.setting))
-        best = None if found.best is None else found.best.setting
+        best = None if result.best is None else result.best.setting
         is_best = measurement is not None and measurement.setting == best
         is_best = is_best and bool(kept.outcome.samples)
-        self.context.emit(LaunchEnded(kept, measurement, is_best, found.confirm_left_s))
+        self.context.emit(LaunchEnded(kept, measurement, is_best, result.confirm_left_s))
 
 
 def give_up(
@@ -475,20 +475,20 @@ def give_up(
             f" {figures.stopped(objective, quickest)}",
             "give them more time with --max-time, or take another --pruner",
         )
-    record = next(each for each in counted if isinstance(each.outcome.ending, Failed))
-    failed = record.outcome.ending
+    first = next(record for record in counted if isinstance(record.outcome.ending, Failed))
+    failed = first.outcome.ending
     assert isinstance(failed, Failed)
-    kinds = {getattr(each.outcome.ending, "kind", FailureKind.LIMIT) for each in failures}
+    kinds = {getattr(record.outcome.ending, "kind", FailureKind.LIMIT) for record in failures}
     if kinds == {FailureKind.LIMIT}:
         raise LimitReachedError(
             f"{what}: each of {len(failures)} launches was over a time limit ({failed.reason})",
-            f"give them more time with --trial-limit, or read {_where_to_read(record)}",
+            f"give them more time with --trial-limit, or read {_where_to_read(first)}",
         )
     advice = _ADVICE.get(failed.kind, _USUAL_ADVICE)
     raise NothingMeasuredError(
         f"{what}: {len(failures)} launches in a row failed, the first with"
         f" {failed.kind}: {failed.reason}",
-        f"read {_where_to_read(record)}{advice}",
+        f"read {_where_to_read(first)}{advice}",
     )
 
 

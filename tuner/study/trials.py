@@ -149,9 +149,9 @@ def why_not_launched(history: History, setting: Setting) -> str:
     canonical = history.pooling.canonical(setting)
     if canonical in history.pending:
         return TAKEN
-    known = history.of(history.searched, canonical)
-    if known:  # a copy of what that came to would count twice
-        return f"measured by launch {known[-1].number}"
+    records = history.of(history.searched, canonical)
+    if records:  # a copy of what that came to would count twice
+        return f"measured by launch {records[-1].number}"
     if not is_ruled_out(history, canonical):
         return ""
     if broken := history.requirements.broken(canonical.as_dict()):
