@@ -288,7 +288,7 @@ def _delete(store: Store, folder: Path, name: str) -> list[str]:
     launches = store.folders(name)
     store.remove(name)
     left = folders.remove(launches, folder)
-    return [f"the folders of earlier launches in {place} are left as they are" for place in left]
+    return [f"the folders of earlier launches in {path} are left as they are" for path in left]
 
 
 def to_join(url: str, name: str) -> StudySpec:
