@@ -100,14 +100,17 @@ def _stop_the_supervisor(bench: FaultBench) -> None:
     (bench.folder / "go").touch()
 
 
-def _make_the_database_read_only(bench: FaultBench) -> None:
-    """By another mount on top: the file system itself refuses as long as a file is open."""
+def _make_the_folder_read_only(bench: FaultBench) -> None:
+    """By another mount on top, since the file system itself refuses as long as a file is open.
+
+    What is open can still be written, so the study ends as if nothing had happened.
+    """
     folder = bench.database.parent
     subprocess.run(["mount", "--bind", folder, folder], check=True)
     subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
 
 
-def _make_the_database_writable(bench: FaultBench) -> None:
+def _make_the_folder_writable(bench: FaultBench) -> None:
     subprocess.run(["umount", "--lazy", bench.database.parent], check=True)
 
 
@@ -234,9 +237,9 @@ LAUNCHER = (
 
 DATABASE = (
     _database(
-        "the database is read-only",
-        *(_make_the_database_read_only, "read-only|cannot be"),
-        mend=_make_the_database_writable,
+        "the folder of the database becomes read-only",
+        _make_the_folder_read_only,
+        mend=_make_the_folder_writable,
         disk="db",
     ),
     _database(
