@@ -42,6 +42,8 @@ def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any
     Raises:
         UsageError: There is none of this name, or its package is broken.
     """
+    if name in shipped:  # it wins, and to look through all packages takes 5 ms
+        return load(EntryPoint(name, shipped[name], group))
     found = entries(group, shipped)
     if name in found:
         return load(found[name])
