@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -108,10 +107,7 @@ def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
 def test_a_full_disk_is_found_before_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(journal, "overwrite", lambda _: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(OSError, match="No space"):
         of(tmp_path).reserve(tmp_path / "0001")
     assert list(tmp_path.iterdir()) == []

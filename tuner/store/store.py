@@ -292,10 +292,12 @@ class Store:
         self._set(name, SUMMARY, {**codec.to_json(summary), "updated_at": rows.now()})
 
     def _set(self, name: str, key: str, value: Any) -> None:
-        if not self.has(name):
-            raise self._no_study(name)
         with self.translated():
-            self.storage.set_study_user_attr(self.storage.get_study_id_from_name(name), key, value)
+            try:
+                study_id = self.storage.get_study_id_from_name(name)
+            except KeyError:
+                raise self._no_study(name) from None
+            self.storage.set_study_user_attr(study_id, key, value)
 
     def replace_search(self, name: str, changed: Callable[[FrozenTrial], FrozenTrial]) -> None:
         """Replace the search of a study by a copy, of each of whose trials something is changed.

@@ -77,7 +77,9 @@ class Journal:
         """
         make_folder(launch)
         try:
-            _write(launch / PART, os.urandom(USUAL_BYTES))  # zeros take no room if compressed
+            # Without fsync: a full disk says so as it is written, or as it is closed.
+            with os.fdopen(overwrite(launch / PART), "wb") as file:
+                file.write(os.urandom(USUAL_BYTES))  # zeros take no room if compressed
         except OSError:
             shutil.rmtree(launch, ignore_errors=True)
             raise
@@ -89,7 +91,11 @@ class Journal:
             OSError: It cannot be written.
         """
         launch = Path(record.folder)
-        _write(launch / PART, text(Entry(self.study, self.created_at, record)).encode())
+        with os.fdopen(overwrite(launch / PART), "wb") as file:  # in the room that is taken
+            file.write(text(Entry(self.study, self.created_at, record)).encode())
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
         (launch / PART).rename(launch / NAME)
         for folder in (launch, launch.parent):
             sync_names(folder)
@@ -113,15 +119,6 @@ class Journal:
             if (entry.study, entry.created_at) == (self.study, self.created_at):
                 records.append(replace(entry.record, folder=str(path.parent)))
         return records, damaged
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Put a file on the disk, in the room that it has already."""
-    with os.fdopen(overwrite(path), "wb") as file:
-        file.write(content)
-        file.truncate()
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def lacking(kept: Sequence[LaunchRecord], ended: Iterable[LaunchRecord]) -> list[LaunchRecord]:
