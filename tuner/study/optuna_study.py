@@ -145,7 +145,9 @@ class OptunaStudy:
             trials = len(study.get_trials(deepcopy=False))
             study.sampler = plugins.sampler(history.spec, trials, self._view) or searching
             study.pruner = plugins.pruner(history.spec, self._view) or race
-            self._comparison.pruner = race
+            # What the comparison is held against is a verdict's affair, so others do not judge it.
+            stops_nothing = history.spec.pruner == "none"
+            self._comparison.pruner = optuna.pruners.NopPruner() if stops_nothing else race
             other = plugins.terminator(history.spec, self._view)
             self._terminator = other or RuntimeTerminator(searching)
 
