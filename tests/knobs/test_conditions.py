@@ -78,7 +78,7 @@ def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
     assert grid.all is not None
     names = [each.name for each in knobs]
     found = {space.there(knobs, dict(zip(names, grid.key(row), strict=True))) for row in grid.all}
-    assert len(grid.all) == len(found) == grid.space.size
+    assert len(grid.all) == len(found) == space.size(knobs)
     assert found == settings(knobs)
     assert (grid.canonical(grid.all) == grid.all).all()
     full = np.array(list(itertools.product(*map(range, grid.sizes))))

@@ -10,22 +10,22 @@ import pytest
 from tuner.model import Progress, Purpose
 from tuner.search import load_numpy
 from tuner.search.estimate import fit
-from tuner.search.gaussian import Effort, Evidence, Gaussian
+from tuner.search.gaussian import Evidence, Gaussian
 from tuner.search.history import Group, SearchObservation, grouped, noise
-from tuner.search.kernel import Kernel, Prior
+from tuner.search.kernel import Kernel
 from tuner.search.scoring import candidates, gradient
 from tuner.search.space import Grid, Key, KnobAxis, Space
 from tuner.search.throughput import Pace
 
 GRID = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
-KERNEL = Kernel(GRID, Prior())
+KERNEL = Kernel(GRID)
 
 
 def model(times: dict[Key, float], runs: float = 4.0) -> Gaussian:
     rows = GRID.rows(list(times))
     logs = np.log(np.array(list(times.values())))
     data = Evidence(rows, logs, np.full(len(rows), runs), np.zeros(len(rows)))
-    return Gaussian(KERNEL, data, Effort(), 0)
+    return Gaussian(KERNEL, data, 0)
 
 
 TIMES: dict[Key, float] = {(1, "x"): 30.0, (4, "x"): 12.0, (8, "x"): 10.0, (16, "x"): 14.0}
@@ -73,7 +73,7 @@ def test_the_covariance_is_positive() -> None:
 
 def test_a_thousand_settings_are_thinned() -> None:
     grid = Grid(Space((KnobAxis("a", tuple(range(1, 65))), KnobAxis("b", tuple(range(32)))), 2, 8))
-    kernel = Kernel(grid, Prior())
+    kernel = Kernel(grid)
     assert grid.all is not None
     keys = [grid.key(row) for row in grid.all[::2]]
     groups = {key: Group(key, [float(n % 7)], launches=1) for n, key in enumerate(keys)}
@@ -88,7 +88,7 @@ def test_a_large_space_is_looked_at_in_part() -> None:
     assert grid.all is None
     centre: Key = (3, 3, 3, 3, 1)
     groups = {centre: Group(centre, [1.0], launches=1)}
-    rows = candidates(Kernel(grid, Prior()), groups, np.random.default_rng(0))
+    rows = candidates(Kernel(grid), groups, np.random.default_rng(0))
     keys = {grid.key(row) for row in rows}
     assert {centre, (4, 3, 3, 3, 1), (3, 3, 3, 7, 1), (16, 3, 3, 3, 1)} <= keys
     assert len(keys) == len(rows) < 2000

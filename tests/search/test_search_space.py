@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.search.history import Group, Groups
-from tuner.search.regions import chance_of_failure, infeasible, overdone
+from tuner.search.regions import chance_of_failure, overdone, ruled_out
 from tuner.search.scoring import beside
 from tuner.search.space import Grid, Key, KnobAxis, Space
 
@@ -55,12 +55,12 @@ def test_more_of_everything_than_a_shortage_is_barred(bad: Key, key: Key) -> Non
     groups = failed(bad)
     groups[bad].is_bound = True
     more = all(k >= b for k, b in zip(key[:3], bad[:3], strict=True)) and key[3] == bad[3]  # type: ignore[operator]
-    assert infeasible(GRID, GRID.rows([key]), groups)[0] == more
+    assert ruled_out(GRID, GRID.rows([key]), groups)[0] == more
 
 
 @given(keys, keys)
 def test_any_other_failure_bars_itself_alone(bad: Key, key: Key) -> None:
-    assert infeasible(GRID, GRID.rows([key]), failed(bad))[0] == (key == bad)
+    assert ruled_out(GRID, GRID.rows([key]), failed(bad))[0] == (key == bad)
 
 
 @given(keys)
@@ -68,7 +68,7 @@ def test_what_ran_once_is_not_barred(key: Key) -> None:
     groups = failed(key)
     groups[key].is_bound = True
     groups[key].finished.append(1.0)
-    assert not infeasible(GRID, GRID.rows([key]), groups).any()
+    assert not ruled_out(GRID, GRID.rows([key]), groups).any()
 
 
 @given(st.lists(keys, min_size=1, max_size=5), keys)

@@ -16,11 +16,11 @@ import numpy as np
 
 from tuner.model import Lesson, Purpose
 from tuner.search.estimate import Incumbent, fit, incumbent
-from tuner.search.gaussian import Effort, Evidence, Gaussian
-from tuner.search.history import Groups, SearchObservation, grouped, noise
-from tuner.search.kernel import Kernel
+from tuner.search.gaussian import Evidence, Gaussian
+from tuner.search.history import Groups, SearchObservation, grouped, log_times, noise
+from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
 from tuner.search.options import Options
-from tuner.search.regions import beyond, excessive, infeasible
+from tuner.search.regions import beyond, ruled_out
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
@@ -78,11 +78,9 @@ class Search:
         self.space, self.options, self.seed = space, options or Options(), seed
         self.lesson = lesson
         self._grid = Grid(space)
-        prior, unsure = self.options.prior, self.options.window_noise
-        windows = replace(prior, noise=(prior.noise[0], unsure))
         self._earlier = translated(lesson, self._grid)
-        self._kernel = Kernel(self._grid, prior, self._earlier)
-        self._of_windows = Kernel(self._grid, windows, self._earlier)
+        self._kernel = Kernel(self._grid, PRIOR, self._earlier)
+        self._of_windows = Kernel(self._grid, WINDOW_PRIOR, self._earlier)
         self._last: tuple[list[SearchObservation], State | None] = ([], None)
 
     def best(self, history: Sequence[SearchObservation]) -> Key | None:
@@ -209,8 +207,7 @@ class Search:
         groups = state.groups
         for key in self._lesson_guesses if self._uses_lesson(groups) else self.space.guesses:
             row = self._grid.rows([key])
-            out = infeasible(self._grid, row, groups) | excessive(self._grid, row)
-            if key not in groups and not out[0]:
+            if key not in groups and not ruled_out(self._grid, row, groups)[0]:
                 return key
         return None
 
@@ -219,7 +216,7 @@ class Search:
         """The model of an earlier study alone: its times, but for their level."""
         none = np.zeros(0)
         data = Evidence(self._grid.rows([]), none, none, none)
-        return Gaussian(self._kernel, data, Effort(), self.seed)
+        return Gaussian(self._kernel, data, self.seed)
 
     @cached_property
     def _lesson_guesses(self) -> tuple[Key, ...]:
@@ -232,7 +229,7 @@ class Search:
             return ()
         groups, rng = self._earlier.groups, np.random.default_rng(self.seed)
         rows = candidates(self._kernel, groups, rng)
-        rows = rows[~(infeasible(self._grid, rows, groups) | excessive(self._grid, rows))]
+        rows = rows[~ruled_out(self._grid, rows, groups)]
         if not len(rows):
             return ()
         own = self.space.guesses[:1]
@@ -247,7 +244,7 @@ class Search:
 
         Not once its guess is slower than the machine's, or than a setting that should be slow.
         """
-        log_s = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(_RUN_SD))}
+        log_s = log_times(groups)
         if not self._lesson_guesses or not log_s or not groups.keys() >= set(self._lesson_guesses):
             return bool(self._lesson_guesses)
         own = self.space.guesses[:1]
@@ -281,7 +278,7 @@ class Search:
     def _first(self, state: State) -> Proposal | Done:
         """Propose what asks for little, a little more each time, until a launch finishes."""
         rows = candidates(self._kernel, state.groups, state.rng)
-        free = rows[~infeasible(self._grid, rows, state.groups)]
+        free = rows[~ruled_out(self._grid, rows, state.groups)]
         free = free[[self._grid.key(row) not in state.groups for row in free]]
         if not len(free):
             return Done("exhausted")
@@ -305,9 +302,6 @@ class Search:
         pick = weighed.pick
         if weighed.gain[pick] <= (self.options.until * 0.1 if full else 0.0):
             return Done("trials" if full else "exhausted")
-        key = self._grid.key(weighed.rows[pick])
-        if key in state.groups and state.groups[key].finished:
-            return Proposal(key, Purpose.REPEAT)
         return self._try(weighed.rows[pick], state)
 
     def _last_look(self, weighed: ScoredCandidates, *, full: bool) -> Proposal | None:
@@ -316,12 +310,10 @@ class Search:
         if neighbour is not None:
             return self._try(weighed.rows[neighbour], weighed.state)
         contender = weighed.contender()
-        if contender is None:
-            return None
-        return Proposal(contender, Purpose.REPEAT)
+        return None if contender is None else Proposal(contender, Purpose.REPEAT)
 
     def _try(self, row: Rows, state: State) -> Proposal:
-        """Propose a setting that has not finished yet."""
+        """Propose a setting, again if it was launched before."""
         key = self._grid.key(row)
         purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
         return Proposal(key, purpose)

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuner.search.gaussian import Effort, Evidence, Gaussian
-from tuner.search.history import CEILING, Group, Groups, bounded, fastest
+from tuner.search.gaussian import Evidence, Gaussian
+from tuner.search.history import CEILING, OUTLIER, Group, Groups, bounded, fastest, thinned
 from tuner.search.kernel import Kernel
 from tuner.search.space import Floats, Grid, Key, Rows
 
-#: With more settings than this the far field is thinned, and fewer draws are looked at.
-_MANY, _SOME = 160, 60
-
+#: A model is made of so many of the fastest settings, and of so many of the others.
+_FASTEST, _OTHERS = 110, 50
 
 #: A lone slow run is not believed if it lies this many standard deviations (more below ``_FEW``
 #: known settings) and this far, as a logarithm, above what its neighbours say.
@@ -42,13 +41,12 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
     the ``ceiling`` see :func:`tuner.search.history.bounded`.
     """
-    noise_sd = kernel.prior.noise[0] * 2
-    estimates = [(g, e) for g in groups.values() if (e := g.estimate(noise_sd)) is not None]
+    estimates = [(g, e) for g in groups.values() if (e := g.estimate()) is not None]
     if not estimates:
         return None
     finished = [e[0] for g, e in estimates if g.finished]
     fastest = min(finished or [e[0] for _, e in estimates])
-    estimates = _thinned(estimates)
+    estimates = thinned(estimates, lambda pair: pair[1][0], _FASTEST, _OTHERS)
     used = [g for g, _ in estimates]
     log_ratio, more_var = bounded(np.array([e[0] for _, e in estimates]) - fastest, ceiling)
     var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
@@ -60,8 +58,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
         repeats_var=var,
         repeats_dof=dof,
     )
-    effort = Effort(16, 10, 4) if len(used) > _SOME else Effort()
-    model = Gaussian(kernel, data, effort, seed)
+    model = Gaussian(kernel, data, seed)
     # A lone run that is far slower than a model expects that takes it for a contender may be the
     # machine's doing.
     mean, sd = model.left_out()
@@ -72,20 +69,8 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     doubted = lone & slow & (mean < fastest + 0.15)
     if doubted.any():
         widened = replace(data, extra_var=data.extra_var + np.where(doubted, 0.6**2, 0.0))
-        model = Gaussian(kernel, widened, effort, seed)
+        model = Gaussian(kernel, widened, seed)
     return model
-
-
-_Estimates = list[tuple[Group, tuple[float, float, float]]]
-
-
-def _thinned(estimates: _Estimates) -> _Estimates:
-    """Keep what bears on the best, and part of the long tail after it."""
-    if len(estimates) <= _MANY:
-        return estimates
-    ordered = sorted(estimates, key=lambda estimate: estimate[1][0])
-    head, tail = ordered[:110], ordered[110:]
-    return head + tail[:: max(1, len(tail) // 50)]
 
 
 def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, int]:
@@ -93,7 +78,7 @@ def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, i
     squares, dof = 0.0, 0
     for group in used:
         middle = float(np.median(group.finished)) if group.finished else 0.0
-        kept = [x for x in group.finished if abs(x - middle) <= 0.25]
+        kept = [x for x in group.finished if abs(x - middle) <= OUTLIER]
         if len(kept) < 2:
             continue
         over = max(0.0, float(grid.demand(grid.rows([group.key]))[0]))

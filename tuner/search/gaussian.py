@@ -17,6 +17,9 @@ from tuner.search.space import Floats, Rows
 
 _JITTER = 1e-8
 
+#: With more settings than this fewer draws of the hyperparameters are looked at.
+_MANY = 60
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -30,19 +33,10 @@ class Evidence:
     repeats_dof: int = 0
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How many draws of the hyperparameters are looked at, and kept."""
-
-    pool: int = 32
-    refined: int = 20
-    kept: int = 6
-
-
 class Gaussian:
     """The posterior of ``f`` given the data."""
 
-    def __init__(self, kernel: Kernel, data: Evidence, effort: Effort, seed: int) -> None:
+    def __init__(self, kernel: Kernel, data: Evidence, seed: int) -> None:
         self.kernel, self.data = kernel, data
         points = kernel.grid.points(data.rows)
         self._mean = kernel.mean(points.demand)
@@ -59,25 +53,26 @@ class Gaussian:
             self._extra_var = np.concatenate([data.extra_var, earlier.extra_var])
         self._points = points
         self._scale = kernel.noise_scale(points.demand)
-        self._theta, self._weight = self._draws(effort, np.random.default_rng(seed))
+        self._theta, self._weight = self._draws(np.random.default_rng(seed))
         self._tables = kernel.tables(self._theta)
         covariance, _ = self._noisy(self._theta, self._tables)
         self._inverse = np.linalg.inv(covariance)
         self._alpha = (self._inverse @ self._residual[None, :, None])[:, :, 0]
 
-    def _draws(self, effort: Effort, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def _draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return the best draws of the hyperparameters, and their weights."""
+        pool, refined, kept = (32, 20, 6) if len(self.data.rows) <= _MANY else (16, 10, 4)
         middle, spread = self.kernel.hyperprior()
-        theta = middle + spread * rng.standard_normal((effort.pool, len(middle)))
+        theta = middle + spread * rng.standard_normal((pool, len(middle)))
         theta[0] = middle
         score = self._score(theta, middle, spread)
         for step in (0.5, 0.25):
             best = np.argsort(-score)[:5]
-            new = np.repeat(theta[best], max(1, effort.refined // 5), axis=0)
+            new = np.repeat(theta[best], refined // 5, axis=0)
             new = new + step * spread * rng.standard_normal(new.shape)
             theta = np.concatenate([theta[best], new])
             score = np.concatenate([score[best], self._score(new, middle, spread)])
-        order = np.argsort(-score)[: effort.kept]
+        order = np.argsort(-score)[:kept]
         weight = np.exp(np.clip(score[order] - score[order[0]], -8, 0))
         return theta[order], weight / weight.sum()
 

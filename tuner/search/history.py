@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,11 @@ from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 from tuner.stats.noise import INTERVALS, spread
 
+T = TypeVar("T")
 Ending = Literal["finished", "killed", "failed"]
+
+#: A run that differs by more from its setting's median is an outlier. A logarithm.
+OUTLIER = 0.25
 
 #: Five times slower than the best or fifty: it is not there. A logarithm.
 CEILING = 1.6
@@ -71,18 +75,14 @@ class Group:
         """Whether it failed and nothing else came of it."""
         return self.failures > 0 and not self.finished and not self.projected
 
-    def estimate(self, noise_sd: float) -> tuple[float, float, float] | None:
-        """Return (log seconds, runs it is worth, variance beside theirs) without slow outliers.
-
-        Args:
-            noise_sd: The standard deviation of single runs, as a logarithm.
-        """
+    def estimate(self) -> tuple[float, float, float] | None:
+        """Return (log seconds, runs it is worth, variance beside theirs) without slow outliers."""
         if self.finished:
             ordered = sorted(self.finished)
             # the low median: of two that differ, the slow one is doubted
             middle = ordered[(len(ordered) - 1) // 2]
-            kept = [x for x in ordered if abs(x - middle) <= max(0.25, 4 * noise_sd)]
-            extra = 0.0 if len(kept) == len(ordered) or len(kept) > 1 else 0.05**2
+            kept = [x for x in ordered if abs(x - middle) <= OUTLIER]
+            extra = 0.05**2 if len(kept) == 1 < len(ordered) else 0.0
             return float(np.mean(kept)), float(len(kept)), extra
         if self.projected:
             log_s, sd = min(self.projected)
@@ -92,6 +92,12 @@ class Group:
 
 Groups = dict[Key, Group]
 
+
+def log_times(groups: Groups) -> dict[Key, float]:
+    """Return the logarithm of the estimated time of each setting that has one."""
+    return {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate())}
+
+
 #: A study may have many thousand settings: those that are looked at again, the fastest ones.
 _MOST = 500
 
@@ -100,9 +106,17 @@ def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
     """Return the settings with the lowest estimates, and all without one; of a few all."""
     if len(groups) <= most:
         return list(groups)
-    log_s = {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate(0.05))}
+    log_s = log_times(groups)
     ordered = sorted(log_s, key=lambda key: log_s[key])
     return [*ordered[:most], *(key for key in groups if key not in log_s)]
+
+
+def thinned(items: Sequence[T], log_s: Callable[[T], float], head: int, tail: int) -> list[T]:
+    """Keep what bears on the best, the fastest ``head``, and about ``tail`` of all others."""
+    if len(items) <= head + tail:
+        return list(items)
+    ordered = sorted(items, key=log_s)
+    return ordered[:head] + ordered[head :: math.ceil((len(items) - head) / tail)]
 
 
 def grouped(history: Sequence[SearchObservation]) -> Groups:

@@ -53,6 +53,13 @@ class Prior:
     trust: tuple[float, float] = (1.0, 1.5)  # logit of the correlation with an earlier study
 
 
+PRIOR = Prior()
+
+#: Where windows were measured, the noise is hardly known: the windows of a steady job differ far
+#: less than launches do, those of another as much.
+WINDOW_PRIOR = Prior(noise=(PRIOR.noise[0], 1.2))
+
+
 class Kernel:
     """The prior mean, covariance and noise over a grid.
 
@@ -61,7 +68,7 @@ class Kernel:
     correlation comes before the roughness.
     """
 
-    def __init__(self, grid: Grid, prior: Prior, earlier: Earlier | None = None) -> None:
+    def __init__(self, grid: Grid, prior: Prior = PRIOR, earlier: Earlier | None = None) -> None:
         self.grid, self.prior, self.earlier = grid, prior, earlier
         self._close: list[Floats] = []  # for each knob how far its values share a kink
         for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):

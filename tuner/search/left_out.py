@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from tuner.search.estimate import fit
 from tuner.search.gaussian import Gaussian
 from tuner.search.history import Groups, SearchObservation, grouped
-from tuner.search.kernel import Kernel
-from tuner.search.options import Options
+from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
 from tuner.search.space import Floats, Grid, Key, Space
 
 #: Joint draws of the model.
@@ -36,15 +34,15 @@ class LeftOutModel:
 
     def __init__(self, space: Space, history: Sequence[SearchObservation], seed: int) -> None:
         self.groups: Groups = grouped(history)
-        self._space, self._seed = space, seed
-        self._in_jobs = any(launch.in_job for launch in history)
+        prior = WINDOW_PRIOR if any(launch.in_job for launch in history) else PRIOR
+        self._kernel, self._seed = Kernel(Grid(space), prior), seed
 
     def losses(self, keys: Sequence[Key], than: Key) -> list[float]:
         """Return by how much, a logarithm, each setting is expected to be slower than one."""
         if not keys:
             return []
         assert self._bounded is not None  # one of the settings has a time
-        mean, _ = self._bounded.predict(self._bounded.kernel.grid.rows([than, *keys]))
+        mean, _ = self._bounded.predict(self._kernel.grid.rows([than, *keys]))
         return [float(loss) for loss in mean[1:] - mean[0]]
 
     def chances(self, keys: Sequence[Key], than: Key, most: float) -> list[float]:
@@ -62,16 +60,8 @@ class LeftOutModel:
 
     def _drawn(self, model: Gaussian | None, keys: Sequence[Key]) -> Floats:
         assert model is not None  # one of the settings has a time
-        rows, rng = model.kernel.grid.rows(keys), np.random.default_rng(self._seed)
+        rows, rng = self._kernel.grid.rows(keys), np.random.default_rng(self._seed)
         return model.sample(rows, _DRAWS, rng)
-
-    @cached_property
-    def _kernel(self) -> Kernel:
-        options = Options()
-        prior = options.prior
-        if self._in_jobs:
-            prior = replace(prior, noise=(prior.noise[0], options.window_noise))
-        return Kernel(Grid(self._space), prior)
 
     @cached_property
     def _bounded(self) -> Gaussian | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from tuner.search.kernel import Prior
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -23,9 +21,6 @@ class Options:
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
     core_price: float = 0.02
-    # log standard deviation of the prior of the noise, where windows were measured: those of a
-    # steady job differ far less than launches do, those of another as much
-    window_noise: float = 1.2
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
     hidden_share: float = 1.5  # and ends it if all that is hidden is below this share
     windows_share: float = 2.0  # in running jobs this alone ends it: all that is hidden
@@ -34,4 +29,3 @@ class Options:
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond
     beside_sds: float = -2.5  # a neighbour this unlikely to be better is left out
-    prior: Prior = field(default_factory=Prior)

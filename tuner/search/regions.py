@@ -19,30 +19,24 @@ _RISK_MOST = 0.5
 _SHORT = 0.9
 
 
-def infeasible(grid: Grid, rows: Rows, groups: Groups) -> Flags:
-    """Return which rows ask for no less of anything than a setting for which something ran out.
+def ruled_out(grid: Grid, rows: Rows, groups: Groups) -> Flags:
+    """Return which rows failed, or ask for too much.
 
-    Other failures rule out their own setting only.
+    They ask for more cores than any setting may, or for no less of anything than a setting for
+    which something ran out. Other failures rule out their own setting only.
     """
-    out = np.zeros(len(rows), bool)
+    most = grid.space.most_demand
+    out = grid.demand(rows) > (math.inf if most is None else math.log2(most) + 1e-9)
     for group in groups.values():
         if group.only_failed:
             more = beyond(grid, rows, group) if group.is_bound else False
             out |= more | (rows == grid.row(group.key)).all(1)
-    return out
+    return np.asarray(out)
 
 
 def beyond(grid: Grid, rows: Rows, group: Group) -> Flags:
     """Return which rows ask for no less of anything than the group's setting; it is one of them."""
     return grid.beyond(rows, grid.row(group.key), [knob.ordered for knob in grid.space.knobs])
-
-
-def excessive(grid: Grid, rows: Rows) -> Flags:
-    """Return which rows ask for more cores than any setting may."""
-    most = grid.space.most_demand
-    if most is None:
-        return np.zeros(len(rows), bool)
-    return np.asarray(grid.demand(rows) > math.log2(most) + 1e-9)
 
 
 def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
@@ -103,7 +97,7 @@ def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags
     out = np.zeros(len(rows), bool)
     rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
     for group in groups.values():
-        estimate = group.estimate(0.05)
+        estimate = group.estimate()
         if estimate is None or estimate[0] < slow_log_s:
             continue
         row = grid.row(group.key)

@@ -24,7 +24,7 @@ from tuner.search.history import grouped
 from tuner.search.options import Options
 from tuner.search.plain import MOST_VALUES, Axis, costs, lesson, observations
 from tuner.search.problem import Problem, Suggestion, search_over
-from tuner.search.regions import excessive, infeasible
+from tuner.search.regions import ruled_out
 from tuner.search.space import Grid, Key, Space
 
 #: The number of trials is the study's business, not the sampler's.
@@ -248,6 +248,6 @@ def _another(problem: Problem) -> Key | None:
     groups, grid = grouped(launches), Grid(search.space)
     rng = np.random.default_rng([search.seed, len(launches)])
     rows = rng.integers(grid.sizes, size=(MOST_VALUES, len(grid.sizes)))
-    rows = rows[~(infeasible(grid, rows, groups) | excessive(grid, rows))]
+    rows = rows[~ruled_out(grid, rows, groups)]
     new = (key for row in rows if (key := grid.key(row)) not in groups)
     return next(new, None) or search.best(launches) or (launches[0].setting if launches else None)

@@ -14,10 +14,10 @@ import numpy as np
 from tuner.model import Value
 from tuner.search.estimate import Incumbent, price_of_cores
 from tuner.search.gaussian import Gaussian
-from tuner.search.history import Group, Groups, fastest
+from tuner.search.history import Group, Groups, fastest, log_times
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
-from tuner.search.regions import chance_of_failure, excessive, infeasible, overdone, risk
+from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
 from tuner.search.space import Flags, Floats, Grid, Key, Rows
 from tuner.search.stopper import Limit, Noise
 
@@ -72,7 +72,7 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     canonical = grid.canonical
     drawn = grid.draw(rng, _RANDOM)
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
-    log_s = {g.key: e[0] for g in groups.values() if (e := g.estimate(0.05)) is not None}
+    log_s = log_times(groups)
     for key in sorted(log_s, key=lambda key: log_s[key])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
     if groups:
@@ -359,13 +359,13 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     rows = candidates(kernel, groups, state.rng)
     tried = {tuple(row) for row in grid.rows(list(groups)).tolist()}
     launched = np.array([tuple(row) in tried for row in rows.tolist()])
-    kept = ~(infeasible(grid, rows, groups) | excessive(grid, rows)) | launched
+    kept = ~ruled_out(grid, rows, groups) | launched
     return rows[kept], launched[kept]
 
 
 def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
     """Return whether its only run is slower than the best by what a disturbance comes to."""
-    estimate, (least, most) = group.estimate(0.05), _DISTURBED
+    estimate, (least, most) = group.estimate(), _DISTURBED
     return estimate is not None and group.launches == 1 and least < estimate[0] - best_log_s < most
 
 

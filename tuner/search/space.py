@@ -95,11 +95,6 @@ class Space:
     most_demand: float | None = None
     requirements: Requirements = NONE
 
-    @cached_property
-    def size(self) -> int:
-        """How many points it has."""
-        return conditions.size(self.knobs, self.requirements)
-
 
 @dataclass(frozen=True)
 class Points:
@@ -146,7 +141,7 @@ class Grid:
             if parent in place
         ]
         self.all: Rows | None = None
-        if space.size <= ENUMERATED:
+        if conditions.size(space.knobs, space.requirements) <= ENUMERATED:
             self.all = np.array(list(self._every()), np.int64)
 
     def _every(self) -> Iterator[tuple[int, ...]]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tuner.model import Lesson, Purpose, Shown, Value
-from tuner.search.history import Groups, SearchObservation, bounded, grouped
+from tuner.search.history import Groups, SearchObservation, bounded, grouped, thinned
 from tuner.search.space import Floats, Grid, Key, KnobAxis, Points
 
-#: Of an earlier study no more settings than this are looked at, half of them its fastest.
-_MOST = 60
+#: Of an earlier study so many of the fastest settings are looked at, and so many of the others.
+_FASTEST, _OTHERS = 30, 30
 
 #: A value that lies further outside of a range than this is left out, in octaves.
 _OUTSIDE = 0.5
@@ -48,7 +48,9 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
     launches: list[SearchObservation] = []
     kept: list[tuple[Shown, float]] = []
     keys: list[Key] = []
-    for shown in _thinned(lesson.shown):
+    failed = [shown for shown in lesson.shown if shown.log_ratio is None]
+    worked = [shown for shown in lesson.shown if shown.log_ratio is not None]
+    for shown in failed + thinned(worked, lambda shown: shown.log_ratio or 0, _FASTEST, _OTHERS):
         moved = _moved(shown, grid.space.knobs, usual)
         if moved is None:
             continue
@@ -77,17 +79,6 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
         extra_var=var + more_var,
         groups=grouped(launches),
     )
-
-
-def _thinned(shown: Sequence[Shown]) -> list[Shown]:
-    """Keep the settings that failed, the fastest, and part of the rest."""
-    failed = [setting for setting in shown if setting.log_ratio is None]
-    worked = sorted(
-        (setting for setting in shown if setting.log_ratio is not None),
-        key=lambda setting: setting.log_ratio or 0,
-    )
-    head, tail = worked[: _MOST // 2], worked[_MOST // 2 :]
-    return failed + head + tail[:: max(1, math.ceil(len(tail) / (_MOST // 2)))]
 
 
 def _moved(

@@ -31,9 +31,6 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 #: A word that says how much or how, not what: an option, a number, or nothing.
 _SETTING = re.compile(r"-.*|[\d.]*")
 
-#: Runs of a setting differ by about this, as a logarithm: what differs by far more is an outlier.
-_RUN_SD = 0.05
-
 
 def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
     """The spec with its lesson, and a sentence on that if it is new.
@@ -122,7 +119,7 @@ def lesson(history: History) -> Lesson:
         return nothing
     groups = grouped(observations(history, history.searched))
     finished = {key: group for key, group in groups.items() if group.finished}
-    known = {key: each for key, g in groups.items() if (each := g.estimate(_RUN_SD)) is not None}
+    known = {key: each for key, g in groups.items() if (each := g.estimate()) is not None}
     if not finished:
         return nothing
     best_log_s = min(known[key][0] for key in finished)

@@ -23,7 +23,7 @@ from tuner.model import (
     Value,
 )
 from tuner.search.history import SearchObservation, grouped
-from tuner.search.regions import excessive, infeasible
+from tuner.search.regions import ruled_out
 from tuner.search.space import Grid, Key, KnobAxis, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
@@ -122,7 +122,7 @@ def is_ruled_out(history: History, setting: Setting) -> bool:
     if key is None:
         return True
     row, groups = grid.rows([key]), grouped(observations(history, history.searched))
-    return bool((infeasible(grid, row, groups) | excessive(grid, row))[0])
+    return bool(ruled_out(grid, row, groups)[0])
 
 
 def pending(history: History, observed: Sequence[SearchObservation]) -> list[SearchObservation]:
