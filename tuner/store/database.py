@@ -56,8 +56,9 @@ class _WriteAheadConnection(sqlite3.Connection):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
-            self.execute("PRAGMA synchronous = NORMAL")
+        with suppress(sqlite3.OperationalError):  # read by another process: it stays as it is
+            if self.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
+                self.execute("PRAGMA synchronous = NORMAL")
 
 
 def end_write_ahead(path: Path) -> None:
