@@ -124,7 +124,6 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
         (of_study("study", "x'ff00'"), "study 'kept'"),
         (of_study("state", with_part("state", '"strange"')), "study 'kept'"),
         (of_study("state", with_part("reason", "3")), "study 'kept'"),
-        (with_attribute("forgiven", "'\"abc\"'"), "study 'kept'"),
         (of_study("state", with_part("updated_at", "7")), "study 'kept'"),
         (of_study("state", "'[]'"), "study 'kept'"),
         (of_study("state", "'null'"), "study 'kept'"),

@@ -179,17 +179,11 @@ def test_any_launch_comes_back(store: Store) -> None:
 
 def test_studies_come_back_as_they_were(store: Store) -> None:
     row = store.create(SPEC)
-    assert row.spec == SPEC and row.state is StudyState.RUNNING and row.forgiven_until == 0
+    assert row.spec == SPEC and row.state is StudyState.RUNNING
     store.set_state(SPEC.name, StudyState.FINISHED, "done")
     store.update_spec(replace(SPEC, trials=99))
-    store.forgive(SPEC.name, 7)
     row = store.load(SPEC.name)
-    assert (row.state, row.reason, row.spec.trials, row.forgiven_until) == (
-        StudyState.FINISHED,
-        "done",
-        99,
-        7,
-    )
+    assert (row.state, row.reason, row.spec.trials) == (StudyState.FINISHED, "done", 99)
 
 
 def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:

@@ -138,7 +138,7 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
     from tuner.study.history import History
 
     row = store.load(name)
-    history = History.judged(row.spec, store.launches(name, detail=detail), row.forgiven_until)
+    history = History.judged(row.spec, store.launches(name, detail=detail))
     result = build(history, store.url, row.state, row.reason, row.summary.best_setting)
     return StudyView(row.spec, result, history.records, history.pooling)
 

@@ -27,10 +27,8 @@ from tuner.model import (
 #: The form of what is kept; another one is not read.
 FORM = 2
 
-#: Attributes of a study: what it is; how far it is; what a list says; launches that do not count;
-#: the number of the last launch whose failure is forgotten.
+#: Attributes of a study: what it is; how far it is; what a list says; launches that do not count.
 STUDY, STATE, SUMMARY, EXCLUDED = "tune:study", "tune:state", "tune:summary", "tune:excluded"
-FORGIVEN = "tune:forgiven"
 #: On the study of its comparison: the name of the study.
 COMPARISON_OF = "tune:comparison_of"
 #: Attributes of a trial: the number of its launch; what came of it.
@@ -61,10 +59,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A study as it is kept; times are ISO 8601, UTC.
-
-    ``forgiven_until`` is the number of the last launch whose failure is forgotten (0: none).
-    """
+    """A study as it is kept; times are ISO 8601, UTC."""
 
     name: str
     spec: StudySpec
@@ -73,7 +68,6 @@ class StudyRow:
     reason: str
     created_at: str
     updated_at: str
-    forgiven_until: int = 0
     summary: Summary = Summary()
 
     @property
@@ -112,14 +106,8 @@ def study_row(name: str, attributes: Mapping[str, Any]) -> StudyRow:
         reason=codec.from_json(str, state["reason"]),
         created_at=codec.from_json(str, study["created_at"]),
         updated_at=max(codec.from_json(str, moment) for moment in moments),
-        forgiven_until=forgiven_until(attributes),
         summary=codec.from_json(Summary, summary),
     )
-
-
-def forgiven_until(attributes: Mapping[str, Any]) -> int:
-    """Return the number of the last launch whose failure is forgotten; 0: none."""
-    return codec.from_json(int, attributes.get(FORGIVEN, 0))
 
 
 def excluded(attributes: Mapping[str, Any]) -> dict[int, Exclusion]:

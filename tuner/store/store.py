@@ -39,7 +39,6 @@ from tuner.store.identity import HOST, identity, merged
 from tuner.store.rows import (
     COMPARISON_OF,
     EXCLUDED,
-    FORGIVEN,
     LAUNCH,
     RECORD,
     STATE,
@@ -57,9 +56,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 GONE = "the process that measured it is gone"
-
-#: The attributes of a study that a row is made of.
-OF_STUDY = STUDY, SUMMARY, FORGIVEN
 
 
 class _Trial(NamedTuple):
@@ -175,12 +171,12 @@ class Store:
 
     def studies(self) -> list[StudyRow]:
         """Return all studies, the one worked on last first."""
-        rows_ = [self._row(name, texts) for name, texts in self._attributes(*OF_STUDY).items()]
+        rows_ = [self._row(name, texts) for name, texts in self._attributes(STUDY, SUMMARY).items()]
         return sorted(rows_, key=lambda row: row.updated_at, reverse=True)
 
     def find(self, name: str) -> StudyRow | None:
         """Return the study of that name, ``None`` if there is none."""
-        texts = self._attributes(*OF_STUDY, name=name).get(name)
+        texts = self._attributes(STUDY, SUMMARY, name=name).get(name)
         return None if texts is None else self._row(name, texts)
 
     def has(self, name: str) -> bool:
@@ -282,10 +278,6 @@ class Store:
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
         self._set(name, STATE, rows.state_attribute(state, Redactor.of(os.environ).text(reason)))
-
-    def forgive(self, name: str, launch_number: int) -> None:
-        """Forget the failures up to this launch: their settings may be tried again."""
-        self._set(name, FORGIVEN, launch_number)
 
     def set_summary(self, name: str, summary: Summary) -> None:
         """Replace what the list of studies says about this one."""

@@ -54,15 +54,12 @@ class History:
     ``records`` are judged by :func:`tuner.study.believed_figures.believed` and
     :func:`tuner.stats.estimates.judged`, and their windows
     are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
-    ``forgiven_until`` is the number of the last launch whose failure is forgotten: where
-    nothing at all had worked, the fault was not the setting's, and a new run tries again.
     ``baseline`` is the setting that the baseline comes to, if that is known. ``pending`` are the
     settings that other hosts measure at present.
     """
 
     spec: StudySpec
     records: tuple[LaunchRecord, ...]
-    forgiven_until: int = 0
     baseline: Setting | None = None
     pending: tuple[Setting, ...] = ()
 
@@ -71,16 +68,15 @@ class History:
         cls,
         spec: StudySpec,
         records: Iterable[LaunchRecord],
-        forgiven_until: int = 0,
         baseline: Setting | None = None,
     ) -> History:
         """The history of these launches, judged and rescaled: one may change what others say."""
         judged = estimates.judged(believed_figures.believed(records, spec.objective))
-        return cls(spec, rescaled(judged, spec.objective), forgiven_until, baseline)
+        return cls(spec, rescaled(judged, spec.objective), baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
         """The history with these launches in place of its own, judged and rescaled anew."""
-        judged = History.judged(self.spec, records, self.forgiven_until, self.baseline)
+        judged = History.judged(self.spec, records, self.baseline)
         return replace(judged, pending=self.pending)
 
     def add(self, record: LaunchRecord) -> History:
@@ -100,11 +96,7 @@ class History:
     @cached_property
     def valid(self) -> tuple[LaunchRecord, ...]:
         """The launches that say something of their setting."""
-        return tuple(
-            record
-            for record in estimates.counted(self.records)
-            if record.number > self.forgiven_until or record.outcome.samples
-        )
+        return tuple(estimates.counted(self.records))
 
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:

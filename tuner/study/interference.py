@@ -65,6 +65,9 @@ LEAST_THROTTLED, LEAST_SWAPPED_BYTES = 0.05, 64 << 20
 #: Of launches that the user has measured anew.
 REMEASURED = Exclusion(ExclusionKind.REMEASURED, "measured anew (--remeasure)")
 
+#: Of launches without a time in a study that failed, once it goes on.
+FORGOTTEN = Exclusion(ExclusionKind.REMEASURED, "the study had failed: launched anew")
+
 
 @dataclass(frozen=True)
 class InterferenceFilter:

@@ -57,7 +57,7 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
             if name != AUTO:
                 raise
             continue
-        found = lesson(History.judged(row.spec, records, row.forgiven_until))
+        found = lesson(History.judged(row.spec, records))
         if found.shown:
             program = "same" if _program(row.spec) == _program(spec) else "another"
             ranks = wording.ranks(row.spec.layout)

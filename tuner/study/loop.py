@@ -32,7 +32,7 @@ from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
 from tuner.study.hosts_there import HostsThere
-from tuner.study.interference import COUNT, REMEASURED, VARIABLE, InterferenceFilter
+from tuner.study.interference import COUNT, FORGOTTEN, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.joining import Joining
 from tuner.study.journal import Journal, missing
@@ -199,7 +199,7 @@ def _finished(context: StudyContext) -> Result | None:
     if row is None or row.state is not StudyState.FINISHED:
         return None
     _require_same(context, row)
-    history = History.judged(spec, store.launches(spec.name, detail=False), row.forgiven_until)
+    history = History.judged(spec, store.launches(spec.name, detail=False))
     if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
         return None
     if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
@@ -346,13 +346,14 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
     spec, store = context.spec, context.store
     kept = missing(store, _journal(context, row), context.emit)
     records = (*store.launches(spec.name, detail=False), *kept)
-    optuna_study.take_up(History.judged(spec, records, row.forgiven_until), kept)
+    optuna_study.take_up(History.judged(spec, records), kept)
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
     if row.state is StudyState.FAILED and not context.joined:
         # Nothing had worked, so the fault was not the settings': they get another chance.
-        store.forgive(spec.name, store.last_number(spec.name))
+        without_time = [record.number for record in records if not record.outcome.samples]
+        store.exclude(spec.name, FORGOTTEN, without_time)
     history = optuna_study.history()
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))

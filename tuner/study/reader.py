@@ -62,14 +62,14 @@ class Reader:
         searched = study.get_trials(deepcopy=False)
         compared = self._comparison.get_trials(deepcopy=False)
         ended = [trial for trial in (*searched, *compared) if RECORD in trial.user_attrs]
-        excluded, forgiven = rows.excluded(attributes), rows.forgiven_until(attributes)
+        excluded = rows.excluded(attributes)
         pending = tuple(Setting.of(trial.params) for trial in searched if _is_pending(trial, spec))
-        state = spec, excluded, forgiven, pending, [trial._trial_id for trial in ended]
+        state = spec, excluded, pending, [trial._trial_id for trial in ended]
         if self._last is None or self._last[0] != state:
             numbers = {trial._trial_id: trial.number for trial in searched}
             records = [self._record(trial, numbers, excluded) for trial in ended]
             records.sort(key=lambda record: record.number)
-            history = History.judged(spec, records, forgiven)
+            history = History.judged(spec, records)
             canonical = history.pooling.canonical
             pending = tuple(canonical(setting) for setting in pending)
             self._last = state, replace(history, pending=pending)
