@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -18,7 +19,7 @@ from tuner.hosts import procfs
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S, SUPERVISES, Remains, descendants
-from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
+from tuner.hosts.supervisor.serving import PAUSE, RESUME, SETTLE_S, TERM_WAIT_S
 from tuner.model.errors import TunerError
 
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.
@@ -100,6 +101,7 @@ class RunningTrial:
         self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
         self._hurried = False
         self._started_s = time.monotonic()
+        self._paused: list[tuple[float, float]] = []
         self._received = b""
         control, self._control = os.pipe()
         self._status, status = os.pipe()
@@ -222,6 +224,49 @@ class RunningTrial:
         self._hurried = True
         if self._control < 0 and self._process.returncode is None:  # so the id is still its own
             os.kill(self._process.pid, signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Stop all processes of the trial until :meth:`resume`; harmless if it is paused.
+
+        Returns once they stand still. :meth:`stop` ends a trial that is paused like any other.
+
+        Raises:
+            TunerError: The supervisor does not answer, or see :meth:`wait`.
+        """
+        if not self._is_paused and (at_s := self._switch(PAUSE)) is not None:
+            self._paused.append((at_s, math.inf))
+
+    def resume(self) -> None:
+        """Let the processes of a trial go on that is paused; errors as :meth:`pause`."""
+        if self._is_paused and (at_s := self._switch(RESUME)) is not None:
+            self._paused[-1] = self._paused[-1][0], at_s
+
+    @property
+    def _is_paused(self) -> bool:
+        return bool(self._paused) and self._paused[-1][1] == math.inf
+
+    @property
+    def paused(self) -> tuple[tuple[float, float], ...]:
+        """The pauses, each from and to a moment of ``time.monotonic``; one may not have ended."""
+        return tuple(self._paused)
+
+    def running_s(self) -> float:
+        """Return how long the trial has run so far, without its pauses."""
+        now_s = time.monotonic()
+        return now_s - self._started_s - sum(min(end, now_s) - begin for begin, end in self._paused)
+
+    def _switch(self, number: int) -> float | None:
+        """Have the supervisor pause the trial or let it go on; when it did, ``None`` at the end."""
+        if self._exit is not None:
+            return None
+        self.forward(number)
+        answer = self._receive(ANSWER_S)
+        if answer is not None and "at_s" in answer:
+            return float(answer["at_s"])
+        if answer is None and self._status >= 0:
+            raise TunerError(f"the supervisor of a trial (process {self._process.pid}) hangs")
+        self._conclude(self._end_without_supervisor() if answer is None else answer)
+        return None
 
     def pids(self) -> tuple[int, ...]:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""

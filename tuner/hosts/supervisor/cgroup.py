@@ -16,6 +16,9 @@ from tuner.hosts.procfs import cgroup_folders, read, try_read
 #: A group can be busy for a moment after its last process has ended, s.
 _BUSY_S = 2.0
 
+#: What is in a group stands still sooner, s, unless it hangs in the kernel.
+_FREEZE_S = 1.0
+
 
 def place_for(name: str) -> str:
     """Where a group of this name would be; empty if there is no cgroup v2."""
@@ -52,6 +55,23 @@ class Cgroup:
     def kill(self) -> None:
         """Kill all of it at once (Linux 5.14; before, the caller's own SIGKILLs must do)."""
         self._write("cgroup.kill", b"1")
+
+    def freeze(self) -> bool:
+        """Stop all that is in it; False if that cannot be done (Linux before 5.2)."""
+        if not self.path or try_read(f"{self.path}/cgroup.freeze") is None:
+            return False
+        self._write("cgroup.freeze", b"1")
+        deadline = time.monotonic() + _FREEZE_S
+        while b"frozen 1" not in read(f"{self.path}/cgroup.events"):
+            if time.monotonic() > deadline:  # one of them hangs in the kernel
+                self.thaw()
+                return False
+            time.sleep(0.0005)
+        return True
+
+    def thaw(self) -> None:
+        """Let all that is in it go on."""
+        self._write("cgroup.freeze", b"0")
 
     def _write(self, name: str, text: bytes) -> None:
         if self.path:

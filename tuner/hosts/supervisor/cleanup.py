@@ -168,6 +168,7 @@ class Remains(NamedTuple):
         It gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command. The
         result is that of :meth:`sweep`; ``folder`` may be empty.
         """
+        self.group.thaw()  # it may have been paused
         deadline = time.monotonic() + grace_s
         while time.monotonic() < deadline and self.survivors():
             time.sleep(0.01)

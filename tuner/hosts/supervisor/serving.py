@@ -6,9 +6,10 @@ A program of the standard library alone, started by :mod:`tuner.hosts.process` a
 The control pipe carries one JSON line (argv, env, cwd, marker, parent, foreground, and where a
 control group and a folder for temporary files may be made, and whether the command lasts until all
 that it started has ended (waits); text is bytes read as latin-1), then
-single bytes: each is a signal number to hand on to the command. Its end of file means: end it
-all. A signal that comes while it ends means: without waiting. The status pipe gets one JSON line
-when the command has started or could not be, and one when nothing is left of it.
+single bytes: each is a signal number to hand on to the command, or `PAUSE`, or `RESUME`. Its end
+of file means: end it all. A signal that comes while it ends means: without waiting. The status pipe
+gets one JSON line when the command has started or could not be, one for each pause and each end of
+one, with its moment, and one when nothing is left of it.
 
 What may be killed: descendants of this process (a child subreaper, so nothing leaves the
 tree), the members of the trial's control group, and processes that carry the trial's marker in
@@ -21,6 +22,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import math
 import os
 import select
 import signal
@@ -32,6 +34,10 @@ from typing import Any, NoReturn
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
 from tuner.hosts.supervisor.cleanup import CONNECTIONS, Remains, descendants, remove_folder
+from tuner.hosts.supervisor.pausing import Pause
+
+#: What the control pipe carries beside the numbers of signals.
+PAUSE, RESUME = 254, 255
 
 #: Time for the command to end after SIGTERM, s. mpirun takes its ranks down in 0.3-1.2 s.
 TERM_WAIT_S = 2.0
@@ -53,15 +59,19 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Supervisor:
     """Serves one request."""
 
-    def __init__(self, request: dict[str, Any], control: int) -> None:
+    def __init__(self, request: dict[str, Any], control: int, report: int) -> None:
         self.request = request
         self.control = control
+        self.report = report
         self.main = 0
         self.status: int | None = None
         self.wall_s = 0.0
         self.started_s = 0.0
         self.hurry = False  # asked to end while it was ending
         self.group = Cgroup(request["cgroup"])
+        self.pausing = Pause(self._below, self.group)
+        self.paused_s = 0.0  # in all
+        self.paused_at_s = math.inf  # since when it is paused; infinite: it runs
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
@@ -88,6 +98,7 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
         stopped = self._follow()
+        self._switch(RESUME)  # what is paused sees no SIGTERM
         self._reap()
         if self.status is None:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
@@ -104,7 +115,7 @@ class Supervisor:
         before, now = self.oom_kills, oom_kills(self.oom_counter)
         return {
             "code": self.status,
-            "wall_s": self.wall_s or time.monotonic() - self.started_s,
+            "wall_s": self.wall_s or self._running_s(),
             "stopped": stopped,
             "killed": killed,
             "left": left,
@@ -163,16 +174,36 @@ class Supervisor:
                 return True
             self._reap()
         if waits:
-            self.wall_s = time.monotonic() - self.started_s
+            self.wall_s = self._running_s()
         return False
 
     def _obey(self) -> bool:
-        """Hand the signals asked for on to the command; True at the end of the pipe."""
+        """Do what the control pipe says; True at its end."""
         numbers = os.read(self.control, 64)
         for number in numbers:
-            if self.status is None:
+            if number in {PAUSE, RESUME}:
+                _report(self.report, {"at_s": self._switch(number)})
+            elif self.status is None:
                 os.kill(self.main, number)
         return not numbers
+
+    def _switch(self, number: int) -> float:
+        """Pause the trial, or let it go on; the moment, as the clock of all processes says."""
+        is_paused = self.paused_at_s < math.inf
+        if number == PAUSE and not is_paused:
+            self.pausing.begin()
+            self.paused_at_s = time.monotonic()
+        elif number == RESUME and is_paused:
+            now_s = time.monotonic()
+            self.pausing.end()
+            self.paused_s += now_s - self.paused_at_s
+            self.paused_at_s = math.inf
+            return now_s
+        return time.monotonic()
+
+    def _running_s(self) -> float:
+        """Return how long the trial has run, without its pauses."""
+        return min(time.monotonic(), self.paused_at_s) - self.started_s - self.paused_s
 
     def _woken(self) -> set[int]:
         """The signals that came since the last call."""
@@ -192,7 +223,7 @@ class Supervisor:
                 return True
             if pid == self.main:
                 self.status = os.waitstatus_to_exitcode(status)
-                self.wall_s = time.monotonic() - self.started_s
+                self.wall_s = self._running_s()
 
     def _pause(self, seconds: float) -> None:
         """Wait this long, or until a signal comes (a child that ended)."""
@@ -292,7 +323,7 @@ def main(argv: Sequence[str]) -> None:
         if not chunk:  # tune ended before it had said what to run
             sys.exit(0)
         line += chunk
-    supervisor = Supervisor(json.loads(line), control)
+    supervisor = Supervisor(json.loads(line), control, status)
     try:
         error = supervisor.start()
         if error is not None:
