@@ -246,7 +246,7 @@ ELAPSED, WHOLE_LAUNCH, CUT = "elapsed", "whole launch", "cut"
 
 @dataclass(frozen=True)
 class Stopped:
-    """The launch was ended as it could not win any more: a bound and a projection, no value.
+    """The launch was ended before its end, by a rule: a bound and a projection, no value.
 
     ``bound_s`` is what it had taken for certain; ``projection_s``, with the interval ``low_s``
     to ``high_s`` (``None``: open), is where it was going, by the ``rule`` that stopped it.

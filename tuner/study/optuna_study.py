@@ -83,7 +83,7 @@ class OptunaStudy:
         self._reader = reader or Reader(spec, policy)
         self._running: RunningTrial | None = None
         self._terminator: BaseTerminator | None = None
-        self._is_over = False
+        self._is_terminated = False
 
     @cached_property
     def _search(self) -> optuna.Study:
@@ -104,19 +104,21 @@ class OptunaStudy:
             self._fail_lost(self._search)
             return self._reader.history(self._search)
 
-    def is_over(self) -> bool:
+    def is_terminated(self) -> bool:
         """Return whether the terminator ends the search.
 
-        If another terminator than ours has ended it once, the search stays over.
+        Ours does so where the sampler has nothing to suggest. What another one has ended once stays
+        ended.
         """
-        if self._is_over:
+        if self._is_terminated:
             return True
         terminator = self._terminator
         assert terminator is not None  # it is taken up first
         with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
-            is_over = terminator.should_terminate(self._search)
-        self._is_over = is_over and not isinstance(terminator, RuntimeTerminator)
-        return is_over
+            is_terminated = terminator.should_terminate(self._search)
+        is_ours = isinstance(terminator, RuntimeTerminator)
+        self._is_terminated = is_terminated and not is_ours
+        return is_terminated
 
     # --- before the first launch -----------------------------------------------------
 
@@ -175,7 +177,7 @@ class OptunaStudy:
         if is_of_search(history, record.purpose, record.setting):
             study, chosen = self._search, params(history, record.setting)
             space = distributions(tuple(k for k in history.knobs if k.name in chosen))
-        state, value, notes = trial_result(history, _judged(history, record))
+        state, value, notes = trial_result(history, _as_in(history, record))
         trial = create_trial(
             state=state,
             value=value,
@@ -331,7 +333,7 @@ class OptunaStudy:
         history: History,
         record: LaunchRecord,
     ) -> None:
-        state, value, notes = trial_result(history, _judged(history, record))
+        state, value, notes = trial_result(history, _as_in(history, record))
         for name, note in notes.items():
             study._storage.set_trial_user_attr(trial._trial_id, name, note)
         self._tell_study(study, trial, state, value)
@@ -415,8 +417,8 @@ class OptunaStudy:
         return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
 
 
-def _judged(history: History, record: LaunchRecord) -> LaunchRecord:
-    """The launch as the history has it."""
+def _as_in(history: History, record: LaunchRecord) -> LaunchRecord:
+    """Return the launch as the history has it."""
     return next((r for r in reversed(history.records) if r.number == record.number), record)
 
 

@@ -72,7 +72,7 @@ class SearchThenConfirm(Policy):
     """Search, simplify, then confirm.
 
     Args:
-        options: Figures of the search; how much is measured says the study.
+        options: Figures of the search; the study says how much is measured.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -96,7 +96,10 @@ class SearchThenConfirm(Policy):
         return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
     def then(self, history: History, over: Done) -> Step | Stop:
-        """Return what follows the search: a launch with fewer changes, then the confirmation."""
+        """Return what follows the search: the defaults if they are missing, then the comparison.
+
+        Where another terminator ended the search, a launch with fewer changes goes before.
+        """
         if over.reason == "terminated" and history.default not in history.tried:
             return Step(Purpose.BASELINE, history.default)  # no verdict without
         last = self._last(history)

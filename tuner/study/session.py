@@ -138,13 +138,12 @@ class StudyRun:
                 if trial is not None:  # else another host measures it
                     self._measure_and_tell(trial)
                 if self.history.is_hopeless:
-                    break
+                    give_up(self.history.fruitless(), objective=self.spec.objective)
                 if broken := self.history.no_longer_works():
                     give_up(broken, "the program no longer works")
             if self.result(StudyState.RUNNING, "").candidate is None:
                 failures = self.history.fruitless() or self.history.fruitless_trials()
                 give_up(failures, objective=self.spec.objective)
-            assert isinstance(step, Stop)
             return step.reason
         finally:
             with self.context.stop.held():
@@ -201,7 +200,7 @@ class StudyRun:
         """Return what the policy says, unless another terminator ends the search before."""
         policy, history = self.context.policy, self.history
         step = policy.search(history)
-        if isinstance(step, Step) and self.study.is_over():
+        if isinstance(step, Step) and self.study.is_terminated():
             step = Done("terminated")
         return step if isinstance(step, Step) else policy.then(history, step)
 
@@ -356,7 +355,6 @@ class StudyRun:
             started_at=started_at,
             outcome=self._outcome(spec, launch, trial),
             machine=spec.machine,
-            trial=None if trial.is_compared else trial.trial.number,
         )
         if purpose is Purpose.WARM_UP and not history.records:
             for text in warm_up.notes(record.outcome, launch, spec.objective):

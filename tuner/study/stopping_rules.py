@@ -1,6 +1,6 @@
 """The rules that may stop a launch before its end.
 
-A rule is a function here, and its name stands in the rows of the table of stages
+A rule is a function here. Its name stands in `RULES`, and in the rows of the table of stages
 (:mod:`tuner.model.stages`) whose launches it may stop. It makes the stopper of one launch, or
 ``None`` if the launch runs to its end as far as this rule is concerned. The rules hold for every
 sampler and pruner, for launches and for windows of a running job, and in a replay.
@@ -9,7 +9,7 @@ sampler and pruner, for launches and for windows of a running job, and in a repl
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuner.launch.clocks import stopper_by
@@ -52,8 +52,7 @@ def stopper(launch: NextLaunch) -> EarlyStopper | None:
 
     ``None``: the launch runs to its end.
     """
-    rules: Mapping[str, Callable[[NextLaunch], EarlyStopper | None]] = globals()
-    stoppers = (rules[name](launch) for name in launch.purpose.stage.rules)
+    stoppers = (RULES[name](launch) for name in launch.purpose.stage.rules)
     present = tuple(stopper for stopper in stoppers if stopper is not None)
     return FirstOf(present) if present else None
 
@@ -98,3 +97,10 @@ def max_cost(spec: StudySpec, iterations: int | None) -> float | None:
     if spec.max_time_s is None or spec.objective.clock != "steady":
         return spec.max_time_s
     return spec.max_time_s / iterations if iterations else None
+
+
+#: The rules by their names in the table of stages.
+RULES: dict[str, Callable[[NextLaunch], EarlyStopper | None]] = {
+    "pruner": pruner,
+    "max_time": max_time,
+}
