@@ -21,7 +21,7 @@ from tuner.search.history import Groups, SearchObservation, grouped, log_times, 
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
 from tuner.search.options import Options
 from tuner.search.regions import beyond, ruled_out
-from tuner.search.scoring import Live, ScoredCandidates, State, candidates, scored_candidates
+from tuner.search.scoring import Live, ScoredCandidates, State, candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.search.transfer import translated
@@ -291,24 +291,24 @@ class Search:
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
         """Return the launch that is expected to gain most for its cost, or the end."""
-        weighed = scored_candidates(self._kernel, self.options, state, fitted, best)
+        weighed = ScoredCandidates(self._kernel, self.options, state, fitted, best)
         full = self._is_full(state)
         all_tried = weighed.all_tried
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
         is_over = weighed.converged() or (full and not self.options.until)
         if enough and is_over:
             reason: Reason = "trials" if full else "exhausted" if all_tried else "converged"
-            return self._last_look(weighed, full=full) or Done(reason)
+            return self._last_look(weighed, state) or Done(reason)
         pick = weighed.pick
         if weighed.gain[pick] <= (self.options.until * 0.1 if full else 0.0):
             return Done("trials" if full else "exhausted")
         return self._try(weighed.rows[pick], state)
 
-    def _last_look(self, weighed: ScoredCandidates, *, full: bool) -> Proposal | None:
+    def _last_look(self, weighed: ScoredCandidates, state: State) -> Proposal | None:
         """What no search ends before: neighbours of the incumbent, then contenders."""
-        neighbour = None if full else weighed.neighbour()
+        neighbour = None if self._is_full(state) else weighed.neighbour()
         if neighbour is not None:
-            return self._try(weighed.rows[neighbour], weighed.state)
+            return self._try(weighed.rows[neighbour], state)
         contender = weighed.contender()
         return None if contender is None else Proposal(contender, Purpose.REPEAT)
 

@@ -209,27 +209,50 @@ class State:
         return Limit(math.exp(self.best.log_s), min(self.best.se, 0.1))
 
 
-@dataclass(frozen=True)
 class ScoredCandidates:
-    """The candidates: which were launched already, and what another launch should give.
+    """The settings that may come next after a history, one a row of ``rows``.
 
-    ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost included (see
-    `Incumbent`), ``gain`` is what the best is expected to fall by, ``cost`` in seconds.
-    ``hopeless`` settings will fail: nothing is hidden there.
+    ``launched`` says which ran before. ``gain`` is what the best is expected to fall by, ``cost``
+    is in seconds. ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost
+    included (see `Incumbent`). ``hopeless`` settings will fail: nothing is hidden there.
     """
 
-    grid: Grid
-    options: Options
-    state: State
-    fitted: Gaussian
-    best: Incumbent
-    rows: Rows
-    launched: Flags
-    worth: Floats
-    sd: Floats
-    gain: Floats
-    cost: Floats
-    hopeless: Flags
+    def __init__(
+        self, kernel: Kernel, options: Options, state: State, fitted: Gaussian, best: Incumbent
+    ) -> None:
+        self._grid, self._options, self._state = kernel.grid, options, state
+        self._fitted, self._best = fitted, best
+        grid, groups = kernel.grid, state.groups
+        self.rows, self.launched = rows, launched = _open_rows(kernel, state)
+        mean, self.sd = fitted.predict(rows)
+        self.worth = mean + price_of_cores(grid, rows, best.core_price)
+        keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
+        # of the incumbent: what is saved if another run shows it to be slower than the second
+        own = np.array([key == best.key for key in keys])
+        ahead = np.where(own, self.worth - best.second, best.worth - self.worth)
+        gain = gradient(ahead, self.sd, fitted.noise_sd(rows))
+        fails = chance_of_failure(grid, rows, groups)
+        self.hopeless = np.zeros(len(rows), bool)
+        if state.live is not None:
+            fails = np.maximum(fails, risk(grid, rows, groups))
+            self.hopeless = fails > _HOPELESS
+        gain *= 1 - fails
+        if grid.has_roles:
+            beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
+            gain[beyond & ~launched] *= options.overdone_share
+        gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
+        if state.trials >= options.trials:
+            gain[~launched] = 0.0
+        if self._regret_of_finished() < options.precision_share * options.precision:
+            finished = [key is not None and bool(groups[key].finished) for key in keys]
+            gain[finished] = 0.0
+        self.gain = gain
+        staying = stays(mean, self.sd, best.log_s)
+        if state.live is None:
+            self.cost = cost_s(staying, best.log_s, state.noise.startup_s)
+        else:
+            fits = state.live.fits(grid, rows)
+            self.cost = state.live.cost_s(fits, mean, staying, fails)
 
     @property
     def pick(self) -> int:
@@ -243,8 +266,8 @@ class ScoredCandidates:
 
     def converged(self) -> bool:
         """Return whether going on is expected to gain too little."""
-        options, gain = self.options, float(self.gain.max())
-        if self.state.live is not None:
+        options, gain = self._options, float(self.gain.max())
+        if self._state.live is not None:
             # one window more costs little: what it promises is no reason to go on, nor to end
             return self._hidden() < options.until * options.windows_share
         idle = options.until * options.step_share
@@ -259,8 +282,21 @@ class ScoredCandidates:
         """Return the incumbent's expected regret: what all other settings could still give."""
         order = np.argsort(-self.gain)
         likely = self.rows[order[~self.hopeless[order]][:_LIKELY]]
-        rows = np.concatenate([self.grid.rows([self.best.key]), likely])
-        return _expected_regret(self.fitted, self.grid, rows, self.best.core_price, self.state.rng)
+        return self._regret(np.concatenate([self._grid.rows([self._best.key]), likely]))
+
+    def _regret_of_finished(self) -> float:
+        """Return by how much, expected, another setting that finished is better than the best."""
+        best = self._best.key
+        finished = {k: g for k, g in self._state.groups.items() if g.finished and k != best}
+        if not finished:
+            return math.inf  # alone, it is compared with settings that have not finished yet
+        return self._regret(self._grid.rows([best, *fastest(finished, _LIKELY)]))
+
+    def _regret(self, rows: Rows) -> float:
+        """Return by how much, expected, the best of the rows lies below the first."""
+        drawn = self._fitted.sample(rows, 128, self._state.rng)
+        drawn += price_of_cores(self._grid, rows, self._best.core_price)
+        return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
     def neighbour(self) -> int | None:
         """Return the most promising of the incumbent's neighbours that are hardly known.
@@ -269,12 +305,12 @@ class ScoredCandidates:
         search ends before these were looked at. An untried neighbour is left out if it is far worse
         even by a doubtful model, a tried one unless its only run may have been disturbed.
         """
-        near = beside(self.grid, self.rows, self.grid.row(self.best.key))
-        scores = (self.best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
-        open_ = near & ~self.launched & (scores > self.options.beside_sds)
+        near = beside(self._grid, self.rows, self._grid.row(self._best.key))
+        scores = (self._best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
+        open_ = near & ~self.launched & (scores > self._options.beside_sds)
         for place in np.flatnonzero(near & self.launched):
-            group = self.state.groups[self.grid.key(self.rows[place])]
-            open_[place] = _may_be_disturbed(group, self.best.log_s)
+            group = self._state.groups[self._grid.key(self.rows[place])]
+            open_[place] = _may_be_disturbed(group, self._best.log_s)
         scores[~open_] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
@@ -284,73 +320,18 @@ class ScoredCandidates:
 
         It is the incumbent or the likeliest such setting, whichever finished less often.
         """
-        best, groups = self.best, self.state.groups
-        gap = best.worth - math.log1p(self.options.precision) - self.worth
+        best, groups = self._best, self._state.groups
+        gap = best.worth - math.log1p(self._options.precision) - self.worth
         chance = normal_cdf(gap / np.hypot(self.sd, best.se))
-        likely = np.flatnonzero(self.launched & (chance > self.options.contender_chance))
+        likely = np.flatnonzero(self.launched & (chance > self._options.contender_chance))
         for place in likely[np.argsort(-chance[likely])]:
-            key = self.grid.key(self.rows[place])
+            key = self._grid.key(self.rows[place])
             if key == best.key or not groups[key].finished:
                 continue
             for rival in sorted((key, best.key), key=lambda rival: len(groups[rival].finished)):
-                if not _spent(groups[rival], self.options):
+                if not _spent(groups[rival], self._options):
                     return rival
         return None
-
-
-def scored_candidates(
-    kernel: Kernel, options: Options, state: State, fitted: Gaussian, best: Incumbent
-) -> ScoredCandidates:
-    """Return the candidates after this history."""
-    grid, groups = kernel.grid, state.groups
-    rows, launched = _open_rows(kernel, state)
-    mean, sd = fitted.predict(rows)
-    worth = mean + price_of_cores(grid, rows, best.core_price)
-    keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
-    # of the incumbent: what is saved if another run shows it to be slower than the second
-    own = np.array([key == best.key for key in keys])
-    ahead = np.where(own, worth - best.second, best.worth - worth)
-    gain = gradient(ahead, sd, fitted.noise_sd(rows))
-    fails = chance_of_failure(grid, rows, groups)
-    hopeless = np.zeros(len(rows), bool)
-    if state.live is not None:
-        fails = np.maximum(fails, risk(grid, rows, groups))
-        hopeless = fails > _HOPELESS
-    gain *= 1 - fails
-    if grid.has_roles:
-        beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
-        gain[beyond & ~launched] *= options.overdone_share
-    gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
-    if state.trials >= options.trials:
-        gain[~launched] = 0.0
-    if _regret(state, fitted, best, grid) < options.precision_share * options.precision:
-        finished = [key is not None and bool(groups[key].finished) for key in keys]
-        gain[finished] = 0.0
-    staying = stays(mean, sd, best.log_s)
-    if state.live is None:
-        cost = cost_s(staying, best.log_s, state.noise.startup_s)
-    else:
-        cost = state.live.cost_s(state.live.fits(grid, rows), mean, staying, fails)
-    return ScoredCandidates(
-        grid, options, state, fitted, best, rows, launched, worth, sd, gain, cost, hopeless
-    )
-
-
-def _regret(state: State, fitted: Gaussian, best: Incumbent, grid: Grid) -> float:
-    """Return by how much, expected, another setting that finished is better than the best."""
-    finished = {key: g for key, g in state.groups.items() if g.finished and key != best.key}
-    if not finished:
-        return math.inf  # alone, it is compared with settings that have not finished yet
-    rows = grid.rows([best.key, *fastest(finished, _LIKELY)])
-    return _expected_regret(fitted, grid, rows, best.core_price, state.rng)
-
-
-def _expected_regret(
-    fitted: Gaussian, grid: Grid, rows: Rows, core_price: float, rng: np.random.Generator
-) -> float:
-    """Return by how much, expected, the best of the rows lies below the first."""
-    drawn = fitted.sample(rows, 128, rng) + price_of_cores(grid, rows, core_price)
-    return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
 
 def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
