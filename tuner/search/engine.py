@@ -20,7 +20,7 @@ from tuner.search.gaussian import Evidence, Gaussian
 from tuner.search.history import Groups, SearchObservation, grouped, log_times, noise
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
 from tuner.search.options import Options
-from tuner.search.regions import beyond, ruled_out
+from tuner.search.regions import ruled_out
 from tuner.search.scoring import Live, ScoredCandidates, State, candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
@@ -148,9 +148,6 @@ class Search:
         guess = self._guess(state)
         if guess is not None:
             return Proposal(guess, Purpose.GUESS)
-        doubtful = self._doubtful_failure(state)
-        if doubtful is not None:
-            return Proposal(doubtful, Purpose.REPEAT)
         # Among windows of a running job it comes last: as a launch of its own it is stopped
         # earlier once a good setting is known, and the confirmation counts it as its first.
         # After an earlier study it comes last, too: little is to be learnt from it then.
@@ -258,15 +255,6 @@ class Search:
             return True
         mean, _ = self._earlier_alone.predict(self._grid.rows([guess, *faster]))
         return bool((mean[1:] < mean[0] + _SLOW).all())
-
-    def _doubtful_failure(self, state: State) -> Key | None:
-        """A setting that failed once, perhaps by chance, and casts doubt on much of the space."""
-        for key, group in state.groups.items():
-            if group.only_failed and group.launches == 1 and group.by_chance:
-                rows = candidates(self._kernel, state.groups, state.rng)
-                if beyond(self._grid, rows, group).mean() > self.options.doubted_share:
-                    return key
-        return None
 
     def _needs_baseline(self, history: Sequence[SearchObservation], groups: Groups) -> bool:
         """Return whether the defaults are still to be launched; again if they failed by chance."""

@@ -67,7 +67,6 @@ class Group:
     projected: list[tuple[float, float]] = field(default_factory=list)  # (log seconds, sd)
     failures: int = 0
     launches: int = 0
-    by_chance: bool = False
     is_bound: bool = False
 
     @property
@@ -133,7 +132,6 @@ def grouped(history: Sequence[SearchObservation]) -> Groups:
             group.projected.append((math.log(launch.projection_s), launch.projection_log_sd))
         else:
             group.failures += 1
-            group.by_chance = launch.by_chance
             group.is_bound |= launch.is_bound
     return groups
 

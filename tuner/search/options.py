@@ -24,7 +24,6 @@ class Options:
     step_share: float = 0.05  # a launch that gains less than this share of `until` is idle
     hidden_share: float = 1.5  # and ends it if all that is hidden is below this share
     windows_share: float = 2.0  # in running jobs this alone ends it: all that is hidden
-    doubted_share: float = 0.5  # a lone failure that rules out more of the space is doubted
     patience: float = 0.1  # or if it is below this share of idle
     overdone_log: float = 0.4  # slower than the incumbent by this logarithm: overdone
     overdone_share: float = 0.1  # of the expected gain that is left to what is beyond

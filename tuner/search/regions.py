@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tuner.search.history import Group, Groups
+from tuner.search.history import Groups
 from tuner.search.space import Flags, Floats, Grid, Rows
 
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
@@ -26,17 +26,15 @@ def ruled_out(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     which something ran out. Other failures rule out their own setting only.
     """
     most = grid.space.most_demand
+    rising = [knob.ordered for knob in grid.space.knobs]
     out = grid.demand(rows) > (math.inf if most is None else math.log2(most) + 1e-9)
     for group in groups.values():
         if group.only_failed:
-            more = beyond(grid, rows, group) if group.is_bound else False
-            out |= more | (rows == grid.row(group.key)).all(1)
+            row = grid.row(group.key)
+            out |= (rows == row).all(1)
+            if group.is_bound:
+                out |= grid.beyond(rows, row, rising)
     return np.asarray(out)
-
-
-def beyond(grid: Grid, rows: Rows, group: Group) -> Flags:
-    """Return which rows ask for no less of anything than the group's setting; it is one of them."""
-    return grid.beyond(rows, grid.row(group.key), [knob.ordered for knob in grid.space.knobs])
 
 
 def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
