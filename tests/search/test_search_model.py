@@ -51,15 +51,6 @@ def test_the_draws_agree_with_the_prediction() -> None:
     assert drawn.std(0) == pytest.approx(sd, rel=0.15, abs=0.01)
 
 
-def test_left_out_points_are_predicted_by_the_rest() -> None:
-    times: dict[Key, float] = {(n, "x"): 10.0 for n in range(1, 9)}
-    times[(4, "x")] = 25.0
-    mean, sd = model(times, 1.0).left_out()
-    odd = list(times).index((4, "x"))
-    gap = np.log(np.array(list(times.values()))) - mean
-    assert int(np.argmax(gap / sd)) == odd
-
-
 def test_the_covariance_is_positive() -> None:
     assert GRID.all is not None
     middle, _ = KERNEL.hyperprior()

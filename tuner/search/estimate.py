@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,11 +13,6 @@ from tuner.search.space import Floats, Grid, Key, Rows
 
 #: A model is made of so many of the fastest settings, and of so many of the others.
 _FASTEST, _OTHERS = 110, 50
-
-#: A lone slow run is not believed if it lies this many standard deviations (more below ``_FEW``
-#: known settings) and this far, as a logarithm, above what its neighbours say.
-_SLOW_SDS, _EARLY_SDS, _FEW = 1.7, 3.0, 10
-_ORDINARY = 0.3
 
 
 @dataclass(frozen=True)
@@ -58,19 +53,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
         repeats_var=var,
         repeats_dof=dof,
     )
-    model = Gaussian(kernel, data, seed)
-    # A lone run that is far slower than a model expects that takes it for a contender may be the
-    # machine's doing.
-    mean, sd = model.left_out()
-    gap = data.log_s - mean
-    sds = _SLOW_SDS if len(used) >= _FEW else _EARLY_SDS
-    lone = np.array([g.launches == 1 and not g.failures for g in used])
-    slow = (gap > sds * sd) & (gap > _ORDINARY) & (gap < 1.3)
-    doubted = lone & slow & (mean < fastest + 0.15)
-    if doubted.any():
-        widened = replace(data, extra_var=data.extra_var + np.where(doubted, 0.6**2, 0.0))
-        model = Gaussian(kernel, widened, seed)
-    return model
+    return Gaussian(kernel, data, seed)
 
 
 def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, int]:

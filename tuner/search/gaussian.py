@@ -39,24 +39,24 @@ class Gaussian:
     def __init__(self, kernel: Kernel, data: Evidence, seed: int) -> None:
         self.kernel, self.data = kernel, data
         points = kernel.grid.points(data.rows)
-        self._mean = kernel.mean(points.demand)
-        residual = data.log_s - self._mean
+        residual = data.log_s - kernel.mean(points.demand)
         self._level = float(np.min(residual)) + 0.3 if len(residual) else 0.0
-        self._residual = residual - self._level
-        self._runs, self._extra_var, earlier = data.runs, data.extra_var, kernel.earlier
-        if earlier is not None:  # a level of its own
+        self._residual, self._runs, self._extra_var = (
+            residual - self._level,
+            data.runs,
+            data.extra_var,
+        )
+        if (earlier := kernel.earlier) is not None:  # a level of its own
             points = points.joined(earlier.points)
             residual = earlier.log_ratio - kernel.mean(earlier.points.demand)
-            both = self._residual, residual - (residual.min() + 0.3)
-            self._residual = np.concatenate(both)
+            residual -= residual.min() + 0.3
+            self._residual = np.concatenate([self._residual, residual])
             self._runs = np.concatenate([data.runs, np.ones(len(residual))])
             self._extra_var = np.concatenate([data.extra_var, earlier.extra_var])
-        self._points = points
-        self._scale = kernel.noise_scale(points.demand)
+        self._points, self._scale = points, kernel.noise_scale(points.demand)
         self._theta, self._weight = self._draws(np.random.default_rng(seed))
         self._tables = kernel.tables(self._theta)
-        covariance, _ = self._noisy(self._theta, self._tables)
-        self._inverse = np.linalg.inv(covariance)
+        self._inverse = np.linalg.inv(self._noisy(self._theta, self._tables))
         self._alpha = (self._inverse @ self._residual[None, :, None])[:, :, 0]
 
     def _draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -76,51 +76,28 @@ class Gaussian:
         weight = np.exp(np.clip(score[order] - score[order[0]], -8, 0))
         return theta[order], weight / weight.sum()
 
-    def _noisy(self, theta: Floats, tables: list[Floats]) -> tuple[Floats, Rows]:
-        """Return the observations' covariance for each draw, and the indices of its diagonal."""
+    def _noisy(self, theta: Floats, tables: list[Floats]) -> Floats:
+        """Return the observations' covariance for each draw."""
         covariance = self.kernel.covariance(theta, tables, self._points, self._points)
         single = self.kernel.noise_var(theta)[:, None] * (self._scale**2)[None]
         diagonal = np.arange(len(self._scale))
         covariance[:, diagonal, diagonal] += (
             single / self._runs[None] + self._extra_var[None] + _JITTER
         )
-        return covariance, diagonal
+        return covariance
 
     def _score(self, theta: Floats, middle: Floats, spread: Floats) -> Floats:
         """Return the log posterior density of hyperparameters (Rasmussen & Williams, eq. 2.30)."""
-        covariance, diagonal = self._noisy(theta, self.kernel.tables(theta))
-        root = np.linalg.cholesky(covariance)
-        shape = (len(theta), len(diagonal), 1)
-        residual = np.broadcast_to(self._residual[None, :, None], shape)
+        root = np.linalg.cholesky(self._noisy(theta, self.kernel.tables(theta)))
+        residual = np.broadcast_to(self._residual[None, :, None], (*root.shape[:2], 1))
         whitened = np.linalg.solve(root, residual)[:, :, 0]
-        score = -0.5 * (whitened**2).sum(1) - np.log(root[:, diagonal, diagonal]).sum(1)
+        log_root = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
+        score = -0.5 * (whitened**2).sum(1) - log_root
         if self.data.repeats_dof:
             single = self.kernel.noise_var(theta)
             fit = np.log(single) + self.data.repeats_var / single
             score = score - 0.5 * self.data.repeats_dof * fit
         return np.asarray(score - 0.5 * (((theta - middle) / spread) ** 2).sum(1))
-
-    def _mixed(self, mean: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Return the mean and the standard deviation over the draws."""
-        middle = self._weight @ mean
-        total = self._weight @ (var + mean**2) - middle**2
-        return np.asarray(middle), np.sqrt(np.maximum(total, 1e-12))
-
-    def left_out(self) -> tuple[Floats, Floats]:
-        """Return what the rest of the data says of each observation, the noise included.
-
-        These are the leave-one-out means and standard deviations (Rasmussen & Williams, eq. 5.12).
-        An earlier study has no say in them.
-        """
-        diagonal, residual = np.arange(len(self._mean)), self._residual[: len(self._mean)]
-        inverse, alpha = self._inverse, self._alpha
-        if self.kernel.earlier is not None:
-            covariance, _ = self._noisy(self._theta, self._tables)
-            inverse = np.linalg.inv(covariance[:, diagonal][:, :, diagonal])
-            alpha = (inverse @ residual[None, :, None])[:, :, 0]
-        own = inverse[:, diagonal, diagonal]
-        mean, sd = self._mixed(residual[None] - alpha / own, 1 / own)
-        return mean + self._level + self._mean, sd
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return the mean and the standard deviation of ``f`` at the rows."""
@@ -129,7 +106,9 @@ class Gaussian:
         mean = (cross @ self._alpha[:, :, None])[:, :, 0]
         explained = ((cross @ self._inverse) * cross).sum(2)
         var = np.maximum(self.kernel.variance(self._theta, rows) - explained, 1e-10)
-        middle, sd = self._mixed(mean, var)
+        middle = self._weight @ mean  # over the draws of the hyperparameters
+        total = self._weight @ (var + mean**2) - middle**2
+        sd = np.sqrt(np.maximum(total, 1e-12))
         return middle + self._level + self.kernel.mean(points.demand), sd
 
     def noise_sd(self, rows: Rows) -> Floats:
