@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -94,7 +94,7 @@ class Store:
         self._file = _file(self._path)
 
     @classmethod
-    def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Store:
+    def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Self:
         """Open a database: to measure (``create``), which makes it if it is missing, or to read.
 
         For the errors see :func:`tuner.store.database.create` and :func:`~.connect`.

@@ -1,15 +1,34 @@
-"""A host that has joined a study: it measures a part of the search, for the host that began it."""
+"""A host that has joined a study: it measures a part of the search, for the host that began it.
+
+It runs the same loop as that one; what differs is its policy, and what its store leaves alone.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
+from dataclasses import replace
 
-from tuner.model import LaunchRecord, Purpose, Setting, Stopped, figures
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    Stopped,
+    StudySpec,
+    StudyState,
+    figures,
+)
+from tuner.model.errors import TunerError
 from tuner.search import Done
 from tuner.search.problem import Suggestion
 from tuner.search.stopper import EarlyStopper
 from tuner.stats import estimates, noise
+from tuner.store.identity import HOST
+from tuner.store.rows import StudyRow, Summary
+from tuner.store.store import Store
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
 
@@ -22,19 +41,70 @@ BASELINES = 2
 _OVER = "the search is over; the host that began the study confirms the result"
 
 
+class JoinedStore(Store):
+    """The store of a host that joins: how a study stands is for the host that began it to write."""
+
+    hostname = ""
+
+    @classmethod
+    def of(cls, url: str, hostname: str) -> JoinedStore:
+        """Open the database of the study on the host of that name; errors as :meth:`open`."""
+        store = cls.open(url, create=True)
+        store.hostname = hostname
+        return store
+
+    def find(self, name: str) -> StudyRow | None:
+        """Return the study of that name as one of this host."""
+        row = super().find(name)
+        return row and replace(row, identity={**row.identity, HOST: self.hostname})
+
+    def update_spec(self, spec: StudySpec) -> None:
+        """Leave the spec as it is."""
+
+    def set_state(self, name: str, state: StudyState, reason: str) -> None:
+        """Leave the state as it is."""
+
+    def set_summary(self, name: str, summary: Summary) -> None:
+        """Leave the summary as it is."""
+
+
 class Joining(SearchThenConfirm):
-    """A host that joins launches the baseline, to be compared by, then a part of the search."""
+    """A host that joins launches the baseline, to be compared by, then a part of the search.
+
+    Args:
+        store: The study's.
+        say: Tells the user what becomes of this host.
+    """
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._store, self._say = store, say
 
     def search(self, history: History) -> Step | Done:
-        """Return the next launch of the search, or why the search is over."""
+        """Return the next launch of the search, or why the search is over.
+
+        Raises:
+            TunerError: The figures of this host are not those of the others: it is left out.
+        """
+        why = why_left_out(history)
+        if why:
+            text = f"{history.spec.machine.hostname} is left out: {why}"
+            numbers = [record.number for record in launches_of(history)]
+            exclusion = Exclusion(ExclusionKind.OTHER_HOST, text)
+            self._store.exclude(history.spec.name, exclusion, numbers)
+            raise TunerError(
+                text,
+                "its launches count no more: is anything else running here, or is the CPU hot?",
+            )
         if history.simplifying or history.confirming:
             return Done("terminated")
-        if why_left_out(history) is None:
+        if why is None:
             return Step(Purpose.BASELINE, history.default)
         return super().search(history)
 
     def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""
+        self._say(_OVER)
         return Stop(_OVER)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:

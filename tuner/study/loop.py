@@ -34,7 +34,7 @@ from tuner.study.history import History, changes
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import COUNT, FORGOTTEN, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.joining import Joining
+from tuner.study.joining import JoinedStore, Joining
 from tuner.study.journal import Journal, missing
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
@@ -103,13 +103,18 @@ def tune(
         spec = replace(spec, input=str(folder / folders.INPUT), input_digest=digest)
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
-        store = stack.enter_context(Store.open(url, create=True))
         emit = on_event or (lambda _: None)
+        if joined:
+            store: Store = stack.enter_context(JoinedStore.of(url, spec.machine.hostname))
+            policy = Joining(store, lambda text: emit(Note(text)))
+        else:
+            store = stack.enter_context(Store.open(url, create=True))
         spec, news = lessons.with_lesson(spec, store, fresh=fresh)
         if news:
             emit(Note(news))
-        policy = policy or (Joining() if joined else SearchThenConfirm())
-        context = StudyContext(spec, store, folder, emit, stop, policy, remeasure, joined)
+        context = StudyContext(
+            spec, store, folder, emit, stop, policy or SearchThenConfirm(), remeasure
+        )
         if not (fresh or remeasure) and (result := _finished(context)) is not None:
             return result
         folders.prepare(folder)
@@ -198,7 +203,7 @@ def _finished(context: StudyContext) -> Result | None:
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
-    _require_same(context, row)
+    require_same(spec.name, row.identity, identity(spec))
     history = History.judged(spec, store.launches(spec.name, detail=False))
     if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
         return None
@@ -224,7 +229,7 @@ def _measure(
         folders.prepare(context.folder)
     before = store.find(name)
     if before is not None:
-        _require_same(context, before)
+        require_same(name, before.identity, identity(spec))
     if piped:
         folders.write_input(context.folder, piped)
     try:
@@ -254,7 +259,7 @@ def _measure(
         return _close(run, StudyState.FINISHED, reason)
     except BaseException as error:
         with suppress(TunerError):  # the first error is the one to tell
-            row = None if context.joined else store.find(name)
+            row = store.find(name)
             if row is not None and row.state is StudyState.RUNNING:
                 is_closed = isinstance(error, BrokenPipeError)
                 other = "the output was closed" if is_closed else type(error).__name__
@@ -327,14 +332,6 @@ def runnable(spec: StudySpec, option: str) -> StudySpec:
     return replace(spec, launcher=replace(here, ssh=launcher.ssh, carrier=launcher.carrier))
 
 
-def _require_same(context: StudyContext, row: StudyRow) -> None:
-    """Refuse a stored study of something else; one that is joined may be of another host."""
-    here = identity(context.spec)
-    if context.joined:
-        here["hostname"] = row.identity.get("hostname")
-    require_same(row.name, row.identity, here)
-
-
 def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
     context.store.create(context.spec)
     context.emit(StudyStarted(context.spec, False, 0))
@@ -350,15 +347,13 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
     if context.remeasure:
         number = store.exclude(spec.name, REMEASURED)
         context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
-    if row.state is StudyState.FAILED and not context.joined:
+    if row.state is StudyState.FAILED:
         # Nothing had worked, so the fault was not the settings': they get another chance.
         without_time = [record.number for record in records if not record.outcome.samples]
         store.exclude(spec.name, FORGOTTEN, without_time)
     history = optuna_study.history()
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
-    if context.joined:
-        return history
     for text in changes(row.spec, spec):
         context.emit(Note(text))
     store.update_spec(spec)
@@ -379,9 +374,6 @@ def _settings_measured(history: History) -> int:
 def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
     result, store, name = run.result(state, reason), run.context.store, run.spec.name
-    if run.context.joined:  # the host that began it says how it ends
-        run.context.emit(StudyEnded(result))
-        return result
     store.set_summary(name, summary(result))
     store.set_state(name, state, reason)
     run.context.emit(StudyEnded(result))

@@ -49,7 +49,6 @@ from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
-from tuner.study.joining import launches_of, why_left_out
 from tuner.study.journal import NAME, Journal
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, Step, Stop
@@ -91,7 +90,6 @@ class StudyContext:
     stop: Interruption
     policy: Policy
     remeasure: bool = False
-    joined: bool = False  # another host began the study
     marker: str = ""  # of every launch, if they run on several hosts
     hosts: HostsThere | None = None  # these
 
@@ -153,8 +151,6 @@ class StudyRun:
         """What comes next; before the end windows and launches must agree."""
         self.history = self.study.history()
         self._exclude_outdated()
-        if self.context.joined:
-            self._leave_if_slower()
         step = self._next_once_others_are_done()
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
@@ -165,8 +161,6 @@ class StudyRun:
                     self.history = self.study.exclude(windows, why)
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self._next_once_others_are_done()
-        if isinstance(step, Stop) and self.context.joined:
-            self._say(step.reason)  # the host that began the study has the result
         return step
 
     def _exclude_outdated(self) -> None:
@@ -203,22 +197,6 @@ class StudyRun:
         if isinstance(step, Step) and self.study.is_terminated():
             step = Done("terminated")
         return step if isinstance(step, Step) else policy.then(history, step)
-
-    def _leave_if_slower(self) -> None:
-        """End the work of a host that has joined if its figures are not those of the others.
-
-        Raises:
-            TunerError: They are not.
-        """
-        if why := why_left_out(self.history):
-            host = self.spec.machine.hostname
-            exclusion = Exclusion(ExclusionKind.OTHER_HOST, f"{host} is left out: {why}")
-            numbers = [record.number for record in launches_of(self.history)]
-            self.history = self.study.exclude(numbers, exclusion)
-            raise TunerError(
-                exclusion.text,
-                "its launches count no more: is anything else running here, or is the CPU hot?",
-            )
 
     def _warm_up(self) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
