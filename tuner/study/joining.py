@@ -46,10 +46,10 @@ class JoinedStore(Store):
 
     hostname = ""
 
-    @classmethod
-    def of(cls, url: str, hostname: str) -> JoinedStore:
+    @staticmethod
+    def of(url: str, hostname: str) -> JoinedStore:
         """Open the database of the study on the host of that name; errors as :meth:`open`."""
-        store = cls.open(url, create=True)
+        store = JoinedStore.open(url, create=True)
         store.hostname = hostname
         return store
 
