@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 #: The widest text table; wider terminals do not make it easier to read. In a pipe nothing wraps.
-MAX_WIDTH, MOST_COLUMNS = 140, 10_000
+MAX_WIDTH = 140
 
 
 def is_live(stream: TextIO) -> bool:
@@ -125,7 +125,8 @@ def print_table(
         titles: The heading of each column.
         rows: The cells, as many in each row as there are titles.
         right: The columns that are aligned to the right.
-        most: The columns of text that it takes at most if it does not go to a terminal.
+        most: The columns of text that it takes at most; by default as many as fit the terminal, and
+            elsewhere as many as it needs.
     """
     from io import StringIO
 
@@ -135,6 +136,9 @@ def print_table(
 
     live = is_live(sys.stdout)
     cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
+    if not live and most is None:  # there may be thousands of rows, and rich takes 1 ms for each
+        _print_aligned(cells, right)
+        return
     table = Table(
         box=box.SIMPLE_HEAD if live else None,
         pad_edge=False,
@@ -146,11 +150,25 @@ def print_table(
     for row in cells[1:]:
         table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is not markup
     console = rich_console(sys.stdout if live else StringIO())
-    console.width = most or (min(console.width, MAX_WIDTH) if live else MOST_COLUMNS)
+    console.width = most or min(console.width, MAX_WIDTH)
     console.print(table)
     if isinstance(console.file, StringIO):
         for line in console.file.getvalue().splitlines():
             out(line.rstrip())
+
+
+def _print_aligned(cells: Sequence[Sequence[str]], right: Collection[int]) -> None:
+    """Print rows of text as wide as they are; ``right``: the columns aligned to the right."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        padded = [
+            gap + cell if column in right else cell + gap
+            for column, (cell, gap) in enumerate(zip(row, gaps, strict=True))
+        ]
+        out("  ".join(padded).rstrip())
 
 
 def _encodable(text: str, stream: TextIO) -> str:
