@@ -7,12 +7,26 @@ themselves show is in :mod:`tuner.study.believed_figures`.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tuner.knobs import setting_text
 from tuner.knobs.effects import shared_cpus
-from tuner.model import LaunchRecord, Setting, wording
+from tuner.launch import command, failure
+from tuner.launch.trial import output_of
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Setting,
+    wording,
+)
 from tuner.stats import estimates
 from tuner.study import believed_figures
 from tuner.study.history import History
@@ -26,6 +40,10 @@ LATER = 2
 OUTPUT_TIMES, OUTPUT_BYTES = 4, 64
 #: So many settings must have written a file that another one has not.
 WRITERS = 2
+#: A run that is shorter differs by chance and by its start more than by most knobs, s.
+SHORT_S = 1.0
+#: So many settings that fail with one message are pointed out; so many knobs the example names.
+SAME_MESSAGE, EXAMPLE_KNOBS = 3, 3
 
 
 def doubts(history: History) -> list[str]:
@@ -36,9 +54,33 @@ def doubts(history: History) -> list[str]:
 def early_doubts(history: History) -> list[str]:
     """Return the sentences that stay the same while the study goes on."""
     launches = _finished(history)
-    texts = _left_running(launches), _resumed(history, launches), _share_cpus(history)
+    texts = (
+        _left_running(launches),
+        _resumed(history, launches),
+        _share_cpus(history),
+        _one_message(history),
+    )
     notes = believed_figures.notes(history.records, history.spec.objective)
     return [*filter(None, texts), *notes]
+
+
+def of_first_launch(outcome: Outcome, launch: Launch, objective: ObjectiveSpec) -> list[str]:
+    """Return what the first launch shows of a program that measures too little, or nothing."""
+    ending = outcome.ending
+    if not isinstance(ending, Finished):
+        return []
+    texts = []
+    run_s = ending.elapsed_s if objective.clock in {"elapsed", "wall"} else outcome.wall_s
+    if run_s < SHORT_S:
+        texts.append(
+            f"a run takes only {wording.seconds(run_s)}: small gains will not be told from chance;"
+            " give it more work (more iterations or data), so that it takes 5 to 60 s"
+        )
+    if objective.kind == "wall":  # a program that does nothing is quick, too
+        line = output_of(launch).rstrip().rpartition("\n")[2]
+        printed = f"its last line is: {wording.one_line(line)}" if line else "it printed nothing"
+        texts.append(f"wall time counts whatever the program does; {printed}")
+    return texts
 
 
 def _finished(history: History) -> list[LaunchRecord]:
@@ -94,6 +136,40 @@ def _share_cpus(history: History) -> str:
             setting = setting_text.assigned(record.setting, spec.knobs, cut=True)
             return f"in launch {record.number} ({setting}) {text}"
     return ""
+
+
+def _one_message(history: History) -> str:
+    """Say that settings fail with one message, and how to leave such settings out.
+
+    Figures in the message may differ. If the baseline fails so too, their values are not to blame.
+    """
+    groups: dict[tuple[int | None, str], dict[Setting, tuple[int, str]]] = {}
+    for record in history.valid:
+        ending, code = record.outcome.ending, record.outcome.exit_code
+        if isinstance(ending, Failed) and ending.kind is FailureKind.CRASHED:
+            line = _telling_line(code, ending.log_tail)
+            settings = groups.setdefault((code, re.sub(r"\d+", "0", line)), {})
+            setting = history.pooling.canonical(record.setting)
+            settings.setdefault(setting, (record.number, line))
+    for (_, message), settings in groups.items():
+        if message and len(settings) >= SAME_MESSAGE and history.default not in settings:
+            launches = list(settings.values())[:SAME_MESSAGE]
+            numbers = ", ".join(str(number) for number, _ in launches)
+            placed = command.knobs_in(history.spec.command)
+            names = sorted((k.name for k in history.knobs), key=lambda name: name not in placed)
+            example = " * ".join(names[:EXAMPLE_KNOBS])
+            return (
+                f"{SAME_MESSAGE} settings failed with one message (launches {numbers}):"
+                f" {launches[0][1]}; if only some values go together, say which, and no others are"
+                f" launched: --require '{example} == ranks', for example"
+            )
+    return ""
+
+
+@lru_cache(1024)
+def _telling_line(code: int | None, output: str) -> str:
+    """Return the line of a failed launch's output that says why; empty if it printed none."""
+    return failure.explain(code, output).line
 
 
 def _wrote_less(history: History) -> list[str]:

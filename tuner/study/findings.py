@@ -28,7 +28,7 @@ from tuner.store.rows import Summary
 from tuner.store.urls import display_url
 from tuner.study import interference
 from tuner.study.confirmation import confirm_s, confirmation, search_s
-from tuner.study.doubts import doubts
+from tuner.study.doubts import doubts, early_doubts
 from tuner.study.history import History
 
 #: What torchrun sets for its ranks (torch.distributed.run, config_from_args).
@@ -167,7 +167,12 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
     return tuple(Cap(name, cap, reasons.get((name, cap), "")) for name, cap in pooling.caps.items())
 
 
-def _notes(history: History) -> Sequence[str]:
+def early_notes(history: History) -> list[str]:
+    """Return what the user should know of the study, as far as it stays true while it goes on."""
+    return [*early_doubts(history), *_of_knobs(history)]
+
+
+def _notes(history: History) -> list[str]:
     notes = []
     first = next((r for r in history.records if r.purpose is Purpose.BASELINE), None)
     inherited = inherited_note(history.spec, dict(first.env)) if first else None
@@ -178,13 +183,10 @@ def _notes(history: History) -> Sequence[str]:
             f"{history.outside} of the settings tried before are outside of what is asked for now:"
             " they are not compared"
         )
-    notes += doubts(history)
-    notes += dropped_notes(history)
-    notes += interference.notes(history)
-    switched_off = why_switched_off(history.records)
-    return [*notes, switched_off] if switched_off else notes
+    return [*notes, *doubts(history), *interference.notes(history), *_of_knobs(history)]
 
 
-def dropped_notes(history: History) -> list[str]:
-    """Which knobs are not tuned any more, and why."""
-    return [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]
+def _of_knobs(history: History) -> list[str]:
+    """Return which knobs are not tuned any more, and why no setting is measured live any more."""
+    dropped = [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]
+    return [*dropped, *filter(None, [why_switched_off(history.records)])]

@@ -13,7 +13,7 @@ from tuner.hosts import process, stacks
 from tuner.launch import render
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import kept_record, recorded_environment
-from tuner.live.eligibility import live_vs_cold, why_switched_off
+from tuner.live.eligibility import live_vs_cold
 from tuner.live.measurement import LiveMeasurement
 from tuner.model import (
     FROM_OUTSIDE,
@@ -40,11 +40,10 @@ from tuner.search import Done
 from tuner.stats import estimates
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import alike, believed_figures, outputs, stopping_rules, warm_up
+from tuner.study import believed_figures, doubts, outputs, stopping_rules
 from tuner.study.confirmation import COST_SHARE, confirmation
-from tuner.study.doubts import early_doubts
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
-from tuner.study.findings import build, dropped_notes, inherited_note, summary
+from tuner.study.findings import build, early_notes, inherited_note, summary
 from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
@@ -221,9 +220,7 @@ class StudyRun:
         """Say what the launches have shown, each thing once; refuse to search for a low rate."""
         history = self.history
         believed_figures.check_direction(history.records, history.spec.objective)
-        switched_off = why_switched_off(history.records)
-        notes = (*early_doubts(history), *dropped_notes(history), switched_off)
-        for text in (*notes, alike.note(history)):
+        for text in early_notes(history):
             self._say(text)
         if step.purpose is Purpose.CONFIRM and not history.confirming:
             self._say(self._beyond_the_budget())
@@ -335,7 +332,7 @@ class StudyRun:
             machine=spec.machine,
         )
         if purpose is Purpose.WARM_UP and not history.records:
-            for text in warm_up.notes(record.outcome, launch, spec.objective):
+            for text in doubts.of_first_launch(record.outcome, launch, spec.objective):
                 self._say(text)
         record, note = self.interference.judged(record, spec, history.records)
         if note:
