@@ -21,8 +21,9 @@ def test_a_command_without_secrets_is_taken_as_it_is() -> None:
 
 
 def test_one_with_secrets_must_be_typed_again() -> None:
-    with pytest.raises(UsageError, match="has secrets, which are never kept"):
+    with pytest.raises(UsageError, match="the stored command hides a secret") as caught:
         with_command(KEPT, None)
+    assert "type the command again" in caught.value.hint
     assert with_command(KEPT, ("python", *OPEN.command[1:])) == OPEN
 
 

@@ -364,6 +364,32 @@ def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     )
 
 
+#: What keeps a secret out of a command.
+_ELSEWHERE = "let the program read it from a file or a variable"
+
+
+def require_none_hidden(spec: StudySpec, option: str, command_hint: str = _ELSEWHERE) -> None:
+    """Refuse to run a stored study whose command or options hide a secret.
+
+    Args:
+        spec: The stored study.
+        option: What asks for running it; the message begins with it.
+        command_hint: What to do if the command hides one.
+
+    Raises:
+        UsageError: The message names the command or the option.
+    """
+    for name, words, hint in (
+        ("command", spec.command, command_hint),
+        ("--prepare", spec.prepare, _ELSEWHERE),
+        ("--mpirun-arg", spec.launcher.extra_args, _ELSEWHERE),
+        ("--ssh", spec.launcher.ssh, _ELSEWHERE),
+    ):
+        if any(HIDDEN in word for word in words):
+            text = f"{option}: the stored {name} hides a secret, so it cannot be run here"
+            raise UsageError(text, hint)
+
+
 def kept_record(record: LaunchRecord, environ: Mapping[str, str]) -> LaunchRecord:
     """The launch as it may be stored and told of: its command and its reasons without secrets."""
     redactor = Redactor.of(environ, record.argv)

@@ -1,32 +1,59 @@
-"""The best settings of two studies, launched in turn on this host."""
+"""Launches of one fixed setting, and of the best settings of two studies in turn on this host."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.hosts.machine import this_machine
 from tuner.launch.secrets import HIDDEN, recorded_environment
-from tuner.model import Setting, StudySpec
+from tuner.model import Purpose, Setting, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.stats.confirm import EXACT
 from tuner.store.identity import DEFAULTS, ROUTES, identity
 from tuner.store.store import Store
+from tuner.study.confirmation import FAILURES
 from tuner.study.events import Event
+from tuner.study.history import History
 from tuner.study.loop import runnable, tune
-from tuner.study.rounds import FixedSetting
+from tuner.study.policy import Policy, Step, Stop
 
-#: What an interval may err, by the number of launches of each after which it is looked at.
+#: The error that an interval may have, by the number of launches of each side before a look.
 ERRORS = {look.bests: look.error or 0.0 for look in EXACT.two_sided}
 
 
-def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
-    """``NAME-again``: launches the best setting of a stored study here, and nothing else.
+@dataclass
+class FixedSetting(Policy):
+    """Launch what the study fixes until it has ended `number` times, or failed twice."""
 
-    ``typed`` are the words after ``tune`` that ask for it.
+    number: int = 1
+    is_warm: bool = False  # it was launched since this began
+
+    def best(self, history: History) -> Setting:
+        """Return the fixed setting."""
+        return history.spec.fixed
+
+    def next(self, history: History) -> Step | Stop:
+        """Return one more launch of the fixed setting, or that there were enough."""
+        launches = history.of(history.valid, history.pooling.canonical(history.spec.fixed))
+        finished = sum(bool(record.outcome.samples) for record in launches)
+        if finished >= self.number or len(launches) - finished >= FAILURES:
+            return Stop(f"launched {finished} of {self.number} times")
+        self.is_warm = True
+        return Step(Purpose.RECORD, history.spec.fixed)
+
+
+def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
+    """Return the study ``NAME-again``, which launches the best setting of a stored one here.
+
+    Args:
+        store: Where the studies are.
+        spec: The stored study.
+        best: Its best setting.
+        typed: The words after ``tune`` that ask for it.
 
     Raises:
         UsageError: A secret is not stored, this host lacks the program or mpirun, or a study of
@@ -34,10 +61,12 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     """
     name, option = f"{spec.name}-again", f"--remeasure {spec.name}"
     for variable in (key for key, value in spec.environment if HIDDEN in value):
-        said = f"{option}: the stored value of {variable} hides a secret, so it cannot be set"
-        raise UsageError(said, "tune it again without that variable")
-    there = store.find(name)
-    if there is not None and there.spec.typed[:1] != typed[:1]:
+        raise UsageError(
+            f"{option}: the stored value of {variable} hides a secret, so it cannot be set",
+            "tune it again without that variable",
+        )
+    stored = store.find(name)
+    if stored is not None and stored.spec.typed[:1] != typed[:1]:
         hint = f"`tune studies --delete {name}` deletes it"
         raise UsageError(f"{option}: there is a study {name}, which is not of tune compare", hint)
     machine = this_machine() if spec.layout.is_local else spec.machine
@@ -46,13 +75,9 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
 
 
 def require_different(specs: Sequence[StudySpec]) -> None:
-    """Refuse two studies of one program in one folder: what the first measured may be gone.
-
-    Raises:
-        UsageError: They are.
-    """
-    one, other = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
-    if one == other:
+    """Raise ``UsageError`` if both launch one program in one folder: the older one may be gone."""
+    before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
+    if before == after:
         raise UsageError(
             "--remeasure: both studies launch one command in one folder and environment",
             "keep the program of before in a folder or a Python environment of its own",
@@ -64,7 +89,8 @@ def launch_in_turn(
 ) -> Iterator[tuple[Sequence[list[float]], float]]:
     """Launch two studies of :func:`to_launch` in turn, A B, B A, …; what they had is deleted first.
 
-    At each of :data:`ERRORS` it gives the costs of both, and what an interval of them may err.
+    At each number of launches in :data:`ERRORS` it yields the costs of both, and the error that an
+    interval of them may have.
 
     Raises:
         NothingMeasuredError: One of them fails; and what :func:`tuner.study.tune` raises.
@@ -76,18 +102,19 @@ def launch_in_turn(
             if number > 1:
                 spec = replace(spec, warm_ups=0)
             with _environment(spec):
-                found = tune(spec, fresh=number == 1, on_event=show, policy=policy, **place)
-            costs[side] = [s.elapsed_s for s in found.best.samples] if found.best else []
+                best = tune(spec, fresh=number == 1, on_event=show, policy=policy, **place).best
+            costs[side] = [sample.elapsed_s for sample in best.samples] if best else []
             if len(costs[side]) < number:
-                why = f"`tune show {spec.name}` says why"
-                raise NothingMeasuredError(f"{spec.name}: its setting fails", why)
+                raise NothingMeasuredError(
+                    f"{spec.name}: its setting fails", f"`tune show {spec.name}` says why"
+                )
         if number in ERRORS:
             yield costs, ERRORS[number]
 
 
 @contextmanager
 def _environment(spec: StudySpec) -> Iterator[None]:
-    """Set the variables that bear on speed as the study had them."""
+    """Give the variables that bear on speed the values that they had in the study."""
     before = dict(os.environ)
     for name in recorded_environment(before):
         del os.environ[name]

@@ -17,7 +17,7 @@ from tuner.config.program import check_name
 from tuner.hosts import interference, lock
 from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
-from tuner.launch.secrets import HIDDEN, redact_spec
+from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.live.measurement import LiveMeasurement, TrialRunner
 from tuner.model import Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
@@ -320,12 +320,7 @@ def runnable(spec: StudySpec, option: str) -> StudySpec:
         UsageError: Its command hides a secret, or this host lacks its program or mpirun.
     """
     launcher = spec.launcher
-    words = (*spec.command, *spec.prepare, *launcher.extra_args, *launcher.ssh)
-    if any(HIDDEN in word for word in words):
-        raise UsageError(
-            f"{option}: the stored command hides a secret, so it cannot be run here",
-            "let the program read it from a file or a variable",
-        )
+    require_none_hidden(spec, option)
     program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
     mpirun, args, kind = launcher.mpirun, launcher.extra_args, launcher.kind
     here = find(mpirun, args, kind=kind, environ=os.environ)

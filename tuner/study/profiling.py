@@ -1,4 +1,4 @@
-"""Settings of a stored study launched once more under a profile: nothing of it counts."""
+"""Settings of a stored study are launched once more under a profile; the study counts none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tuner.hosts import lock, process
 from tuner.launch import profiles, render, trial
 from tuner.launch.profiles import Profile
 from tuner.launch.request import MeasurementRequest
-from tuner.launch.secrets import HIDDEN, redact_spec
+from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.model import Failed, Finished, Setting, StudySpec, wording
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.store.urls import place, resolve_url
@@ -23,39 +23,27 @@ from tuner.study.interruption import Interruption, StudyInterrupted
 
 
 def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
-    """The stored spec with a command that can be run: as typed, if it has secrets.
+    """Return the stored study with the command as it was typed again, if it was.
 
     Raises:
-        UsageError: The stored command has ``***`` for a secret and none was typed, or another
-            one was.
+        UsageError: The stored command hides a secret and none was typed, or another one was.
     """
-    launcher = spec.launcher
-    for option, words in (
-        ("--prepare", spec.prepare),
-        ("--mpirun-arg", launcher.extra_args),
-        ("--ssh", launcher.ssh),
-    ):
-        if any(HIDDEN in word for word in words):
-            raise UsageError(f"{option} of {spec.name} has secrets, which are never kept")
-    if typed is None:
-        if any(HIDDEN in word for word in spec.command):
+    if typed is not None:
+        stored = spec.command
+        spec = replace(spec, command=(stored[0], *typed[1:]))
+        if redact_spec(spec, os.environ).command != stored:
             raise UsageError(
-                f"the command of {spec.name} has secrets, which are never kept",
-                "type it again after the name: … -- COMMAND",
+                f"that is not the command of {spec.name}: {' '.join(stored)}",
+                "type that one, or leave it out",
             )
-        return spec
-    full = replace(spec, command=(spec.command[0], *typed[1:]))
-    if redact_spec(full, os.environ).command != spec.command:
-        raise UsageError(
-            f"that is not the command of {spec.name}: {' '.join(spec.command)}",
-            "type that one, or leave it out",
-        )
-    return full
+    hint = "type the command again after the name: … -- COMMAND"
+    require_none_hidden(spec, f"tune profile {spec.name}", hint)
+    return spec
 
 
 @dataclass(frozen=True)
 class ProfiledSide:
-    """A launch under a profile: where that lies, how long it took, its final loss."""
+    """A launch under a profile, which lies in a folder."""
 
     name: str  # "baseline" or "best"
     setting: Setting
@@ -77,10 +65,10 @@ def profiled(
 
     Args:
         spec: The study's, with a command that can be run.
-        settings: What to launch, by the name of its folder.
+        settings: What to launch, by the name of its side.
         storage: The study's database: the folders lie beside it.
         wait: Wait while another process measures on this host.
-        on_launch: Told the name before each launch.
+        on_launch: Called with the name of the side before each launch.
 
     Raises:
         UsageError: The study is of other hosts.
@@ -96,7 +84,7 @@ def profiled(
     url = resolve_url(storage, os.environ)
     study = outputs.study_folder(None, url, spec.name)
     outputs.prepare(study)
-    found = []
+    sides = []
     with (
         Interruption() as stop,
         lock.measuring(
@@ -133,6 +121,7 @@ def profiled(
                     " started with -I, -E or -S, nor one that leaves through os._exit. `perf"
                     " record` sees others",
                 )
-            run = ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)
-            found.append(run)
-    return found
+            sides.append(
+                ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)
+            )
+    return sides
