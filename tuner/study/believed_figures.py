@@ -7,7 +7,6 @@ contradict is a failure. Later launches may show that it was right, so it is jud
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,6 @@ from tuner.model import (
     ObjectiveSpec,
     Progress,
     Reading,
-    Setting,
     figures,
     wording,
 )
@@ -30,16 +28,16 @@ from tuner.model.errors import UsageError
 from tuner.model.units import MULTIPLES, converted, unit_of
 from tuner.search.throughput import began_before, is_longer, steady_s
 
-#: Wall times that differ by less may do so by chance.
+#: A difference that stays within this share of that of the wall times is constant.
 NOISE = 0.25
-#: Launches whose figures and wall times are compared must be at least so many.
+#: At least so many launches must have the same fault before it is the program's.
 FEW = 4
 
 
 def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
     """Return the launches with the figures that their evidence allows; others have failed."""
     launches = [_as_it_came(record) for record in records]
-    for judge in (_by_text, _by_own_clock, _by_wall):
+    for judge in (_by_text, _by_log, _by_wall):
         endings = judge(launches, objective)
         launches = [
             record if ending is None else _with(record, ending)
@@ -60,7 +58,6 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
     usage = _Usage.of(records, objective)
     texts = (
         _unknown(records),
-        _comma(usage),
         _units(usage),
         _direction(usage),
         _resumed_log(records, objective),
@@ -112,8 +109,7 @@ def _doubted(
 def _sample(record: LaunchRecord) -> Finished | None:
     """Return the figure of a launch; ``None`` for a window, whose figure is made from its pace."""
     ending = record.outcome.ending
-    is_own = record.outcome.window is None
-    return ending if is_own and isinstance(ending, Finished) else None
+    return ending if isinstance(ending, Finished) and record.job is None else None
 
 
 # --- what was read --------------------------------------------------------------------------------
@@ -220,33 +216,25 @@ def _by_text(
             yield _doubted(sample, wording.one_line(str(error), 500))
 
 
-# --- the program's own clock ----------------------------------------------------------------------
+# --- the clock of the program, and that of tune --------------------------------------------------
 
 
-def _by_own_clock(
+def _by_log(
     records: Sequence[LaunchRecord], objective: ObjectiveSpec
 ) -> Iterator[Finished | Failed | None]:
     """Count of a resumed log the time since the launch's own first entry."""
     logs = [r.outcome.progress for r in records if _sample(r) and r.outcome.progress]
-    is_own_clock = objective.clock == "elapsed" and objective.kind != "logreport"
     before: Sequence[Progress] | None = None
     for record in records:
         sample, log, wall_s = _sample(record), record.outcome.progress, record.outcome.wall_s
-        if sample is None or not _is_resumed(record, objective):
-            before = log if sample and log else before
-            # The figure comes from a clock in the program that writes no log of it.
-            if sample and is_own_clock and _is_beyond_wall(record):
-                yield _doubted(sample, _longer(sample, wall_s, objective))
-            else:
-                yield None
-            continue
         other = before or next((entries for entries in logs if entries is not log), None)
-        own, before = log[_first_own(log, other, wall_s) :], log
+        before = log if sample and log else before
+        if sample is None or not _is_resumed(record, objective):
+            yield None
+            continue
+        own = log[_first_own(log, other, wall_s) :]
         pairs = [(e.iteration - own[0].iteration, e.elapsed_s - own[0].elapsed_s) for e in own]
-        value = None if len(pairs) < 2 else pairs[-1][1]
-        if value and objective.clock == "steady":
-            value = steady_s(pairs)
-        if value:
+        if value := steady_s(pairs) if objective.clock == "steady" else pairs[-1][1]:
             yield replace(sample, elapsed_s=value)
             continue
         reason = (
@@ -259,7 +247,6 @@ def _by_own_clock(
 
 def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
     is_log = objective.clock in {"elapsed", "steady"} and _sample(record) is not None
-    is_log = is_log and record.job is None  # a window has none of its own
     return is_log and began_before(record.outcome.progress, record.outcome.wall_s)
 
 
@@ -270,58 +257,67 @@ def _first_own(log: Sequence[Progress], other: Sequence[Progress] | None, wall_s
     alone shows only which entries are too old.
     """
     if other is not None:
-        shared = bisect_left(
-            range(min(len(log), len(other))),
-            True,
-            key=lambda n: (
-                (log[n].iteration, log[n].elapsed_s) != (other[n].iteration, other[n].elapsed_s)
-            ),
+        pairs = enumerate(zip(log, other, strict=False))
+        differ = (
+            n
+            for n, (own, its) in pairs
+            if (own.iteration, own.elapsed_s) != (its.iteration, its.elapsed_s)
         )
-        if shared < len(log):
-            return shared
-    return bisect_left(log, log[-1].elapsed_s - wall_s, key=lambda entry: entry.elapsed_s)
-
-
-def _longer(sample: Finished, wall_s: float, objective: ObjectiveSpec) -> str:
-    shown = figures.shown(objective, sample.elapsed_s)
-    return f"its figure is {shown}, but the launch took {wording.seconds(wall_s)}"
-
-
-# --- the wall time --------------------------------------------------------------------------------
-
-
-def _is_beyond_wall(record: LaunchRecord) -> bool:
-    sample = _sample(record)
-    return sample is not None and is_longer(sample.elapsed_s, record.outcome.wall_s)
-
-
-def _is_read_time(objective: ObjectiveSpec) -> bool:
-    """Whether figures are times that need not be those of the launch: of all ranks, for one."""
-    return objective.clock == "none" and objective.is_time
+        place = next(differ, min(len(log), len(other)))
+        if place < len(log):
+            return place
+    oldest_s = log[-1].elapsed_s - wall_s
+    return next(n for n, entry in enumerate(log) if entry.elapsed_s >= oldest_s)
 
 
 def _by_wall(
     records: Sequence[LaunchRecord], objective: ObjectiveSpec
 ) -> Iterator[Finished | Failed | None]:
-    """Doubt times that are those of the launches and a constant more, from an earlier start."""
-    beyond = [r for r in records if _is_read_time(objective) and _is_beyond_wall(r)]
-    walls = [record.outcome.wall_s for record in beyond]
-    more = [s.elapsed_s - r.outcome.wall_s for r in beyond if (s := _sample(r)) is not None]
-    spread_s = max(walls, default=0.0) - min(walls, default=0.0)
-    is_constant = len(beyond) >= FEW and spread_s > NOISE * min(walls)
-    is_constant = is_constant and max(more) - min(more) < spread_s * NOISE
+    """Doubt times that are longer than their launches.
+
+    A printed time may be that of all ranks. It is doubted only if it is the time of the launch and
+    a constant more, from an earlier start.
+    """
+    beyond, advice = _beyond_wall(records, objective), ""
+    if beyond and objective.clock == "none":
+        walls_s = [record.outcome.wall_s for record in beyond]
+        more_s = [s.elapsed_s - r.outcome.wall_s for r in beyond for s in r.outcome.samples]
+        spread_s = max(walls_s) - min(walls_s)
+        is_constant = len(beyond) >= FEW and spread_s > NOISE * min(walls_s)
+        if not is_constant or max(more_s) - min(more_s) >= NOISE * spread_s:
+            beyond = []
+        advice = (
+            f"; each launch has about {min(more_s):.4g} s more than it took: the clock of a program"
+            " that goes on from an earlier run (--objective wall takes the launch's own time)"
+        )
     for record in records:
         sample = _sample(record)
-        if sample is None or not is_constant or not _is_beyond_wall(record):
+        if sample is None or record not in beyond:
             yield None
         else:
-            fault = _longer(sample, record.outcome.wall_s, objective)
-            yield _doubted(
-                sample,
-                f"{fault}; each launch has about {min(more):.4g} s more than it took: the clock of"
-                " a program that goes on from an earlier run (--objective wall takes the launch's"
-                " own time)",
-            )
+            yield _doubted(sample, _longer(record, objective) + advice)
+
+
+def _beyond_wall(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> list[LaunchRecord]:
+    """Return the launches whose figure is a time that is longer than the launch.
+
+    Of a program that writes its clock into a log, `_by_log` has compared the log.
+    """
+    is_clock = objective.clock == "elapsed" and objective.kind != "logreport"
+    is_time = is_clock or (objective.clock == "none" and objective.is_time)
+    return [
+        record
+        for record in records
+        if is_time
+        and (sample := _sample(record)) is not None
+        and is_longer(sample.elapsed_s, record.outcome.wall_s)
+    ]
+
+
+def _longer(record: LaunchRecord, objective: ObjectiveSpec) -> str:
+    (sample,) = record.outcome.samples
+    shown = figures.shown(objective, sample.elapsed_s)
+    return f"its figure is {shown}, but the launch took {wording.seconds(record.outcome.wall_s)}"
 
 
 # --- what is said ---------------------------------------------------------------------------------
@@ -342,14 +338,6 @@ def _unknown(records: Sequence[LaunchRecord]) -> str:
     setting, kind = next(iter(unknown.items()))
     more = " (nor of others)" if len(unknown) > 1 else ""
     return f"whether {setting} is faster is not known{more}: {kind}"
-
-
-def _comma(usage: _Usage) -> str:
-    shown = usage.shows_mark
-    if shown is None or shown[1].mark is not Mark.COMMA or usage.objective.decimal:
-        return ""
-    text, value = shown[1].text.strip(), shown[1].by_comma
-    return f"the program prints a decimal comma: {text} is read as {value:g}"
 
 
 def _units(usage: _Usage) -> str:
@@ -382,35 +370,29 @@ def _resumed_log(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> s
 
 
 def _long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
-    record = next((r for r in records if _is_beyond_wall(r)), None)
-    if record is None or not _is_read_time(objective):
+    record = next(iter(_beyond_wall(records, objective)), None)
+    if record is None:
         return ""
-    sample = _sample(record)
-    assert sample is not None
     return (
-        f"launch {record.number}: {_longer(sample, record.outcome.wall_s, objective)}: is it the"
-        " time of this launch, and in that unit? --objective wall takes the launch's own"
+        f"launch {record.number}: {_longer(record, objective)}: is it the time of this launch, and"
+        " in that unit? --objective wall takes the launch's own"
     )
 
 
 def _same_figures(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:
     """Compare no more launches than suffice, so that more of them do not change the note."""
     samples = [
-        (sample.elapsed_s, record)
+        (record.outcome.wall_s, sample.elapsed_s)
         for record in records
         if (sample := _sample(record)) is not None and record.outcome.exclusion is None
     ]
-    if objective.clock == "wall" or len({cost for cost, _ in samples}) != 1:
+    if objective.clock == "wall" or len({cost for _, cost in samples}) != 1:
         return ""
-    walls: dict[Setting, list[float]] = {}
-    for number, (cost, record) in enumerate(samples, start=1):
-        walls.setdefault(record.setting, []).append(record.outcome.wall_s)
-        slowest_s, fastest_s = max(map(min, walls.values())), min(map(max, walls.values()))
-        if number >= FEW and slowest_s > fastest_s * (1 + NOISE):
-            return (
-                f"all launches have the same figure, {figures.shown(objective, cost)}, though the"
-                f" first {number} took from {wording.seconds(min(map(min, walls.values())))} to"
-                f" {wording.seconds(max(map(max, walls.values())))}: is it what the program"
-                " measures?"
-            )
-    return ""
+    walls_s, cost = [wall_s for wall_s, _ in samples[:FEW]], samples[0][1]
+    if len(walls_s) < FEW or max(walls_s) < min(walls_s) * (1 + NOISE):
+        return ""
+    return (
+        f"all launches have the same figure, {figures.shown(objective, cost)}, though the first"
+        f" {FEW} took from {wording.seconds(min(walls_s))} to {wording.seconds(max(walls_s))}: is"
+        " it what the program measures?"
+    )
