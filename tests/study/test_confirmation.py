@@ -337,11 +337,11 @@ def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> No
 def test_the_search_and_the_proof_take_all_the_time_there_is() -> None:
     history = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
     both_s = sum(made.outcome.wall_s for made in history.records)
-    assert search_s(history) + confirm_s(history) == pytest.approx(both_s)
-    assert search_s(history) == pytest.approx(2.5 + 3.0 + 2.0)
+    assert search_s(history.records) + confirm_s(history.records) == pytest.approx(both_s)
+    assert search_s(history.records) == pytest.approx(2.5 + 3.0 + 2.0)
     assert (found(history).search_s, found(history).confirm_s) == (
-        search_s(history),
-        confirm_s(history),
+        search_s(history.records),
+        confirm_s(history.records),
     )
 
 

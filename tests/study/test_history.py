@@ -168,7 +168,7 @@ def test_what_changed_is_named() -> None:
         "iterator_workers is not tuned any more",
         "omp_threads ranges over 1,2 instead of 1..4",
         "fixed: none -> other=1",
-        "time limit: none -> 9.0",
+        "trial limit: none -> 9.0",
         "live: auto -> off",
         "oversubscription: none -> 4.0",
     ]

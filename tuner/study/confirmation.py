@@ -67,14 +67,14 @@ class Confirmation:
 
     @property
     def conclusion(self) -> Conclusion | None:
-        """What it comes to once nothing is next; ``None``: there is nothing to compare with."""
+        """The conclusion once nothing is next; ``None``: there is nothing to compare with."""
         if self.failure is not None:
             return Conclusion.BASELINE_FAILS
         if self.reference is None:
             return None
         claim = "slower" if self.finding is None or self.best_failed else self.finding.claim
-        known = {"faster": Conclusion.FASTER, "inconclusive": Conclusion.INCONCLUSIVE}
-        return known.get(claim, Conclusion.NO_GAIN)
+        conclusions = {"faster": Conclusion.FASTER, "inconclusive": Conclusion.INCONCLUSIVE}
+        return conclusions.get(claim, Conclusion.NO_GAIN)
 
     def export(self, history: History) -> Setting:
         """What is handed over: the baseline, unless it fails or something faster is confirmed.
@@ -92,7 +92,7 @@ class Confirmation:
 
 
 def confirmation(history: History, best: Setting) -> Confirmation:
-    """Where the confirmation stands after these launches; ``best`` is what the search found."""
+    """Return where the comparison of the search's best with the baseline stands."""
     canonical, searched = history.pooling.canonical, history.searched
     launched = history.of(searched, history.default)
     failed = _failures(launched)
@@ -124,7 +124,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     if not history.of(searched, reference):
         return Confirmation(best, None, failure)
     # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
-    budget_s = COST_SHARE * search_wall_s(searched)
+    budget_s = COST_SHARE * search_s(searched)
     ratio, seen = 1.0, None
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
@@ -162,7 +162,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             ratio,
             history.spec.precision,
             _repeats(history),
-            may_go_on=how == "more" or _NEXT_LOOK * wall_s(history.confirming) < budget_s,
+            may_go_on=how == "more" or _NEXT_LOOK * confirm_s(history.confirming) < budget_s,
             to_the_end=how == "more",
             known_s=seen.known_s if seen else 0.0,
             known_ratio=seen.known_s / seen.best_s if seen else 0.0,
@@ -183,7 +183,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
 
 
 def _last_finding(evidence: Evidence, runs: Sequence[Run]) -> Finding | None:
-    """What was proven last before more was asked for; ``None``: nothing was."""
+    """Return what was proven last before more launches were made; ``None``: nothing was."""
     ended = replace(evidence, may_go_on=False)
     steps = (ended.judge(runs[:number]) for number in range(len(runs), 0, -1))
     return next((step for step in steps if isinstance(step, Finding)), None)
@@ -237,9 +237,10 @@ def _runs(
 
 def _fastest_other(history: History, best: Setting) -> Setting:
     """The fastest other setting that came to its end; the same if there is none."""
-    found = estimates.measurements(history.searched, history.pooling.canonical)
-    others = (m for m in found if m.setting != best and history.contains(m.setting))
-    other = estimates.best(others)
+    measurements = estimates.measurements(history.searched, history.pooling.canonical)
+    other = estimates.best(
+        m for m in measurements if m.setting != best and history.contains(m.setting)
+    )
     return best if other is None else other.setting
 
 
@@ -254,23 +255,14 @@ def _repeats(history: History) -> list[list[float]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def search_s(history: History) -> float:
-    """Wall time of the launches that were not made to confirm, warm-ups with them."""
-    return wall_s(r for r in history.records if r.purpose.stage.counts_for_budget)
+def search_s(records: Iterable[LaunchRecord]) -> float:
+    """Return how long the launches took that were not made to confirm."""
+    return sum(r.outcome.wall_s for r in records if r.purpose.stage.counts_for_budget)
 
 
-def confirm_s(history: History) -> float:
-    """Wall time of those that were."""
-    return wall_s(r for r in history.records if not r.purpose.stage.counts_for_budget)
-
-
-def wall_s(records: Iterable[LaunchRecord]) -> float:
-    return sum(record.outcome.wall_s for record in records)
-
-
-def search_wall_s(searched: Iterable[LaunchRecord]) -> float:
-    """What the search took; the confirmations before it went on are none of it."""
-    return wall_s(record for record in searched if record.purpose.stage.counts_for_budget)
+def confirm_s(records: Iterable[LaunchRecord]) -> float:
+    """Return how long the launches took that were made to confirm."""
+    return sum(r.outcome.wall_s for r in records if not r.purpose.stage.counts_for_budget)
 
 
 def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
@@ -296,19 +288,22 @@ def _cut_s(
     if clock == "none" or (clock == "steady" and not iterations):
         return None
     run = iterations if clock == "steady" and iterations else 1
-    startups = (startup_s(record.outcome.progress) for record in history.searched)
-    known = [each for each in startups if each is not None]
-    found = confirm.cut(
+    startups = [
+        seconds
+        for record in history.searched
+        if (seconds := startup_s(record.outcome.progress)) is not None
+    ]
+    limit_s = confirm.cut(
         replace(
             seen,
             best_s=seen.best_s * run,
             reference_s=seen.reference_s * run,
             known_s=seen.known_s * run,
-            startup_s=statistics.median(known) if known else 0.0,
+            startup_s=statistics.median(startups) if startups else 0.0,
         ),
         rule,
     )
-    return None if found is None else found / run
+    return None if limit_s is None else limit_s / run
 
 
 def _known_s(history: History, setting: Setting) -> float:

@@ -9,7 +9,7 @@ from tuner.model import LaunchRecord, Measurement, Progress, Purpose, Result, Se
 
 @dataclass(frozen=True)
 class StudyStarted:
-    """The study is there; ``measured`` settings have a time from an earlier run, ``so_far``."""
+    """The study begins or goes on; ``measured`` settings have a time from an earlier run."""
 
     spec: StudySpec
     resumed: bool
@@ -19,7 +19,7 @@ class StudyStarted:
 
 @dataclass(frozen=True)
 class LaunchStarted:
-    """A launch begins; it is the ``trial``-th of at most ``trials``, ``None`` if it is none.
+    """A launch begins, as trial number ``trial`` of at most ``trials``; ``None``: it is no trial.
 
     ``live`` says that it is a window of a running job, which may have to be started for it.
     """

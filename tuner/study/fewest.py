@@ -113,17 +113,23 @@ class FewestChanges:
 
         At least one change remains: a setting without any is the baseline.
         """
+        history = self.history
+        fixed = {knob.name for knob in history.knobs if _has_one_value(knob)}
+        required = {item for item in self.fastest.items if item[0] in fixed}
         most = len(self.changes(self.fastest))
         simpler = [
             setting
             for setting in self._times_s
             if self._is_near(setting)
             and 0 < len(self.changes(setting)) < most
-            and self._required <= set(setting.items)
+            and required <= set(setting.items)
         ]
         losses = self._losses(simpler)
-        canonical = self.history.pooling.canonical
-        left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
+        left_out = {
+            history.pooling.canonical(record.setting)
+            for record in self.records
+            if record.purpose is Purpose.SIMPLIFY
+        }
         equal = [
             setting
             for setting in simpler
@@ -142,9 +148,10 @@ class FewestChanges:
             return None
         best = self.best
         names = [name for name in self.changes(best) if can_leave_out(self.history, name)]
-        chances = dict(
-            zip(names, self._chances([self.without(best, {n}) for n in names]), strict=True)
-        )
+        keys = [self._known_key(self.without(best, {name})) for name in names]
+        most = self._most_loss(1.0)
+        fast = self.model.chances(keys, self._known_key(self.fastest), most)
+        chances = dict(zip(names, fast, strict=True))
         order = sorted(names, key=lambda name: -chances[name])
         worth: dict[Setting, float] = {}
         for number, name in enumerate(order, start=1):
@@ -166,8 +173,7 @@ class FewestChanges:
         out = {name: full[name] for name in self.changes(self.fastest) if name not in changes}
         with_all = self.history.pooling.canonical(Setting.of(chosen | out))
         contributions = list[Contribution]()
-        tuned = {knob.name for knob in self.history.spec.knobs if not _has_one_value(knob)}
-        for name in (knob.name for knob in self.history.knobs if knob.name in tuned):
+        for name in (knob.name for knob in self.history.knobs if not _has_one_value(knob)):
             if changes == [name] and finding is not None:
                 ratio = finding.ratio, finding.low, finding.high
                 contributions.append(Contribution(name, chosen[name], *ratio, was_launched=True))
@@ -175,15 +181,12 @@ class FewestChanges:
                 without = self.without(best, {name})
                 group = self._group(without)
                 ran = group is not None and bool(group.finished)
-                gain = self._ratio(without, best)
+                gain = self.model.ratio(self._known_key(without), self._known_key(best))
                 contributions.append(Contribution(name, chosen[name], *gain, was_launched=ran))
             elif name in out:
-                gain = self._ratio(best, with_all)
+                gain = self.model.ratio(self._known_key(best), self._known_key(with_all))
                 contributions.append(Contribution(name, None, *gain, was_launched=True))
         return contributions
-
-    def _ratio(self, setting: Setting, over: Setting) -> tuple[float, float, float]:
-        return self.model.ratio(self._known_key(setting), self._known_key(over))
 
     def changes(self, setting: Setting) -> list[str]:
         """Return the knobs that a (canonical) setting changes, the fixed ones aside."""
@@ -207,8 +210,7 @@ class FewestChanges:
 
     def _group(self, setting: Setting) -> Group | None:
         """Return the launches of a setting, ``None`` if there were none."""
-        key = self._key(setting)
-        return None if key is None else self.model.groups.get(key)
+        return self.model.groups.get(self._key(setting) or ())
 
     def _known_key(self, setting: Setting) -> Key:
         key = self._key(setting)
@@ -225,12 +227,6 @@ class FewestChanges:
         losses = self.model.losses(keys, self._known_key(self.fastest))
         return dict(zip(settings, losses, strict=True))
 
-    def _chances(self, settings: Sequence[Setting]) -> list[float]:
-        """Return how likely each is as fast as the fastest, within the precision."""
-        keys = [self._known_key(setting) for setting in settings]
-        most = math.log1p(self.history.spec.precision)
-        return self.model.chances(keys, self._known_key(self.fastest), most)
-
     def _is_near(self, setting: Setting) -> bool:
         """Return whether it ran to its end, no slower than the baseline and near the fastest."""
         own_s, best_s, baseline_s = map(
@@ -239,13 +235,6 @@ class FewestChanges:
         if own_s is None or best_s is None or self._key(setting) is None:
             return False
         return own_s <= min(best_s * _FAR, math.inf if baseline_s is None else baseline_s)
-
-    @cached_property
-    def _required(self) -> set[tuple[str, Value]]:
-        """What the user fixed, by a knob with a single value too: that is never left out."""
-        spec, chosen = self.history.spec, self.fastest.as_dict()
-        single = {knob.name for knob in spec.knobs if _has_one_value(knob)} & chosen.keys()
-        return set(spec.fixed.items) | {(name, chosen[name]) for name in single}
 
     def _baseline_is_equal(self) -> bool:
         """Return whether the baseline is as fast: then it is kept, and nothing is left out."""
@@ -262,10 +251,8 @@ def can_leave_out(history: History, name: str) -> bool:
     A knob that a requirement names stays: nobody knows whether the program's own value meets it.
     """
     spec = history.spec
-    if name in history.requirements.names:
-        return False
-    knob = next(knob for knob in spec.knobs if knob.name == name)
-    if _has_one_value(knob):  # the user wants it
+    knob = next(knob for knob in history.knobs if knob.name == name)
+    if name in history.requirements.names or _has_one_value(knob):
         return False
     return knob.default is not None or all(
         command.can_leave_out(template, name) for template in (spec.command, spec.job)
@@ -273,4 +260,5 @@ def can_leave_out(history: History, name: str) -> bool:
 
 
 def _has_one_value(knob: Knob) -> bool:
+    """Return whether the user wants this value: it is fixed, or the only one."""
     return len(space.values(knob.domain)) == 1

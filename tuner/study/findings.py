@@ -38,7 +38,7 @@ OMP = "OMP_NUM_THREADS"
 def build(
     history: History, storage: str, state: StudyState, reason: str, best: Setting | None
 ) -> Result:
-    """The result of these launches.
+    """Return the result of these launches.
 
     Args:
         history: The launches.
@@ -49,43 +49,38 @@ def build(
             fixed something, which the baseline leaves out.
     """
     measured = estimates.measurements(history.records, history.pooling.canonical)
-    by_setting = {m.setting: m for m in measured}
+    by_setting = {measurement.setting: measurement for measurement in measured}
+    baseline = by_setting.get(history.default)
     if best is not None:
         best = history.pooling.canonical(best)
-    baseline = by_setting.get(history.default)
-    if best is None and history.spec.fixed.is_baseline:
+    elif history.spec.fixed.is_baseline:
         best = history.default  # no setting works, but this may
     confirmed = None if best is None or best not in by_setting else confirmation(history, best)
-    left_s = confirmed.left_s if confirmed is not None else None
-    if confirmed is not None and confirmed.standing is not None:  # until there is a better one
-        confirmed = replace(confirmed, finding=confirmed.standing, next=None)
-    finding = confirmed.finding if confirmed is not None else None
-    done = (
-        confirmed is not None
-        and confirmed.next is None
-        and history.spec.confirm != "none"
-        and (finding is not None or state is StudyState.FINISHED)
-    )
-    shown = by_setting.get(confirmed.best) if confirmed is not None else None
+    left_s = finding = candidate = export = conclusion = handed_over = None
+    reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
+    if confirmed is not None:
+        left_s, candidate = confirmed.left_s, by_setting.get(confirmed.best)
+        if confirmed.standing is not None:  # until there is a better one
+            confirmed = replace(confirmed, finding=confirmed.standing, next=None)
+        finding = confirmed.finding
+        if confirmed.reference is not None:
+            reference = by_setting.get(confirmed.reference)
+        is_over = finding is not None or state is StudyState.FINISHED
+        if is_over and confirmed.next is None and history.spec.confirm != "none":
+            conclusion, export = confirmed.conclusion, confirmed.export(history)
+            is_best = export == confirmed.best
+            handed_over = history.pooling.short(export) if is_best else export
     if finding is None:
         works = confirmed is None or confirmed.failure is None
         kept = baseline if works and history.spec.fixed.is_baseline else None
-        shown = estimates.best(m for m in (shown, kept) if m is not None)
-    if confirmed is not None and confirmed.reference is not None:
-        reference = by_setting.get(confirmed.reference)
-    else:
-        reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
-    export = confirmed.export(history) if confirmed and done else None
-    handed_over = export
-    if confirmed is not None and export == confirmed.best:
-        handed_over = history.pooling.short(export)
+        candidate = estimates.best(filter(None, (candidate, kept)))
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         name=history.spec.name,
         storage=display_url(storage),
         state=state,
         reason=reason,
-        candidate=shown,
+        candidate=candidate,
         baseline=baseline,
         reference=reference,
         trials=history.trials,
@@ -96,13 +91,15 @@ def build(
         settings_stopped=history.stopped,
         launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(history.records)),
         caps=caps(history.pooling, history.records),
-        conclusion=confirmed.conclusion if confirmed and done else None,
+        conclusion=conclusion,
         finding=finding,
         export=handed_over,
-        search_s=search_s(history),
-        confirm_s=confirm_s(history),
+        search_s=search_s(history.records),
+        confirm_s=confirm_s(history.records),
         confirm_left_s=left_s,
-        best_keeping=None if export == history.default else _best_keeping(history, measured, shown),
+        best_keeping=None
+        if export == history.default
+        else _best_keeping(history, measured, candidate),
         objective=history.spec.objective,
         windows=len(jobs),
         jobs=len(set(jobs)),
@@ -112,11 +109,11 @@ def build(
 def _best_keeping(
     history: History, measured: Sequence[Measurement], best: Measurement | None
 ) -> Measurement | None:
-    """The best setting that computes the same as the baseline, if ``best`` does not."""
+    """Return the best setting that computes the same as the baseline, if ``best`` does not."""
     knobs = {knob.name: knob for knob in history.spec.knobs}
 
     def keeps(setting: Setting) -> bool:
-        return not any(name in knobs and knobs[name].departs(v) for name, v in setting.items)
+        return not any(n in knobs and knobs[n].departs(value) for n, value in setting.items)
 
     if best is None or keeps(best.setting):
         return None
@@ -125,25 +122,25 @@ def _best_keeping(
     return estimates.best(m for m in offered if keeps(m.setting))
 
 
-def summary(found: Result) -> Summary:
-    """The result as the list of studies has it."""
-    best = found.candidate.setting if found.candidate else None
-    if found.conclusion is Conclusion.FASTER:  # as it is handed over: only what matters
-        best = found.export
+def summary(result: Result) -> Summary:
+    """Return the result as the list of studies has it."""
+    best = result.candidate.setting if result.candidate else None
+    if result.conclusion is Conclusion.FASTER:  # as it is handed over: only what matters
+        best = result.export
     return Summary(
         best_setting=best,
-        best_s=found.candidate.elapsed_s if found.candidate else None,
-        baseline_s=found.baseline.elapsed_s if found.baseline else None,
-        trials=found.trials,
-        launches=found.launches,
-        failures=found.failures,
-        conclusion=found.conclusion,
-        finding=found.finding,
+        best_s=result.candidate.elapsed_s if result.candidate else None,
+        baseline_s=result.baseline.elapsed_s if result.baseline else None,
+        trials=result.trials,
+        launches=result.launches,
+        failures=result.failures,
+        conclusion=result.conclusion,
+        finding=result.finding,
     )
 
 
 def inherited_note(spec: StudySpec, environ: dict[str, str]) -> str | None:
-    """What the user's environment, or else torchrun, sets of our knobs: the baseline keeps it."""
+    """Say what the environment, or else torchrun, sets of our knobs: the baseline keeps it."""
     names = render.inherited(environ, spec.knobs)
     if names:
         texts = " ".join(f"{name}={value}" for name, value in names.items())
@@ -154,9 +151,9 @@ def inherited_note(spec: StudySpec, environ: dict[str, str]) -> str | None:
 
 
 def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
-    """What larger values of a knob come to, whichever setting is the best.
+    """Return the value that larger values of a knob come to, with the reason, for each capped knob.
 
-    Why, say the launches that came to just that; of several reasons the first by name.
+    Of several reasons that launches gave it is the first by name.
     """
     reasons: dict[tuple[str, Value | None], str] = {}
     for record in records:

@@ -70,32 +70,32 @@ class History:
         records: Iterable[LaunchRecord],
         baseline: Setting | None = None,
     ) -> History:
-        """The history of these launches, judged and rescaled: one may change what others say."""
+        """Return the history of these launches: each may change what the others come to."""
         judged = estimates.judged(believed_figures.believed(records, spec.objective))
         return cls(spec, rescaled(judged, spec.objective), baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
-        """The history with these launches in place of its own, judged and rescaled anew."""
+        """Return the history with these launches in place of its own."""
         judged = History.judged(self.spec, records, self.baseline)
         return replace(judged, pending=self.pending)
 
     def add(self, record: LaunchRecord) -> History:
-        """The history with one launch more."""
+        """Return the history with one launch more."""
         return self.with_records((*self.records, record))
 
     @cached_property
     def pooling(self) -> Pooling:
-        """Which settings come to the same, as far as it was seen."""
+        """The settings that come to the same, as far as launches have shown it."""
         return Pooling.from_records(self.spec, self.records)
 
     @cached_property
     def tried(self) -> frozenset[Setting]:
-        """Canonical settings that were measured, or failed."""
+        """The canonical settings that were measured, or failed."""
         return frozenset(self.pooling.canonical(record.setting) for record in self.valid)
 
     @cached_property
     def valid(self) -> tuple[LaunchRecord, ...]:
-        """The launches that say something of their setting."""
+        """The launches that count as evidence about their setting."""
         return tuple(estimates.counted(self.records))
 
     @cached_property
@@ -112,21 +112,22 @@ class History:
 
     @cached_property
     def explored(self) -> tuple[LaunchRecord, ...]:
-        """The launches of the search proper: all before those."""
+        """The launches of the search before knobs were left out."""
         return self.searched[: len(self.searched) - len(self.simplifying)]
 
     @cached_property
     def searched(self) -> tuple[LaunchRecord, ...]:
-        """The launches that the search has to go by: all before the confirmation.
+        """The launches before the confirmation, by which the search decides.
 
-        What that shows of the scale of windows changes nothing here: the search would begin anew.
+        Windows keep the scale that they had during the search. Rescaling them by later launches
+        would restart the search.
         """
-        found = self.valid[: len(self.valid) - len(self.confirming)]
         if not self.confirming:
-            return found
-        known = [r for r in self.records if r.number < self.confirming[0].number]
-        then = {r.number: r for r in rescaled(known, self.spec.objective)}
-        return tuple(then[record.number] for record in found)
+            return self.valid
+        first = self.confirming[0].number
+        before = [record for record in self.records if record.number < first]
+        scaled = {record.number: record for record in rescaled(before, self.spec.objective)}
+        return tuple(scaled[r.number] for r in self.valid[: -len(self.confirming)])
 
     @property
     def default(self) -> Setting:
@@ -135,12 +136,12 @@ class History:
 
     @cached_property
     def requirements(self) -> Requirements:
-        """What a setting must meet."""
+        """The conditions of ``--require`` that each setting meets."""
         return requirements_of(self.spec)
 
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
-        """The knobs of a setting: those the program overrides left out, the fixed ones pinned."""
+        """The knobs that the program does not override; fixed ones have one value."""
         gone = {name for name, _ in self.pooling.dropped}
         fixed = self.spec.fixed.as_dict()
         return tuple(
@@ -151,7 +152,7 @@ class History:
 
     @cached_property
     def distinct(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-        """Per knob the values that differ on this machine, as far as it was seen."""
+        """The values of each knob that differ on this machine, as far as launches have shown it."""
         capped = self.pooling.capped
         return tuple(
             (knob.name, tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v))
@@ -160,13 +161,13 @@ class History:
 
     @cached_property
     def distinct_knobs(self) -> tuple[Knob, ...]:
-        """The knobs with only the values that differ."""
+        """The knobs, each with only the values that differ."""
         pairs = zip(self.knobs, self.distinct, strict=True)
         return tuple(replace(knob, domain=Choice(values)) for knob, (_, values) in pairs)
 
     @cached_property
     def size(self) -> int:
-        """How many settings differ on this machine; 0 if no knob is left."""
+        """The number of settings that differ on this machine; 0 if no knob is left."""
         return space.size(self.distinct_knobs, self.requirements) if self.distinct else 0
 
     @cached_property
@@ -176,51 +177,51 @@ class History:
 
     @cached_property
     def trials(self) -> int:
-        """Trials made so far in the present space, without those that are forgotten."""
+        """The number of trials so far in the present space, without those that are forgotten."""
         return estimates.trials(self._present)
 
     @cached_property
     def failed(self) -> int:
-        """Those of the trials that only failed, alone or with what comes to the same."""
+        """The number of trials of settings whose launches all failed."""
         return self._without(lambda record: not isinstance(record.outcome.ending, Failed))
 
     @cached_property
     def stopped(self) -> int:
-        """Those that did not fail, but never came to their end."""
+        """The number of trials of settings that did not fail, but never came to their end."""
         return self._without(lambda record: bool(record.outcome.samples)) - self.failed
 
     def _without(self, is_one: Callable[[LaunchRecord], bool]) -> int:
-        """Trials with no such launch among those that come to the same."""
+        """Return the number of trials of settings that have no such launch."""
         canonical = self.pooling.canonical
-        some = {canonical(record.setting) for record in self.valid if is_one(record)}
-        return estimates.trials(r for r in self._present if canonical(r.setting) not in some)
+        settings = {canonical(record.setting) for record in self.valid if is_one(record)}
+        return estimates.trials(r for r in self._present if canonical(r.setting) not in settings)
 
     @cached_property
     def outside(self) -> int:
-        """Settings measured before that the present space does not hold."""
+        """The number of settings measured before that the present space does not hold."""
         parts = tuple(r for r in self.valid if r.purpose.stage.may_leave_knobs_out)
         inside = {self.pooling.canonical(record.setting) for record in (*self._present, *parts)}
         return len(self.tried - inside - {BASELINE})
 
     @property
     def most_trials(self) -> int:
-        """No more trials than this will be made."""
+        """The number of trials that the study makes at most."""
         return max(self.trials, min(self.spec.trials, self.size))
 
     def of(self, records: Iterable[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
-        """Those of the launches that come to the (canonical) setting."""
+        """Return those of the launches that come to the (canonical) setting."""
         return [r for r in records if self.pooling.canonical(r.setting) == setting]
 
     def contains(self, setting: Setting) -> bool:
-        """True if the (canonical) setting can be chosen under the present spec."""
+        """Return whether the (canonical) setting can be chosen under the present spec."""
         return space.contains(self.knobs, self.spec.fixed, setting, self.requirements)
 
     def contains_part(self, setting: Setting) -> bool:
-        """The same, but knobs may be left out."""
+        """Return whether it can be chosen if knobs may be left out."""
         return space.contains_part(self.knobs, self.spec.fixed, setting, self.requirements)
 
     def exhausted(self) -> str:
-        """Why a search ends that has tried all there is."""
+        """Return why a search ends that has tried all there is."""
         if self.size == 0:
             return "no knob is left to tune"
         done = "tried" if self.failed or self.stopped else "measured"
@@ -232,19 +233,19 @@ class History:
         return f"{which} settings of the space were {done}"
 
     def expected_iterations(self, setting: Setting) -> int | None:
-        """How far a full launch gets: as far as the longest one so far; ``None``: not known.
+        """Return how many iterations the longest launch of this batch size made so far.
 
-        An objective that counts none says 0. Those with other batches are no measure.
+        ``None`` before the first. An objective that counts none says 0.
         """
         return full_iterations(self.records, setting)
 
     def fruitless(self) -> tuple[LaunchRecord, ...]:
-        """The launches of a study in which nothing has worked; empty if something has."""
+        """Return all launches if none of them worked, else nothing."""
         return () if any(record.outcome.samples for record in self.valid) else self.valid
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nothing has worked and nothing will: the fault is not the settings'."""
+        """Whether nothing has worked, and the fault is not the settings'."""
         return len(self.fruitless()) >= GIVE_UP_AFTER or any(
             self.default in alike and len(alike) > ALIKE for alike in self._failing_alike
         )
@@ -258,44 +259,39 @@ class History:
 
     @property
     def _failing_alike(self) -> Iterable[set[Setting]]:
-        """While nothing has worked: the (canonical) settings that failed, by how they did."""
-        found: dict[tuple[FailureKind, int | None], set[Setting]] = {}
+        """While nothing has worked: sets of settings that failed in one way."""
+        groups: dict[tuple[FailureKind, int | None], set[Setting]] = {}
         for record in self.fruitless():
             way = _way_of_failing(record)
             if way is not None and way[0] in _OF_THE_PROGRAM:
-                found.setdefault(way, set()).add(self.pooling.canonical(record.setting))
-        return found.values()
+                groups.setdefault(way, set()).add(self.pooling.canonical(record.setting))
+        return groups.values()
 
     @cached_property
-    def failing_alike(self) -> tuple[LaunchRecord, ...]:
+    def _last_alike(self) -> tuple[LaunchRecord, ...]:
         """The last launches, as far back as all of them failed in one way."""
-        last = takewhile(
-            lambda r: (
-                _way_of_failing(r) is not None
-                and _way_of_failing(r) == _way_of_failing(self.valid[-1])
-            ),
-            reversed(self.valid),
-        )
+        way = _way_of_failing(self.valid[-1]) if self.valid else None
+        if way is None:
+            return ()
+        last = takewhile(lambda r: _way_of_failing(r) == way, reversed(self.valid))
         return tuple(reversed(list(last)))
 
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
-        """The launches that fail alike, if that is not the settings' fault; else empty.
+        """Return the last launches if they fail alike and it is not the settings' fault.
 
         Two settings among them had worked; the same one twice if nothing else had.
         """
-        worked = self._worked
-        again = [
-            c for r in self.failing_alike if (c := self.pooling.canonical(r.setting)) in worked
-        ]
-        is_sure = len(again) > 1 and len(set(again)) >= min(2, len(worked))
-        return self.failing_alike if is_sure else ()
+        settings = [self.pooling.canonical(record.setting) for record in self._last_alike]
+        again = [setting for setting in settings if setting in self._worked]
+        is_sure = len(again) > 1 and len(set(again)) >= min(2, len(self._worked))
+        return self._last_alike if is_sure else ()
 
     def to_see_whether_it_works(self, *, is_end: bool) -> Setting | None:
         """Return a setting that had worked, if only that shows whose fault the last failures are.
 
         That is so after many failures in a row, and before the study ends (``is_end``).
         """
-        failing, worked = self.failing_alike, self._worked
+        failing, worked = self._last_alike, self._worked
         settings = {self.pooling.canonical(record.setting) for record in failing}
         if len(failing) < (ALIKE if is_end else GIVE_UP_AFTER):
             return None
@@ -305,7 +301,7 @@ class History:
 
     @cached_property
     def _worked(self) -> dict[Setting, float]:
-        """The settings of the present space that have worked, with their times, s."""
+        """The settings of the present space that have worked, with their times in seconds."""
         measured = estimates.measurements(self.valid, self.pooling.canonical)
         return {
             m.setting: m.elapsed_s
@@ -314,19 +310,36 @@ class History:
         }
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
-        """The trials in the present space if none of them worked; empty if one has."""
-        made = tuple(record for record in self._present if record.purpose.stage.counts_as_trial)
-        return () if any(record.outcome.samples for record in made) else made
+        """Return the trials in the present space if none of them worked, else nothing."""
+        trials = tuple(record for record in self._present if record.purpose.stage.counts_as_trial)
+        return () if any(record.outcome.samples for record in trials) else trials
 
 
 def _way_of_failing(record: LaunchRecord) -> tuple[FailureKind, int | None] | None:
-    """Tell one way of failing from another; ``None``: the launch did not fail."""
+    """Return what tells one way of failing from another; ``None``: the launch did not fail."""
     ending = record.outcome.ending
     return (ending.kind, record.outcome.exit_code) if isinstance(ending, Failed) else None
 
 
+#: The fields of a study of which a change is told when it goes on.
+_TOLD = (
+    "fixed",
+    "max_time_s",
+    "trial_limit_s",
+    "stall_limit_s",
+    "seed",
+    "sampler",
+    "learn_from",
+    "pruner",
+    "terminator",
+    "live",
+    "oversubscription",
+    "require",
+)
+
+
 def changes(old: StudySpec, new: StudySpec) -> list[str]:
-    """What a continued study does otherwise from now on, one text each."""
+    """Return what a continued study does otherwise from now on, one text each."""
     before = {knob.name: knob.domain for knob in old.knobs}
     after = {knob.name: knob.domain for knob in new.knobs}
     texts = [f"{name} is tuned too" for name in after if name not in before]
@@ -336,32 +349,15 @@ def changes(old: StudySpec, new: StudySpec) -> list[str]:
         for name, domain in after.items()
         if name in before and before[name] != domain
     ]
-    labels = {
-        "fixed": "fixed",
-        "max_time_s": "longest launch",
-        "trial_limit_s": "time limit",
-        "stall_limit_s": "stall limit",
-        "seed": "seed",
-        "sampler": "sampler",
-        "learn_from": "learn from",
-        "pruner": "pruner",
-        "terminator": "terminator",
-        "live": "live",
-        "oversubscription": "oversubscription",
-        "require": "require",
-    }
-    for name, label in labels.items():
+    for name in _TOLD:
         was, now = (
-            "none" if value in (None, BASELINE, ()) else _words(value)
+            ", ".join(value) if isinstance(value, tuple) else value
             for value in (getattr(old, name), getattr(new, name))
         )
         if was != now:
-            texts.append(f"{label}: {was} -> {now}")
+            was, now = ("none" if value in {None, BASELINE, ""} else value for value in (was, now))
+            texts.append(f"{name.removesuffix('_s').replace('_', ' ')}: {was} -> {now}")
     return texts
-
-
-def _words(value: object) -> object:
-    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _text(domain: Domain) -> str:

@@ -19,46 +19,46 @@ from tuner.model.errors import TunerError
 
 @dataclass
 class HostsThere:
-    """Where the launches of a study run."""
+    """The hosts that the launches of a study run on."""
 
     spec: StudySpec
     layout: Layout  # of the next launch
     hosts: Hosts  # they are held
-    tell: Callable[[str], None]  # what a user should know
-    cancelled: Callable[[], bool]  # asked while ``--hosts-from`` is waited for
+    tell: Callable[[str], None]  # shows a note to the user
+    cancelled: Callable[[], bool]  # ends the wait for ``--hosts-from``
 
     def replace_lost(self) -> None:
-        """Afterwards each host of the layout is there, and held.
+        """Replace each lost host of the layout, by an agent on itself or by another host.
 
         Raises:
             HostLostError: One is lost, and none takes its place.
             KeyboardInterrupt: Cancelled.
         """
-        for lost in self.hosts.lost():
-            reasons = [f"the host {lost.name} is lost: {lost.lost}"]
+        for host in self.hosts.lost():
+            reasons = [f"the host {host.name} is lost: {host.lost}"]
             try:
-                candidates = self._candidates(lost.name)
+                candidates = self._candidates(host.name)
             except TunerError as error:
                 raise HostLostError(f"{reasons[0]}; {error.message}", error.hint) from error
             for name in candidates:
                 try:
-                    self.hosts.replace(lost.name, name)
+                    self.hosts.replace(host.name, name)
                 except TunerError as error:
                     reasons.append(error.message)
                     continue
-                if name != lost.name:
-                    self.tell(f"{name} takes the place of {lost.name}, which is lost")
-                hosts = (name if each == lost.name else each for each in self.layout.hosts)
+                if name != host.name:
+                    self.tell(f"{name} takes the place of {host.name}, which is lost")
+                hosts = (name if old == host.name else old for old in self.layout.hosts)
                 self.layout = replace(self.layout, hosts=tuple(hosts))
                 break
             else:
                 raise HostLostError("; ".join(reasons), GOES_ON)
 
     def _candidates(self, lost: str) -> list[str]:
-        """What may take the place of a host: itself, if it may still be there, then others."""
-        there: tuple[str, ...] = (lost, *self.spec.spares)
+        """Return what may take the place of a host: itself, unless it is gone, then others."""
+        names: tuple[str, ...] = (lost, *self.spec.spares)
         if self.spec.hosts_from:
             offers = hosts_from(self.spec.hosts_from, self.cancelled)
-            there = with_room(offers, self.layout.ranks_per_host)
+            names = with_room(offers, self.layout.ranks_per_host)
         used = set(self.layout.hosts) - {lost}
-        return sorted((name for name in there if name not in used), key=lambda name: name != lost)
+        return sorted((name for name in names if name not in used), key=lambda name: name != lost)

@@ -19,7 +19,7 @@ FAST_SHARE = 0.5
 
 
 def importance(history: History) -> dict[str, float]:
-    """The share of each tuned knob in what makes a setting fast, the largest first.
+    """Return the share of each tuned knob in what makes a setting fast, the largest first.
 
     PED-ANOVA (Watanabe et al., IJCAI 2023; arXiv 2304.10255), of knobs that exist in some
     settings only by its conditional form (arXiv 2601.20800), on what its launches hold: for a

@@ -12,6 +12,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.secrets import HIDDEN, recorded_environment
 from tuner.model import Purpose, Setting, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
+from tuner.search import Done
 from tuner.stats.confirm import EXACT
 from tuner.store.identity import DEFAULTS, ROUTES, identity
 from tuner.store.store import Store
@@ -36,7 +37,7 @@ class FixedSetting(Policy):
         """Return the fixed setting."""
         return history.spec.fixed
 
-    def next(self, history: History) -> Step | Stop:
+    def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
         """Return one more launch of the fixed setting, or that there were enough."""
         launches = history.of(history.valid, history.pooling.canonical(history.spec.fixed))
         finished = sum(bool(record.outcome.samples) for record in launches)

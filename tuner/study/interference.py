@@ -82,10 +82,10 @@ class InterferenceFilter:
     def judged(
         self, record: LaunchRecord, spec: StudySpec, past: Sequence[LaunchRecord]
     ) -> tuple[LaunchRecord, str]:
-        """The launch, excluded if there was interference, and what the user should know of it.
+        """Return the launch, excluded if it was disturbed, and what the user should know of it.
 
         Args:
-            record: What was launched and has ended.
+            record: The launch that has ended.
             spec: The study.
             past: All launches before.
         """
@@ -95,33 +95,33 @@ class InterferenceFilter:
             return record, ""
         assert outcome.load is not None, "there is no interference without a load"
         outcome = replace(outcome, load=replace(outcome.load, unusual=True))
-        record = replace(record, outcome=outcome)
+        disturbed, note = _last_unusual(past), ""
         if not record.purpose.stage.is_evidence:
-            return record, ""
-        if _is_repeated(record.setting, past):
+            pass
+        elif _is_own(record.setting, past):
+            note = "counts: its setting meets this whenever it is launched"
+        elif len(disturbed) < IN_A_ROW:
             exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
-            return replace(record, outcome=replace(outcome, exclusion=exclusion)), ""
-        if _is_own(record.setting, past):
-            counts = "counts: its setting meets this whenever it is launched"
-        elif all(disturbed.outcome.exclusion for disturbed in _last_unusual(past)):
-            counts = "counts all the same, as long as the machine stays like that"
-        else:
-            return record, ""  # that is told already
-        return record, f"launch {record.number} {counts}: {why}"
+            outcome = replace(outcome, exclusion=exclusion)
+        elif all(earlier.outcome.exclusion for earlier in disturbed):  # the first one that counts
+            note = "counts all the same, as long as the machine stays like that"
+        note = f"launch {record.number} {note}: {why}" if note else ""
+        return replace(record, outcome=outcome), note
 
     def outdated(self, records: Sequence[LaunchRecord], spec: StudySpec) -> list[LaunchRecord]:
-        """The launches that count though disturbed, if the last one found the machine as usual."""
-        here = _on_host(spec.machine.hostname, records)
+        """Return the launches that count though disturbed, once the machine is as usual again."""
+        launches = _on_host(spec.machine.hostname, records)
         disturbed = [
-            r for r in here if not estimates.is_excluded(r) and met(r, here) == "disturbed"
+            r for r in launches if not estimates.is_excluded(r) and met(r, launches) == "disturbed"
         ]
         if self.counts_all or not disturbed:
             return []
-        last = here[-1].outcome
-        # Asked of a launch that wants all CPUs: others may have used what this one left free.
-        is_known = last.load is not None and not isinstance(last.ending, Failed)
-        is_quiet = is_known and not interference_with(last, BASELINE, spec, here[:-1], self.before)
-        return disturbed if is_quiet else []
+        *past, last = launches
+        if last.outcome.load is None or isinstance(last.outcome.ending, Failed):
+            return []
+        # The baseline may want all CPUs: others may have used what the last launch left free.
+        why = interference_with(last.outcome, BASELINE, spec, past, self.before)
+        return [] if why else disturbed
 
 
 #: What a launch met: the usual; what others did; what its own setting caused outside of it.
@@ -129,21 +129,22 @@ Met = Literal["usual", "disturbed", "own"]
 
 
 def met(record: LaunchRecord, records: Sequence[LaunchRecord]) -> Met:
-    """What a launch met, by the launches of its study."""
+    """Return what a launch met, by the launches of its study."""
     if not _is_unusual(record):
         return "usual"
-    here = _on_host(record.machine.hostname, records)
-    before = [each for each in here if each.number < record.number]
+    launches = _on_host(record.machine.hostname, records)
+    before = [launch for launch in launches if launch.number < record.number]
     return "own" if _is_own(record.setting, before) else "disturbed"
 
 
 def comparable(
     launches: Sequence[LaunchRecord], records: Sequence[LaunchRecord]
 ) -> list[LaunchRecord]:
-    """Those of the launches that met what the last of them did; they alone can be compared."""
-    what = {record.number: met(record, records) for record in launches}
-    now = next((each for each in reversed(what.values()) if each != "own"), "own")
-    return [record for record in launches if what[record.number] in {now, "own"}]
+    """Return the launches that met what the last of them did; they alone can be compared."""
+    conditions = [met(record, records) for record in launches]
+    last = next((condition for condition in reversed(conditions) if condition != "own"), "own")
+    pairs = zip(launches, conditions, strict=True)
+    return [record for record, condition in pairs if condition in {last, "own"}]
 
 
 def interference_with(
@@ -153,51 +154,50 @@ def interference_with(
     records: Sequence[LaunchRecord],
     before: Load | None = None,
 ) -> str:
-    """Why the launch says nothing of its setting; empty if nothing is wrong.
+    """Return why the launch says nothing of its setting; empty if nothing is wrong.
 
     Args:
-        outcome: What it came to. A failure of the program's own stays one.
+        outcome: The outcome of the launch. A failure of the program's own stays one.
         setting: What was launched.
         spec: The study.
         records: All launches before.
         before: What the machine did before the study.
     """
     load, ending, wall_s = outcome.load, outcome.ending, outcome.wall_s
-    own = isinstance(ending, Failed) and ending.kind is not FailureKind.LIMIT
-    if load is None or own or wall_s <= 0:
+    is_own = isinstance(ending, Failed) and ending.kind is not FailureKind.LIMIT
+    if load is None or is_own or wall_s <= 0:
         return ""
-    quiet = [each.outcome for each in records if not _is_unusual(each)][-RECENT:]
-    past = [(e.load, e.wall_s) for e in quiet if e.load is not None and e.wall_s > 0]
+    quiet = [record.outcome for record in records if not _is_unusual(record)][-RECENT:]
+    past = [(each.load, each.wall_s) for each in quiet if each.load and each.wall_s > 0]
     if before is not None and len(past) < FEW:
         past.insert(0, (before, 1.0))
-    wanted, cpus = _cores_asked(setting, spec), spec.machine.affinity_cpus
-    usual_cores = _limit(
-        [each.others_cores for each, _ in past], max(LEAST_CORES, LEAST_SHARE * cpus)
-    )
+    cores, cpus = _cores_of(setting, spec), spec.machine.affinity_cpus
+    least_cores = max(LEAST_CORES, LEAST_SHARE * cpus)
+    usual_cores = _limit([usual.others_cores for usual, _ in past], least_cores)
+    usual_share = _limit([usual.throttled_s / time_s for usual, time_s in past], LEAST_THROTTLED)
+    usual_bytes = _limit([usual.swapped_bytes for usual, _ in past], LEAST_SWAPPED_BYTES)
     # Others on cores that the launch leaves free are no matter.
-    if load.others_cores > usual_cores and load.others_cores + (wanted or cpus) > cpus:
+    if load.others_cores > usual_cores and load.others_cores + (cores or cpus) > cpus:
         used = wording.cores(load.others_cores, cpus)
         return f"other processes used {used}{wording.most_of_it(load)}"
     # A setting that wants more than the quota is held back by its own doing.
-    throttled = _limit([each.throttled_s / time_s for each, time_s in past], LEAST_THROTTLED)
-    is_held_back = load.throttled_s / wall_s > throttled
-    if is_held_back and wanted is not None and wanted <= spec.machine.cores:
+    if load.throttled_s / wall_s > usual_share and cores and cores <= spec.machine.cores:
         return f"the cgroup's CPU quota held it back for {wording.seconds(load.throttled_s)}"
     if load.hot:
         return "CPUs were slowed down for their temperature"
-    if load.swapped_bytes > _limit([each.swapped_bytes for each, _ in past], LEAST_SWAPPED_BYTES):
+    if load.swapped_bytes > usual_bytes:
         return f"{load.swapped_bytes >> 20} MiB were swapped"
     return ""
 
 
 def is_remeasured(record: LaunchRecord) -> bool:
-    """Whether the user has measured the launch anew."""
+    """Return whether the user has measured the launch anew."""
     why = record.outcome.exclusion
     return why is not None and why.kind is ExclusionKind.REMEASURED
 
 
 def _on_host(hostname: str, records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
-    """Other hosts that measure for the study have loads of their own."""
+    """Return the launches of one host: other hosts have loads of their own."""
     return [record for record in records if record.machine.hostname == hostname]
 
 
@@ -207,24 +207,19 @@ def _is_unusual(record: LaunchRecord) -> bool:
 
 
 def _last_unusual(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """The disturbed launches that no other one came after."""
-    launched = [each for each in records if each.purpose.stage.is_evidence]
-    return list(takewhile(_is_unusual, reversed(launched)))
+    """Return the disturbed launches that no other one came after."""
+    launches = [record for record in records if record.purpose.stage.is_evidence]
+    return list(takewhile(_is_unusual, reversed(launches)))
 
 
 def _is_own(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
-    """Whether the setting itself causes what it meets: then it counts."""
-    mine = _last_unusual(each for each in past if each.setting == setting)
-    return sum(each.outcome.exclusion is not None for each in mine) >= MOST_EXCLUDED
+    """Return whether the setting itself causes what it meets."""
+    last = _last_unusual(record for record in past if record.setting == setting)
+    return sum(record.outcome.exclusion is not None for record in last) >= MOST_EXCLUDED
 
 
-def _is_repeated(setting: Setting, past: Sequence[LaunchRecord]) -> bool:
-    """Whether a disturbed launch of the setting is excluded and made again."""
-    return len(_last_unusual(past)) < IN_A_ROW and not _is_own(setting, past)
-
-
-def _cores_asked(setting: Setting, spec: StudySpec) -> float | None:
-    """The cores that the setting asks a host for; ``None`` if it leaves that to the program."""
+def _cores_of(setting: Setting, spec: StudySpec) -> float | None:
+    """Return the cores that the setting uses of a host; ``None``: that is up to the program."""
     values: Mapping[str, object] = setting.as_dict()
     numbers: dict[Role, int] = dict(core_budget.UNASKED)
     for name, role in ROLES.items():
@@ -237,65 +232,57 @@ def _cores_asked(setting: Setting, spec: StudySpec) -> float | None:
 
 
 def _limit(past: Sequence[float], least: float) -> float:
-    """What is still usual: above it there was interference."""
+    """Return the most that is still usual."""
     if not past:
         return least
     usual = statistics.median(past)
-    deviation = _MAD * statistics.median(abs(each - usual) for each in past)
+    deviation = _MAD * statistics.median(abs(value - usual) for value in past)
     return max(least, FACTOR * usual, usual + DEVIATIONS * deviation)
 
 
 def notes(history: History) -> list[str]:
-    """What a reader of the result must know of the machine; empty if it was quiet."""
-    texts = []
-    for one, several, live in (
+    """Return what a reader of the result must know of the machine; empty if it was quiet."""
+    records, texts = history.records, []
+    excluded = [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
+    for one, several, is_window in (
         ("launch was", "launches were", False),
         ("window of a running job was", "windows of running jobs were", True),
     ):
-        spoiled = [r for r in excluded(history.records) if (r.job is not None) == live]
-        if spoiled:
-            why = spoiled[-1].outcome.exclusion
-            assert why is not None
-            last = "the last one, " if len(spoiled) > 1 else ""
-            count = wording.count(len(spoiled), one, several)
-            texts.append(f"{count} excluded ({last}number {spoiled[-1].number}: {why.text})")
-    counted = estimates.counted(history.records)
-    disturbed = [r.number for r in counted if met(r, history.records) == "disturbed"]
+        reasons = [
+            f"number {record.number}: {record.outcome.exclusion.text}"
+            for record in excluded
+            if record.outcome.exclusion and (record.job is not None) == is_window
+        ]
+        if reasons:
+            last = "the last one, " if len(reasons) > 1 else ""
+            count = wording.count(len(reasons), one, several)
+            texts.append(f"{count} excluded ({last}{reasons[-1]})")
+    disturbed = [r.number for r in estimates.counted(records) if met(r, records) == "disturbed"]
     if disturbed:
         which = f"number {disturbed[-1]}" if len(disturbed) == 1 else f"last {disturbed[-1]}"
         count = wording.count(len(disturbed), "launch counts", "launches count")
         texts.append(f"{count} though disturbed ({which}): the machine stayed like that")
-    remeasured = sum(map(is_remeasured, history.records))
-    if remeasured:
+    if remeasured := sum(map(is_remeasured, records)):
         count = wording.count(remeasured, "earlier launch", "earlier launches")
         texts.append(f"{count} not counted: --remeasure")
     return [*filter(None, (*texts, _loaded(history)))]
 
 
-def excluded(records: Sequence[LaunchRecord]) -> list[LaunchRecord]:
-    """The launches that something from outside spoiled."""
-    return [r for r in records if r.outcome.exclusion is not None and not is_remeasured(r)]
-
-
 def _loaded(history: History) -> str:
-    """What others did during the launches that count."""
-    loads = [
-        r.outcome.load for r in estimates.counted(history.records) if r.outcome.load is not None
-    ]
+    """Say what else the machine did during the launches that count."""
+    loads = [load for r in estimates.counted(history.records) if (load := r.outcome.load)]
     if not loads:
         return ""
-    cpus = history.spec.machine.affinity_cpus
-    said = []
+    cpus, reasons = history.spec.machine.affinity_cpus, []
     usual = statistics.median(load.others_cores for load in loads)
     if usual >= max(QUIET_CORES, LEAST_SHARE * cpus):
         worst = max(loads, key=lambda load: load.others_cores)
         used = wording.cores(usual, cpus)
-        said.append(f"other processes used {used} during a launch{wording.most_of_it(worst)}")
-    hot = sum(load.hot for load in loads)
-    if hot:
+        reasons.append(f"other processes used {used} during a launch{wording.most_of_it(worst)}")
+    if hot := sum(load.hot for load in loads):
         launches = wording.count(hot, "launch", "launches")
-        said.append(f"CPUs were slowed down for their temperature in {launches}")
+        reasons.append(f"CPUs were slowed down for their temperature in {launches}")
     if any(load.swapped_bytes > 0 for load in loads):
-        said.append("memory was swapped")
+        reasons.append("memory was swapped")
     where = "this machine" if history.spec.layout.is_local else "a host"
-    return f"{where} was not quiet: {'; '.join(said)}" if said else ""
+    return f"{where} was not quiet: {'; '.join(reasons)}" if reasons else ""

@@ -32,11 +32,10 @@ class StudyInterrupted(KeyboardInterrupt):
 class Interruption:
     """While entered, the first signal is noted and the second raises ``KeyboardInterrupt``.
 
-    A note and no exception, so that no commit is torn: the running trial asks
-    (:meth:`__call__`) and ends itself. With the second it gets no time for that, and what is
-    :meth:`held` is still brought to its end; any later one only hurries. Signals that are
-    ignored (``nohup``) stay ignored. Off the main thread, where Python allows no handlers,
-    nothing is installed.
+    A launch looks whether there was a signal (:meth:`__call__`) and ends itself, so no write is
+    torn. The second signal leaves no time for that, but what is :meth:`held` ends first; any
+    later one only hurries. Signals that are ignored (``nohup``) stay ignored. Off the main thread
+    Python allows no handlers, so nothing is installed.
     """
 
     def __init__(self) -> None:

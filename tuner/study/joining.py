@@ -117,12 +117,12 @@ class Joining(SearchThenConfirm):
 
 def launches_of(history: History) -> list[LaunchRecord]:
     """Return the launches of this host that count."""
-    here = history.spec.machine.hostname
-    return [r for r in estimates.counted(history.records) if r.machine.hostname == here]
+    host = history.spec.machine.hostname
+    return [r for r in estimates.counted(history.records) if r.machine.hostname == host]
 
 
 def _times_s(record: LaunchRecord) -> list[float]:
-    """The figures of a launch; of a baseline that was stopped, what it was heading for."""
+    """Return the figures of a launch; of a baseline that was stopped, its projection."""
     ending = record.outcome.ending
     if isinstance(ending, Stopped) and record.purpose is Purpose.BASELINE and ending.bound_s > 0:
         return [ending.projection_s]
@@ -130,37 +130,35 @@ def _times_s(record: LaunchRecord) -> list[float]:
 
 
 def why_left_out(history: History) -> str | None:
-    """Why the figures of this host are not those of the others; empty if they are.
+    """Say how the figures of this host differ from those of the others; empty: they do not.
 
     The medians of the baseline's launches are compared, with the noise of all launches that were
     repeated on one host. ``None``: another launch of the baseline has to tell.
     """
-    records, host = history.records, history.spec.machine.hostname
     if not any(record.purpose is Purpose.BASELINE for record in launches_of(history)):
         return None
-    times: dict[tuple[str, str], list[float]] = {}
-    for record in estimates.counted(records):
-        logs = [math.log(each) for each in _times_s(record) if each > 0]
-        if record.job is None and logs:
-            where = record.machine.hostname, record.setting.to_json()
-            times.setdefault(where, []).extend(logs)
-    default = {r.setting.to_json() for r in records if r.purpose is Purpose.BASELINE}
-    mine: list[float] = []
-    others: list[float] = []
-    for (at, setting), found in times.items():
-        if setting in default:
-            (mine if at == host else others).extend(found)
-    if not mine or not others:
+    logs: dict[tuple[str, Setting], list[float]] = {}  # of the times, by host and setting
+    for record in estimates.counted(history.records):
+        if record.job is None:
+            group = logs.setdefault((record.machine.hostname, record.setting), [])
+            group += [math.log(time_s) for time_s in _times_s(record) if time_s > 0]
+    baselines = {r.setting for r in history.records if r.purpose is Purpose.BASELINE}
+    local: list[float] = []
+    remote: list[float] = []
+    for (hostname, setting), group in logs.items():
+        if setting in baselines:
+            (local if hostname == history.spec.machine.hostname else remote).extend(group)
+    if not local or not remote:
         return ""
-    sd, _ = noise.pooled(times.values(), noise.RUNS)
-    off = statistics.median(mine) - statistics.median(others)
-    se = sd * math.sqrt(1 / len(mine) + 1 / len(others))
-    if abs(off) <= max(DEVIATIONS * se, math.log1p(LEAST_OFF)):
+    sd, _ = noise.pooled(filter(None, logs.values()), noise.RUNS)
+    local_log, remote_log = statistics.median(local), statistics.median(remote)
+    se = sd * math.sqrt(1 / len(local) + 1 / len(remote))
+    if abs(local_log - remote_log) <= max(DEVIATIONS * se, math.log1p(LEAST_OFF)):
         return ""
-    if len(mine) < BASELINES:
+    if len(local) < BASELINES:
         return None
     objective = history.spec.objective
-    here, there = (
-        figures.shown(objective, math.exp(statistics.median(each))) for each in (mine, others)
+    local_figure, remote_figure = (
+        figures.shown(objective, math.exp(log)) for log in (local_log, remote_log)
     )
-    return f"the defaults take {here} here and {there} on the other hosts"
+    return f"the defaults take {local_figure} here and {remote_figure} on the other hosts"

@@ -33,7 +33,7 @@ _SETTING = re.compile(r"-.*|[\d.]*")
 
 
 def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
-    """The spec with its lesson, and a sentence on that if it is new.
+    """Return the spec with its lesson, and a sentence on that if it is new.
 
     A stored study keeps the lesson that it began with, as long as it is to learn from the same.
 
@@ -57,19 +57,19 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
             if name != AUTO:
                 raise
             continue
-        found = lesson(History.judged(row.spec, records))
-        if found.shown:
+        learned = lesson(History.judged(row.spec, records))
+        if learned.shown:
             program = "same" if _program(row.spec) == _program(spec) else "another"
             ranks = wording.ranks(row.spec.layout)
             text = f"starts from {row.name} ({program} program, {ranks})"
-            return replace(spec, lesson=found), text
+            return replace(spec, lesson=learned), text
         if name != AUTO:
             raise UsageError(f"--learn-from {name}: nothing was measured in it", _ANOTHER)
     return replace(spec, lesson=None), ""
 
 
 def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
-    """The study of that name, if it can teach this one anything."""
+    """Return the study of that name, if it can teach this one anything."""
     row = store.load(name)
     if name == spec.name:
         raise UsageError(f"--learn-from {name}: a study cannot learn from itself", _ANOTHER)
@@ -79,7 +79,7 @@ def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
 
 
 def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
-    """The finished studies of the same program with a common knob, the newest first."""
+    """Yield the finished studies of the same program with a common knob, the newest first."""
     with suppress(UsageError):  # what cannot be read teaches nothing
         for row in store.studies()[:_LATEST]:
             was, now = row.spec.objective, spec.objective
@@ -91,7 +91,7 @@ def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:
-    """What is run: a script in its folder or a module, whatever it is told; else every word.
+    """Return what is run: a script in its folder, or a module; else every word of the command.
 
     A program that is no script may be a shell or a wrapper: its words say what it runs. Options,
     numbers and what takes the place of a knob are left out.
@@ -113,24 +113,21 @@ def _tuned(spec: StudySpec) -> set[str]:
 
 
 def lesson(history: History) -> Lesson:
-    """What the search of a study showed of each setting; nothing if nothing worked."""
-    nothing = Lesson(history.spec.name, ())
-    if history.size == 0:
-        return nothing
-    groups = grouped(observations(history, history.searched))
-    finished = {key: group for key, group in groups.items() if group.finished}
-    known = {key: each for key, g in groups.items() if (each := g.estimate()) is not None}
-    if not finished:
-        return nothing
-    best_log_s = min(known[key][0] for key in finished)
+    """Return what the search of a study showed of each setting; nothing if nothing worked."""
+    groups = grouped(observations(history, history.searched)) if history.size > 0 else {}
+    estimates = {key: group.estimate() for key, group in groups.items()}
+    finished = [estimate for key, estimate in estimates.items() if groups[key].finished]
+    best_log_s = min((estimate[0] for estimate in finished if estimate), default=None)
+    if best_log_s is None:
+        return Lesson(history.spec.name, ())
     grid = Grid(search_space(history))
     shown = []
-    for key, group in groups.items():
+    for key, estimate in estimates.items():
         setting = as_setting(history, key)
-        if key not in known:
-            shown.append(Shown(setting, None, is_bound=group.is_bound))
+        if estimate is None:
+            shown.append(Shown(setting, None, is_bound=groups[key].is_bound))
             continue
-        log_s, _, extra_var = known[key]
+        log_s, _, extra_var = estimate
         demand = float(grid.demand(grid.rows([key]))[0])
         shown.append(Shown(setting, log_s - best_log_s, extra_var**0.5, demand))
     return Lesson(history.spec.name, tuple(shown))

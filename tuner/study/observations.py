@@ -41,36 +41,23 @@ _startup_s = lru_cache(maxsize=1 << 16)(startup_s)
 
 
 def search_space(history: History, *suggested: Setting) -> Space:
-    """The settings that differ on this machine, as the search sees them; needs a knob.
+    """Return the settings that differ on this machine in the words of the search; needs a knob.
 
     Those that were ``suggested`` by another sampler, or are measured elsewhere, are among them.
     """
-    spec = history.spec
-    canonical = history.pooling.canonical
+    spec, canonical = history.spec, history.pooling.canonical
     guesses = [canonical(guess) for guess in space.guesses(spec)]
-    launched = [canonical(record.setting) for record in history.valid]
-    launched += [canonical(setting) for setting in (*history.pending, *suggested)]
-    same = Setting.of(history.pooling.unchanged)  # what a setting without the knob comes to
-    named = history.requirements.names
-    distinct = {
-        name: values
-        if name in named
-        else _on_a_scale(values, {s.as_dict().get(name) for s in (*guesses, *launched, same)})
-        for name, values in history.distinct
-    }
-    defaults = history.default.as_dict()
-    axes = tuple(
-        KnobAxis(
-            knob.name,
-            distinct[knob.name],
-            ROLES.get(knob.name),
-            defaults.get(knob.name, knob.default),
-            knob.when,
-        )
-        for knob in history.knobs
-    )
+    launched = [record.setting for record in history.valid]
+    kept = [*guesses, *map(canonical, (*launched, *history.pending, *suggested))]
+    kept.append(Setting.of(history.pooling.unchanged))  # what a setting without the knob comes to
+    defaults, axes = history.default.as_dict(), []
+    for knob, (name, values) in zip(history.knobs, history.distinct, strict=True):
+        levels, default = values, defaults.get(name, knob.default)
+        if name not in history.requirements.names:
+            levels = _on_a_scale(values, {setting.as_dict().get(name) for setting in kept})
+        axes.append(KnobAxis(name, levels, ROLES.get(name), default, knob.when))
     return Space(
-        axes,
+        tuple(axes),
         ranks_per_host=spec.layout.ranks_per_host,
         cores=spec.machine.usable_cores,
         baseline=as_key(history, history.default),
@@ -81,11 +68,11 @@ def search_space(history: History, *suggested: Setting) -> Space:
 
 
 def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> tuple[Value, ...]:
-    """Of a very long range of numbers some, in equal ratios; half or twice as many is what counts.
+    """Return some of a very long range of numbers, in equal ratios: what counts is twice as many.
 
     Args:
-        values: Those of one knob.
-        kept: These are among them in any case.
+        values: The values of one knob.
+        kept: Values that are among them in any case.
     """
     numbers = [value for value in values if isinstance(value, int)]
     if len(values) <= MOST_VALUES or len(numbers) < len(values):
@@ -99,7 +86,7 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
 
 
 def as_key(history: History, setting: Setting) -> Key | None:
-    """The setting's values in the space's order; ``None`` outside of the present space."""
+    """Return the setting's values in the space's order; ``None`` outside of the present space."""
     if not history.contains(setting):
         return None
     chosen = setting.as_dict()
@@ -107,17 +94,17 @@ def as_key(history: History, setting: Setting) -> Key | None:
 
 
 def as_setting(history: History, key: Key) -> Setting:
-    """The inverse: without the knobs that do not exist in it."""
+    """Return the setting of a key, without the knobs that do not exist in it."""
     return space.there(history.knobs, dict(zip((k.name for k in history.knobs), key, strict=True)))
 
 
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
-    """What the launches came to, the oldest first."""
+    """Return what the launches came to, the oldest first."""
     return [_observation(history, record) for record in records]
 
 
 def is_ruled_out(history: History, setting: Setting) -> bool:
-    """Whether a (canonical) setting asks for too many cores, or is held not to run."""
+    """Return whether a (canonical) setting uses too many cores, or is held not to run."""
     key, grid = as_key(history, setting), Grid(search_space(history, setting))
     if key is None:
         return True
@@ -126,28 +113,27 @@ def is_ruled_out(history: History, setting: Setting) -> bool:
 
 
 def pending(history: History, observed: Sequence[SearchObservation]) -> list[SearchObservation]:
-    """What other hosts measure at present: as fast as it was, or as the slowest setting.
+    """Return what other hosts measure: as fast as it was before, or as the slowest setting.
 
     So something else is proposed meanwhile (the "constant liar" of Ginsbourger, Le Riche & Carraro,
     2010).
     """
-    known = grouped(observed)
-    worst = max((each.elapsed_s for each in observed if each.elapsed_s is not None), default=1.0)
-    found = []
+    groups = grouped(observed)
+    worst_s = max((launch.elapsed_s or 0.0 for launch in observed), default=0.0) or 1.0
+    running = []
     for setting in history.pending:
         key = as_key(history, history.pooling.canonical(setting))
         if key is None:
             continue
-        seen = known[key].finished if key in known else []
-        elapsed_s = math.exp(statistics.median(seen)) if seen else worst
-        purpose = Purpose.REPEAT if key in known else Purpose.SEARCH
-        found.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s))
-    return found
+        logs_s = groups[key].finished if key in groups else []
+        elapsed_s = math.exp(statistics.median(logs_s)) if logs_s else worst_s
+        purpose = Purpose.REPEAT if key in groups else Purpose.SEARCH
+        running.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s))
+    return running
 
 
 def _observation(history: History, record: LaunchRecord) -> SearchObservation:
-    outcome = record.outcome
-    ending = outcome.ending
+    outcome, ending = record.outcome, record.outcome.ending
     # A window has no log of its own, and no start-up of its own.
     progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
     stopped = ending if isinstance(ending, Stopped) else None

@@ -23,7 +23,7 @@ DEFAULT_OUTPUTS = Path("studies")
 
 
 def study_folder(outputs: Path | None, url: str, name: str) -> Path:
-    """The folder of a study: below ``outputs``, else beside the SQLite file."""
+    """Return the folder of a study: below ``outputs``, else beside the SQLite file."""
     database = sqlite_path(url)
     base = outputs or (database.parent if database is not None else DEFAULT_OUTPUTS)
     return typed_path(base.absolute() / name, "--run-dir" if outputs else "--storage")
@@ -60,10 +60,9 @@ def require_no_link(folder: Path) -> None:
 
 
 def launch_folder(folder: Path, number: int) -> Path:
-    """A folder for the launch that does not exist yet.
+    """Return a folder for the launch that does not exist yet.
 
-    What a dead process or a study of the same name in another database left there is not
-    touched.
+    A dead process, or a study of the same name in another database, may have left one.
     """
     path, attempt = folder / f"{number:04d}", 1
     while path.exists():

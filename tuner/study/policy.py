@@ -15,7 +15,7 @@ from tuner.model import Purpose, Setting, wording
 from tuner.search import Done, Options
 from tuner.search.problem import Problem, Suggestion, search_over
 from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
-from tuner.study.confirmation import Confirmation, confirmation, search_wall_s
+from tuner.study.confirmation import Confirmation, confirmation, search_s
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
@@ -178,7 +178,7 @@ class SearchThenConfirm(Policy):
 
     def _last(self, history: History) -> Suggestion | None:
         """What the search found with fewer changes, if that may be as fast; within the budget."""
-        spent_s, budget_s = search_wall_s(history.searched), history.spec.budget_s
+        spent_s, budget_s = search_s(history.searched), history.spec.budget_s
         if budget_s is None or spent_s < budget_s:
             fewest = self.fewest(history)
             setting = None if fewest is None else fewest.next()
