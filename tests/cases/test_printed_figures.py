@@ -241,7 +241,7 @@ def test_a_resumed_log_that_does_not_tell_is_refused(tmp_path: Path) -> None:
     texts = [log.replace(".0}]", f".{n}}}]") for n, (_, log, _) in enumerate(launches)]
     history = study(tmp_path, ObjectiveSpec(), (BASELINE, texts[0], 20.0), (FAST, texts[1], 20.0))
     ending = history.records[-1].outcome.ending
-    assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
+    assert isinstance(ending, Failed) and ending.kind is DOUBTED
     assert ending.reason.startswith("a resumed log: its clock ends at 3618")
 
 

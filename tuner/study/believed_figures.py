@@ -7,9 +7,10 @@ contradict is a failure. Later launches may show that it was right, so it is jud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from tuner.launch.objectives.number import figure
 from tuner.model import (
@@ -34,15 +35,16 @@ NOISE = 0.25
 FEW = 4
 
 
+#: Gives the cost of a launch; raises ``ValueError`` with the reason if its figure is contradicted.
+_CostOf = Callable[[LaunchRecord, Finished], float]
+
+
 def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
     """Return the launches with the figures that their evidence allows; others have failed."""
     launches = [_as_it_came(record) for record in records]
-    for judge in (_by_text, _by_log, _by_wall):
-        endings = judge(launches, objective)
-        launches = [
-            record if ending is None else _with(record, ending)
-            for record, ending in zip(launches, endings, strict=True)
-        ]
+    for rule in (_by_text, _by_log, _by_wall):
+        cost_of = rule(launches, objective)
+        launches = [_judged(record, cost_of) for record in launches]
     return tuple(launches)
 
 
@@ -89,21 +91,24 @@ def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -
 def _as_it_came(record: LaunchRecord) -> LaunchRecord:
     ending = record.outcome.ending
     if isinstance(ending, Failed) and ending.doubted is not None:
-        return _with(record, ending.doubted)
+        return replace(record, outcome=replace(record.outcome, ending=ending.doubted))
     return record
 
 
-def _with(record: LaunchRecord, ending: Finished | Failed) -> LaunchRecord:
-    """Return the launch with this ending."""
-    if ending == record.outcome.ending:
+def _judged(record: LaunchRecord, cost_of: _CostOf) -> LaunchRecord:
+    ending: Finished | Failed
+    sample = record.outcome.ending
+    if not isinstance(sample, Finished):
         return record
+    try:
+        cost = cost_of(record, sample)
+        if cost == sample.elapsed_s:
+            return record
+        ending = replace(sample, elapsed_s=cost)
+    except ValueError as error:
+        reason = wording.one_line(str(error), 500)
+        ending = Failed(FailureKind.DOUBTED_FIGURE, reason, doubted=sample)
     return replace(record, outcome=replace(record.outcome, ending=ending))
-
-
-def _doubted(
-    sample: Finished, reason: str, kind: FailureKind = FailureKind.DOUBTED_FIGURE
-) -> Failed:
-    return Failed(kind, reason, doubted=sample)
 
 
 def _sample(record: LaunchRecord) -> Finished | None:
@@ -200,49 +205,44 @@ def _same_work(unit: str, other: str) -> bool:
     return old is not None and new is not None and old.work == new.work
 
 
-def _by_text(
-    records: Sequence[LaunchRecord], objective: ObjectiveSpec
-) -> Iterator[Finished | Failed | None]:
+def _by_text(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> _CostOf:
     """Read the figures anew: a unit or format that differs between launches changes them."""
     usage = _Usage.of(records, objective)
-    for record in records:
-        sample = record.outcome.ending
-        if not isinstance(sample, Finished) or sample.reading is None:
-            yield None
-            continue
-        try:
-            yield replace(sample, elapsed_s=objective.cost(usage.figure(sample.reading)))
-        except ValueError as error:
-            yield _doubted(sample, wording.one_line(str(error), 500))
+
+    def cost_of(_: LaunchRecord, sample: Finished) -> float:
+        reading = sample.reading
+        return sample.elapsed_s if reading is None else objective.cost(usage.figure(reading))
+
+    return cost_of
 
 
 # --- the clock of the program, and that of tune --------------------------------------------------
 
 
-def _by_log(
-    records: Sequence[LaunchRecord], objective: ObjectiveSpec
-) -> Iterator[Finished | Failed | None]:
+def _by_log(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> _CostOf:
     """Count of a resumed log the time since the launch's own first entry."""
-    logs = [r.outcome.progress for r in records if _sample(r) and r.outcome.progress]
-    before: Sequence[Progress] | None = None
-    for record in records:
-        sample, log, wall_s = _sample(record), record.outcome.progress, record.outcome.wall_s
-        other = before or next((entries for entries in logs if entries is not log), None)
-        before = log if sample and log else before
-        if sample is None or not _is_resumed(record, objective):
-            yield None
-            continue
-        own = log[_first_own(log, other, wall_s) :]
+    logged = [record for record in records if _sample(record) and record.outcome.progress]
+    logs = [record.outcome.progress for record in logged]
+    # Each log is compared with the one before, the first one with the second.
+    others = dict(
+        zip((record.number for record in logged), [*(logs[1:2] or logs), *logs], strict=False)
+    )
+
+    def cost_of(record: LaunchRecord, sample: Finished) -> float:
+        if not _is_resumed(record, objective):
+            return sample.elapsed_s
+        log, wall_s = record.outcome.progress, record.outcome.wall_s
+        own = log[_first_own(log, others[record.number], wall_s) :]
         pairs = [(e.iteration - own[0].iteration, e.elapsed_s - own[0].elapsed_s) for e in own]
-        if value := steady_s(pairs) if objective.clock == "steady" else pairs[-1][1]:
-            yield replace(sample, elapsed_s=value)
-            continue
-        reason = (
+        if time_s := steady_s(pairs) if objective.clock == "steady" else pairs[-1][1]:
+            return time_s
+        raise ValueError(
             f"a resumed log: its clock ends at {log[-1].elapsed_s:g} s, but the launch took"
             f" {wording.seconds(wall_s)}, and it has too few entries of this launch to tell"
             " its time: log more often, or use --objective wall"
         )
-        yield _doubted(sample, reason, FailureKind.BAD_LOG)
+
+    return cost_of
 
 
 def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
@@ -250,29 +250,25 @@ def _is_resumed(record: LaunchRecord, objective: ObjectiveSpec) -> bool:
     return is_log and began_before(record.outcome.progress, record.outcome.wall_s)
 
 
-def _first_own(log: Sequence[Progress], other: Sequence[Progress] | None, wall_s: float) -> int:
+def _first_own(log: Sequence[Progress], other: Sequence[Progress], wall_s: float) -> int:
     """Return the place of the first entry that this launch wrote.
 
     Launches that go on from one snapshot have its entries in common, to the last digit. A log
     alone shows only which entries are too old.
     """
-    if other is not None:
-        pairs = enumerate(zip(log, other, strict=False))
-        differ = (
-            n
-            for n, (own, its) in pairs
-            if (own.iteration, own.elapsed_s) != (its.iteration, its.elapsed_s)
-        )
-        place = next(differ, min(len(log), len(other)))
-        if place < len(log):
-            return place
+    pairs = zip(log, other, strict=False)
+    place = sum(1 for _ in takewhile(lambda pair: _entry(pair[0]) == _entry(pair[1]), pairs))
+    if other is not log and place < len(log):
+        return place
     oldest_s = log[-1].elapsed_s - wall_s
     return next(n for n, entry in enumerate(log) if entry.elapsed_s >= oldest_s)
 
 
-def _by_wall(
-    records: Sequence[LaunchRecord], objective: ObjectiveSpec
-) -> Iterator[Finished | Failed | None]:
+def _entry(progress: Progress) -> tuple[int, float]:
+    return progress.iteration, progress.elapsed_s
+
+
+def _by_wall(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> _CostOf:
     """Doubt times that are longer than their launches.
 
     A printed time may be that of all ranks. It is doubted only if it is the time of the launch and
@@ -290,18 +286,20 @@ def _by_wall(
             f"; each launch has about {min(more_s):.4g} s more than it took: the clock of a program"
             " that goes on from an earlier run (--objective wall takes the launch's own time)"
         )
-    for record in records:
-        sample = _sample(record)
-        if sample is None or record not in beyond:
-            yield None
-        else:
-            yield _doubted(sample, _longer(record, objective) + advice)
+    numbers = {record.number for record in beyond}
+
+    def cost_of(record: LaunchRecord, sample: Finished) -> float:
+        if record.number in numbers:
+            raise ValueError(_longer(record, objective) + advice)
+        return sample.elapsed_s
+
+    return cost_of
 
 
 def _beyond_wall(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> list[LaunchRecord]:
     """Return the launches whose figure is a time that is longer than the launch.
 
-    Of a program that writes its clock into a log, `_by_log` has compared the log.
+    Of a program that writes its clock into a log, :func:`_by_log` has compared the log.
     """
     is_clock = objective.clock == "elapsed" and objective.kind != "logreport"
     is_time = is_clock or (objective.clock == "none" and objective.is_time)
