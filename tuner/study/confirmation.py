@@ -123,14 +123,15 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         return Confirmation(best, reference, failure, best_failed=broken)
     if not history.of(searched, reference):
         return Confirmation(best, None, failure)
-    # What it should cost at most; without warm-ups: one more of a resumed study moves no cut.
+    # Warm-ups do not count: one more of a resumed study moves no cut.
     budget_s = COST_SHARE * search_s(searched)
-    ratio, seen = 1.0, None
+    ratio, times = 1.0, None
     best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
         known_s = _known_s(history, reference)
-        seen = SearchTimes(best_s, reference_s, budget_s=budget_s, known_s=known_s)
+        times = SearchTimes(best_s, reference_s, budget_s=budget_s, known_s=known_s)
         ratio = reference_s / best_s
+    most_s = max_cost(history.spec, history.expected_iterations(reference))
     sides: dict[Setting, Side] = {best: "best", reference: "reference"}
     # If the search proper ended with the baseline, that launch is the first in turn; unless it is a
     # surface's setting that the search calls best: then it was chosen for its time.
@@ -143,16 +144,13 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         and not is_search_best
     )
 
-    most = max_cost(history.spec, history.expected_iterations(reference))
-    most_s = math.inf if most is None else most
-
     def evidence_by(how: str) -> tuple[Evidence, list[Run]]:
         """The evidence by the rule of ``--confirm how``."""
         rule, limit_s = EXACT if how == "exact" else AUTO, None
-        if seen is not None and how != "more":
-            limit_s = _cut_s(history, seen, reference, rule)
+        if times is not None and how != "more":
+            limit_s = _cut_s(history, times, reference, rule)
         # What says where the reference is cut cannot be cut there itself.
-        is_raised = seen is not None and limit_s is not None and limit_s > LEAST_CUT * seen.best_s
+        is_raised = times is not None and limit_s is not None and limit_s > LEAST_CUT * times.best_s
         in_turn = list(history.confirming)
         if rule is AUTO and is_first and not is_raised:
             in_turn.insert(0, last)
@@ -164,9 +162,9 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             _repeats(history),
             may_go_on=how == "more" or _NEXT_LOOK * confirm_s(history.confirming) < budget_s,
             to_the_end=how == "more",
-            known_s=seen.known_s if seen else 0.0,
-            known_ratio=seen.known_s / seen.best_s if seen else 0.0,
-            most_s=most_s,
+            known_s=times.known_s if times else 0.0,
+            known_ratio=times.known_s / times.best_s if times else 0.0,
+            most_s=math.inf if most_s is None else most_s,
         )
         return evidence, _runs(comparable(in_turn, history.records), sides, canonical)
 
@@ -177,8 +175,8 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     standing, left_s = None, None
     if history.spec.confirm in {"more", "exact"}:
         standing = _last_finding(*evidence_by("auto"))
-    if seen is not None:
-        left_s = _left_s(history, evidence, runs, {"best": best, "reference": reference}, seen)
+    if times is not None:
+        left_s = _left_s(history, evidence, runs, {"best": best, "reference": reference}, times)
     return Confirmation(best, reference, failure, next=step, left_s=left_s, standing=standing)
 
 
@@ -194,10 +192,10 @@ def _left_s(
     evidence: Evidence,
     runs: Sequence[Run],
     settings: Mapping[Side, Setting],
-    seen: SearchTimes,
+    times: SearchTimes,
 ) -> float | None:
     """How long the confirmation goes on if each launch comes to what the search saw of its side."""
-    figures: dict[Side, float] = {"best": seen.best_s, "reference": seen.reference_s}
+    figures: dict[Side, float] = {"best": times.best_s, "reference": times.reference_s}
     walls_s: dict[Side, float] = {}
     for side, setting in settings.items():
         own = [record for record in history.of(history.valid, setting) if record.job is None]
@@ -210,11 +208,13 @@ def _left_s(
         if not whole and not cut:
             return None
         walls_s[side] = statistics.median(whole or cut)
-    made, left_s = list(runs), 0.0
-    while isinstance(step := evidence.judge(made), Next) and len(made) < len(runs) + _FORECAST:
+    forecast, left_s = list(runs), 0.0
+    while isinstance(step := evidence.judge(forecast), Next):
+        if len(forecast) == len(runs) + _FORECAST:
+            break
         is_cut = step.limit_s is not None and figures[step.side] > step.limit_s
         figure = step.limit_s if is_cut and step.limit_s is not None else figures[step.side]
-        made.append(Run(step.side, figure, is_cut))
+        forecast.append(Run(step.side, figure, is_cut))
         left_s += walls_s[step.side] * figure / figures[step.side]
     return left_s
 
@@ -277,7 +277,7 @@ def _broken(history: History, setting: Setting) -> Failed | None:
 
 
 def _cut_s(
-    history: History, seen: SearchTimes, reference: Setting, rule: confirm.Rule
+    history: History, times: SearchTimes, reference: Setting, rule: confirm.Rule
 ) -> float | None:
     """Where the reference is cut, as a figure; ``None``: it runs to its end.
 
@@ -295,10 +295,10 @@ def _cut_s(
     ]
     limit_s = confirm.cut(
         replace(
-            seen,
-            best_s=seen.best_s * run,
-            reference_s=seen.reference_s * run,
-            known_s=seen.known_s * run,
+            times,
+            best_s=times.best_s * run,
+            reference_s=times.reference_s * run,
+            known_s=times.known_s * run,
             startup_s=statistics.median(startups) if startups else 0.0,
         ),
         rule,

@@ -180,22 +180,18 @@ def _wrote_less(history: History) -> list[str]:
         groups.setdefault(canonical(record.setting), []).append(record)
     measured = estimates.measurements(history.records, canonical)
     best = estimates.best(m for m in measured if m.setting != history.default)
-    sides = [s for s in (best.setting if best else None, history.default) if s in groups]
-    return [
-        text
-        for side in sides
-        if side is not None
-        for text in _less_than_others(
-            groups[side], [group for setting, group in groups.items() if setting != side]
-        )
-    ]
+    sides = [*([best.setting] if best else []), history.default]
+    texts = []
+    for side in sides:
+        others = [group for setting, group in groups.items() if setting != side]
+        if side in groups and others:
+            texts += _less_than_others(groups[side], others)
+    return texts
 
 
 def _less_than_others(
     group: Sequence[LaunchRecord], others: Sequence[Sequence[LaunchRecord]]
 ) -> list[str]:
-    if not others:
-        return []
     number, texts = group[0].number, []
     advice = f"has it done its work? Read {group[0].folder}/output.log"
     # A best that died with a long message does not make the defaults print too little.
