@@ -52,6 +52,7 @@ from tuner.study.findings import build, summary
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
+from tuner.study.running_trial import RunningTrial
 
 TARGET_S = 1.0
 RUNS = 5
@@ -138,24 +139,30 @@ def make(url: str, trials: int) -> None:
 
 
 def suggest(url: str) -> None:
-    """What a study does before its next launch; prints the seconds without its resumption."""
+    """Print the seconds from the end of a launch to the beginning of the next one."""
     with Store.open(url, create=True) as store:
         spec = replace(store.load(SPEC.name).spec, trials=10**6, until=1e-6)
         policy = SearchThenConfirm()
         study = OptunaStudy(store, spec, policy)
         study.take_up(History(spec, tuple(store.launches(SPEC.name, detail=False))))
-        for _ in range(2):  # the first one has what is kept from launch to launch to do
-            start_s = time.perf_counter()
-            history = study.history()
-            step = policy.next(history)
-            if not isinstance(step, Step):
-                raise SystemExit(f"nothing to suggest: {step.reason}")
-            running = study.ask(history, step)
-            took_s = time.perf_counter() - start_s
-            assert running is not None
-            assert running.step.purpose is not Purpose.GUESS
-            study.fail(running, "it was only asked for")
-        print(took_s)
+        running, noise = _asked(study, policy), random.Random(2)
+        launch = record(running.launch, running.step.purpose, running.step.setting, noise)
+        start_s = time.perf_counter()
+        study.tell(running, launch)
+        running = _asked(study, policy)
+        print(time.perf_counter() - start_s)
+        study.fail(running, "it was only asked for")
+
+
+def _asked(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:
+    history = study.history()
+    step = policy.next(history)
+    if not isinstance(step, Step):
+        raise SystemExit(f"nothing to suggest: {step.reason}")
+    running = study.ask(history, step)
+    assert running is not None
+    assert running.step.purpose is not Purpose.GUESS
+    return running
 
 
 def timed(argv: list[str], environ: dict[str, str]) -> float:

@@ -152,6 +152,8 @@ class OptunaStudy:
             self._comparison.pruner = optuna.pruners.NopPruner() if stops_nothing else race
             other = plugins.terminator(history.spec, self._view)
             self._terminator = other or RuntimeTerminator(searching)
+            self._reader.changed()
+            self._reader.is_alone = not self._is_shared
 
     def _end(
         self,
@@ -324,6 +326,7 @@ class OptunaStudy:
             TunerError: The database cannot be written.
         """
         self._store.exclude(self._name, why, numbers)
+        self._reader.changed()
         return self.history()
 
     def _tell(

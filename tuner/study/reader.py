@@ -39,6 +39,9 @@ class Reader:
         self._records: dict[int, LaunchRecord] = {}  # by the id of the trial
         self._comparison: optuna.Study | None = None
         self._last: tuple[Any, History] | None = None
+        #: Whether nobody else adds launches: then the trials are read again only after `changed`.
+        self.is_alone = False
+        self._is_current = False
 
     def __call__(self, study: optuna.Study) -> Problem:
         """Return the study in the words of the search."""
@@ -53,6 +56,8 @@ class Reader:
         Raises:
             KeyError, ValueError, TypeError: It is no study of ``tune``, or is damaged.
         """
+        if self._last is not None and self._is_current:
+            return self._last[1]
         attributes = study._storage.get_study_user_attrs(study._study_id)
         spec = self._spec or rows.study_row(study.study_name, attributes).spec
         if self._comparison is None:
@@ -73,11 +78,17 @@ class Reader:
             canonical = history.pooling.canonical
             pending = tuple(canonical(setting) for setting in pending)
             self._last = state, replace(history, pending=pending)
+        self._is_current = self.is_alone
         return self._last[1]
+
+    def changed(self) -> None:
+        """Have the trials read again, as this process has changed them."""
+        self._is_current = False
 
     def remember(self, trial_id: int, record: LaunchRecord) -> None:
         """Keep a launch of this process: what its ranks were seen to do is in no attribute."""
         self._records[trial_id] = record
+        self.changed()
 
     def _record(
         self, trial: FrozenTrial, numbers: dict[int, int], excluded: dict[int, Exclusion]
