@@ -182,24 +182,21 @@ class Search:
         if kernel.earlier is not None:
             # The first setting after the guesses is what is best without it: a look elsewhere.
             is_first = groups.keys() == set(self._lesson_guesses)
-            kernel = kernel.alone() if is_first or not self._uses_lesson(groups) else kernel
+            if is_first or not self._uses_lesson(groups):
+                kernel = Kernel(self._grid, kernel.prior)
         fitted = fit(kernel, groups, self.seed)
         core_price = self.options.core_price if in_jobs else 0.0
         best = incumbent(fitted, groups, core_price) if fitted else None
         run_sd = _RUN_SD
         if fitted is not None and best is not None:
             run_sd = float(fitted.noise_sd(self._grid.rows([best.key]))[0])
-        tried = {launch.setting for launch in history if launch.purpose.stage.counts_as_trial} - {
-            None
-        }
-        return State(groups, fitted, best, noise(history, run_sd), len(tried))
-
-    def _is_full(self, state: State) -> bool:
-        return state.trials >= self.options.trials
+        trials = {launch.setting for launch in history if launch.purpose.stage.counts_as_trial}
+        is_full = len(trials - {None}) >= self.options.trials
+        return State(groups, fitted, best, noise(history, run_sd), is_full)
 
     def _guess(self, state: State) -> Key | None:
         """Return the first guess that was not launched yet and is not ruled out."""
-        if self._is_full(state):
+        if state.is_full:
             return None
         groups = state.groups
         for key in self._lesson_guesses if self._uses_lesson(groups) else self.space.guesses:
@@ -270,7 +267,7 @@ class Search:
         free = free[[self._grid.key(row) not in state.groups for row in free]]
         if not len(free):
             return Done("exhausted")
-        if self._is_full(state):
+        if state.is_full:
             return Done("trials")
         order = np.arange(len(free)) + 0.0
         demand = self._grid.demand(free) if self._grid.has_roles else order
@@ -279,8 +276,8 @@ class Search:
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
         """Return the launch that is expected to gain most for its cost, or the end."""
-        weighed = ScoredCandidates(self._kernel, self.options, state, fitted, best)
-        full = self._is_full(state)
+        weighed = ScoredCandidates(self.options, state, fitted, best)
+        full = state.is_full
         all_tried = weighed.all_tried
         enough = full or all_tried or len(state.groups) >= self.options.least_trials
         is_over = weighed.converged() or (full and not self.options.until)
@@ -294,7 +291,7 @@ class Search:
 
     def _last_look(self, weighed: ScoredCandidates, state: State) -> Proposal | None:
         """What no search ends before: neighbours of the incumbent, then contenders."""
-        neighbour = None if self._is_full(state) else weighed.neighbour()
+        neighbour = None if state.is_full else weighed.neighbour()
         if neighbour is not None:
             return self._try(weighed.rows[neighbour], state)
         contender = weighed.contender()

@@ -79,10 +79,6 @@ class Kernel:
             away = 0.5 if octaves is None else 0.0
             self._close.append(_with_absence(close, away) if knob.may_lack else close)
 
-    def alone(self) -> Kernel:
-        """Return the same kernel without the earlier study."""
-        return Kernel(self.grid, self.prior)
-
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Return the means and standard deviations of the hyperparameters."""
         p = self.prior

@@ -197,7 +197,7 @@ class State:
     fit: Gaussian | None
     best: Incumbent | None
     noise: Noise
-    trials: int  # distinct settings that were guessed or searched
+    is_full: bool  # as many settings were guessed or searched as may be
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     live: Live | None = None
 
@@ -217,13 +217,11 @@ class ScoredCandidates:
     included (see `Incumbent`). ``hopeless`` settings will fail: nothing is hidden there.
     """
 
-    def __init__(
-        self, kernel: Kernel, options: Options, state: State, fitted: Gaussian, best: Incumbent
-    ) -> None:
-        self._grid, self._options, self._state = kernel.grid, options, state
-        self._fitted, self._best = fitted, best
-        grid, groups = kernel.grid, state.groups
-        self.rows, self.launched = rows, launched = _open_rows(kernel, state)
+    def __init__(self, options: Options, state: State, fitted: Gaussian, best: Incumbent) -> None:
+        self._options, self._state, self._fitted, self._best = options, state, fitted, best
+        self._grid = grid = fitted.kernel.grid
+        groups = state.groups
+        self.rows, self.launched = rows, launched = _open_rows(fitted.kernel, state)
         mean, self.sd = fitted.predict(rows)
         self.worth = mean + price_of_cores(grid, rows, best.core_price)
         keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
@@ -241,7 +239,7 @@ class ScoredCandidates:
             beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
             gain[beyond & ~launched] *= options.overdone_share
         gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
-        if state.trials >= options.trials:
+        if state.is_full:
             gain[~launched] = 0.0
         if self._regret_of_finished() < options.precision_share * options.precision:
             finished = [key is not None and bool(groups[key].finished) for key in keys]
