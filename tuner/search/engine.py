@@ -99,9 +99,10 @@ class Search:
             key: Its setting; ``None``: no setting of the space.
         """
         state = self._state(history)
-        limit, noise = state.limit, state.noise
-        if limit is None:
+        best, noise = state.best, state.noise
+        if best is None:
             return None, noise
+        limit = Limit(math.exp(best.log_s), min(best.se, 0.1))
         if purpose is Purpose.BASELINE:
             # The search stops the baseline, which may be ruinously slow, as soon as its time so far
             # serves the confirmation as a bound. A bound needs no margin for the noise of runs.

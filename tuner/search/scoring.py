@@ -19,7 +19,7 @@ from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
 from tuner.search.space import Flags, Floats, Grid, Key, Rows
-from tuner.search.stopper import Limit, Noise
+from tuner.search.stopper import Noise
 
 
 def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
@@ -200,13 +200,6 @@ class State:
     is_full: bool  # as many settings were guessed or searched as may be
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     live: Live | None = None
-
-    @property
-    def limit(self) -> Limit | None:
-        """What a trial is raced against: the incumbent."""
-        if self.best is None:
-            return None
-        return Limit(math.exp(self.best.log_s), min(self.best.se, 0.1))
 
 
 class ScoredCandidates:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +97,7 @@ class Space:
     requirements: Requirements = NONE
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """Rows as the kernel sees them, those of an earlier study (`tuner.search.transfer`) too."""
 
     levels: Rows  # value indices, with one index more for "does not exist"
@@ -206,13 +206,10 @@ class Grid:
         """The rows with index 0 for each knob that does not exist."""
         return np.where(self.exist(rows), rows, 0) if self._conditions else rows
 
-    def levels(self, rows: Rows) -> Rows:
-        """The rows with one index more, after those of the values, for "does not exist"."""
-        return np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
-
     def points(self, rows: Rows) -> Points:
-        """The rows with their demand."""
-        return Points(self.levels(rows), self.demand(rows), np.zeros(len(rows), bool))
+        """The rows as the kernel sees them."""
+        levels = np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
+        return Points(levels, self.demand(rows), np.zeros(len(rows), bool))
 
     def row(self, key: Key) -> Rows:
         """The value indices of a setting."""

@@ -70,8 +70,7 @@ def translated(lesson: Lesson | None, grid: Grid) -> Earlier | None:
     log_ratio, more_var = bounded(np.array([shown.log_ratio for shown, _ in kept], float))
     var = np.array([shown.log_sd**2 + lost**2 for shown, lost in kept])
     return Earlier(
-        points=replace(
-            grid.points(grid.rows(keys)),
+        points=grid.points(grid.rows(keys))._replace(
             demand=np.array([shown.demand for shown, _ in kept]) * grid.has_roles,
             earlier=np.ones(len(kept), bool),
         ),
