@@ -82,7 +82,7 @@ class Group:
             middle = ordered[(len(ordered) - 1) // 2]
             kept = [x for x in ordered if abs(x - middle) <= OUTLIER]
             extra = 0.05**2 if len(kept) == 1 < len(ordered) else 0.0
-            return float(np.mean(kept)), float(len(kept)), extra
+            return sum(kept) / len(kept), float(len(kept)), extra
         if self.projected:
             log_s, sd = min(self.projected)
             return log_s, 1.0, sd * sd
