@@ -8,7 +8,7 @@ import pytest
 from tests.study_surface import SPEC
 from tuner.model import Env, Flag, LauncherOption, Route, StudySpec
 from tuner.model.errors import UsageError
-from tuner.store.identity import difference, identity, merged, require_same
+from tuner.store.identity import difference, identity, require_same
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,3 @@ def test_how_a_knob_reaches_the_program() -> None:
     placed = replace(knob(Flag("-s")), command=("train", "{out}", "-s", "{speed}"))
     other = replace(knob(Flag()), command=placed.command)
     assert difference(identity(placed), identity(other)) == []
-
-
-def test_a_route_is_known_as_long_as_the_study() -> None:
-    first = identity(knob(Env(("AAA",))))
-    without = merged(first, identity(SPEC))
-    assert difference(without, identity(knob(Env(("BBB",))))) == [
-        "route of speed: environment AAA -> environment BBB"
-    ]
-    assert without["routes"].keys() == {"speed", "omp_threads", "iterator_workers"}

@@ -269,9 +269,8 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 
 def _holds_studies(engine: Engine, url: str) -> bool:
     """Whether the tables are there; the error if they are not tune's and Optuna's."""
-    known = {*schema.OF_OPTUNA, schema.seen.name}
     # A view may have no end, and nothing can be written to it.
-    if views := {*sa.inspect(engine).get_view_names()} & known:
+    if views := schema.READ.intersection(sa.inspect(engine).get_view_names()):
         raise foreign(url, f"{min(views)} is a view, not a table")
     tables = {*sa.inspect(engine).get_table_names()}
     if tables & schema.OF_EARLIER_FORMS:
@@ -280,11 +279,10 @@ def _holds_studies(engine: Engine, url: str) -> bool:
             " that is not read any more",
             "choose another with --storage FILE",
         )
-    others = tables - known
-    if not tables & known and others and sqlite_path(url) is not None:
+    if tables and not tables & schema.READ and sqlite_path(url) is not None:
         raise UsageError(
             f"the database {display_url(url)} is of another program: it has the table"
-            f" {shown(min(others))} and none of tune's",
+            f" {shown(min(tables))} and none of tune's",
             "choose another file with --storage FILE",
         )
     return schema.studies.name in tables

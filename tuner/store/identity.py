@@ -95,11 +95,6 @@ def _route(knob: Knob, template: tuple[str, ...]) -> str:
     return f"launcher {knob.route.option}"
 
 
-def merged(old: JsonDict, new: JsonDict) -> JsonDict:
-    """The identity of a continued study: knobs that are not tuned now keep their route."""
-    return {**new, ROUTES: {**old.get(ROUTES, {}), **new.get(ROUTES, {})}}
-
-
 def difference(old: JsonDict, new: JsonDict) -> list[str]:
     """What differs, one text each: ``ranks: 8 -> 4``.
 

@@ -47,13 +47,8 @@ def _attributes(owner: str) -> sa.Table:
 
 study_attributes, trial_attributes = _attributes("study"), _attributes("trial")
 
-#: All tables of Optuna's storage.
-OF_OPTUNA = frozenset(
-    {"studies", "study_directions", "study_user_attributes", "study_system_attributes"}
-    | {"trials", "trial_user_attributes", "trial_system_attributes", "trial_params"}
-    | {"trial_values", "trial_intermediate_values", "trial_heartbeats"}
-    | {"version_info", "alembic_version"}
-)
+#: The tables that are read here.
+READ = frozenset({seen.name, *_optunas.tables})
 
 #: Those of ours in earlier forms of the database, which is not read any more.
 OF_EARLIER_FORMS = frozenset({"tune_meta", "tune_studies", "tune_launches"})

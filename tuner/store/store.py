@@ -35,7 +35,7 @@ from tuner.model import (
 )
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import database, failures, rows, schema
-from tuner.store.identity import HOST, identity, merged
+from tuner.store.identity import HOST, identity
 from tuner.store.rows import (
     COMPARISON_OF,
     EXCLUDED,
@@ -270,10 +270,8 @@ class Store:
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
-        row = self.load(spec.name)
-        belongs = merged(row.identity, identity(spec))
-        kept = redact_spec(spec, os.environ)
-        self._set(spec.name, STUDY, rows.study_attribute(kept, belongs, row.created_at))
+        created_at, kept = self.load(spec.name).created_at, redact_spec(spec, os.environ)
+        self._set(spec.name, STUDY, rows.study_attribute(kept, identity(spec), created_at))
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
         """Say how far the study is, and why it is not running."""
@@ -403,13 +401,10 @@ class Store:
             connection.execute(sa.delete(schema.seen).where(mine))
             connection.execute(sa.insert(schema.seen), rows.seen_row(trial_id, record))
 
-    def exclude(self, name: str, why: Exclusion, numbers: Collection[int] | None = None) -> int:
-        """Exclude launches of the study, all or these; returns how many counted until now."""
-        counted = [r.number for r in self.launches(name, detail=False) if not r.outcome.exclusion]
-        chosen = [number for number in counted if numbers is None or number in numbers]
-        kept = self._excluded(name) | dict.fromkeys(chosen, why)
-        self._set(name, EXCLUDED, {str(n): codec.to_json(each) for n, each in kept.items()})
-        return len(chosen)
+    def exclude(self, name: str, why: Exclusion, numbers: Collection[int]) -> None:
+        """Exclude launches of the study; one that is excluded already keeps its reason."""
+        reasons = dict.fromkeys(numbers, why) | self._excluded(name)
+        self._set(name, EXCLUDED, {str(n): codec.to_json(reasons[n]) for n in sorted(reasons)})
 
     def require_usable(self, name: str) -> None:
         """Make sure that the next launch of a study could be kept; cheap.

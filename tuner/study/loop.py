@@ -340,8 +340,10 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
     records = (*store.launches(spec.name, detail=False), *kept)
     optuna_study.take_up(History.judged(spec, records), kept)
     if context.remeasure:
-        number = store.exclude(spec.name, REMEASURED)
-        context.emit(Note(f"{number} earlier launches are not counted any more (--remeasure)"))
+        counted = [record.number for record in records if not record.outcome.exclusion]
+        store.exclude(spec.name, REMEASURED, counted)
+        text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
+        context.emit(Note(text))
     if row.state is StudyState.FAILED:
         # Nothing had worked, so the fault was not the settings': they get another chance.
         without_time = [record.number for record in records if not record.outcome.samples]
