@@ -150,6 +150,9 @@ class Job:
     def pids(self) -> tuple[int, ...]:
         return ()
 
+    def running_s(self) -> float:
+        return time.monotonic() - self._begun_s
+
 
 class Starter:
     """Starts one script after another, each launch the next."""

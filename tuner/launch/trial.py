@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -58,7 +57,7 @@ def begin(
     *,
     start: Callable[[Launch], process.RunningCommand] = process.start,
     observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
 ) -> RunningLaunch | Outcome:
     """Start the launch of a request; an `Outcome` if it cannot be started.
 
@@ -68,7 +67,7 @@ def begin(
         request: What to run.
         start: Starts the launch.
         observe: Gives what looks at it.
-        clock: Seconds that only go forward.
+        clock: Gives how long the launch has run, s; by default without its pauses.
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
@@ -100,7 +99,7 @@ def begin(
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
         return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
-    monitor = LaunchMonitor(request, running, observer, objective, clock)
+    monitor = LaunchMonitor(request, running, observer, objective, clock or running.running_s)
     return RunningLaunch(monitor, classifier)
 
 
@@ -123,7 +122,7 @@ def _prepared(request: MeasurementRequest) -> bool:
     try:
         observer, objective = LaunchObserver.of(prepare, spec), Objective(spec.objective)
         alone = MeasurementRequest(prepare, spec, request.setting, cancelled=request.cancelled)
-        monitor = LaunchMonitor(alone, running, observer, objective, time.monotonic)
+        monitor = LaunchMonitor(alone, running, observer, objective, running.running_s)
         ended = monitor.follow()
     finally:
         running.stop()
@@ -167,6 +166,15 @@ class RunningLaunch:
         Whatever is raised goes on only after the launch has been ended.
         """
         ended = self._follow(done)
+        return None if ended is None else self._conclude(ended)
+
+    def outcome_of_slice(self, done: Callable[[], bool]) -> Outcome | None:
+        """The same, without a record of its telemetry, which pauses would tear."""
+        try:
+            ended = self.monitor.follow(done)
+        except BaseException:
+            self.monitor.running.stop()
+            raise
         return None if ended is None else self._conclude(ended)
 
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:

@@ -69,6 +69,15 @@ class RunningCommand(Protocol):
     def pids(self) -> tuple[int, ...]:
         """Its live processes on this host."""
 
+    def pause(self) -> None:
+        """Stop all its processes for a while."""
+
+    def resume(self) -> None:
+        """Let them go on."""
+
+    def running_s(self) -> float:
+        """Return how long it has run so far, without its pauses."""
+
 
 class RunningTrial:
     """A command below its supervisor. An ``Exit`` from it means that nothing is left alive."""

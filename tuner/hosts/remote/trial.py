@@ -65,6 +65,17 @@ class TrialOnHosts:
         """The live processes on this host."""
         return self._launcher.pids()
 
+    def pause(self) -> None:
+        """Raise an error: what runs on other hosts cannot be paused."""
+        raise TunerError("a launch over several hosts cannot be paused")
+
+    def resume(self) -> None:
+        """Do nothing: it was not paused."""
+
+    def running_s(self) -> float:
+        """Return how long it has run so far."""
+        return self._launcher.running_s()
+
     def _goes_on_without_ssh(self) -> bool:
         """Return whether an ssh of the launcher failed, and the launcher did not end soon after."""
         if not self._failed_ssh:
