@@ -196,21 +196,25 @@ def test_killed_before_a_trial_is_told_it_is_told_later(
     assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
 
 
-@pytest.mark.parametrize("is_marked", [True, False])
-def test_one_that_was_half_made_is_made_anew(folder: Path, is_marked: bool) -> None:
-    comparison = optuna.create_study(study_name=f"{SPEC.name}/comparison", storage=url_of(folder))
-    if is_marked:
-        comparison.set_user_attr("tune:comparison_of", SPEC.name)
+@pytest.mark.parametrize("has_search", [True, False])
+def test_one_that_was_half_made_is_made_anew(folder: Path, has_search: bool) -> None:
+    optuna.create_study(study_name=f"{SPEC.name}/comparison", storage=url_of(folder))
+    if has_search:
         optuna.create_study(study_name=SPEC.name, storage=url_of(folder))
     assert study_in(folder, FakeRunner()).state is StudyState.FINISHED
     assert len(optuna_in(folder)) == 6
 
 
-def test_another_programs_study_is_left_alone(folder: Path) -> None:
-    optuna.create_study(study_name=SPEC.name, storage=url_of(folder))
-    with pytest.raises(UsageError, match="another program"):
+@pytest.mark.parametrize(
+    ("name", "trials"), [(SPEC.name, 0), (SPEC.name, 1), (f"{SPEC.name}/comparison", 1)]
+)
+def test_another_programs_study_is_left_alone(folder: Path, name: str, trials: int) -> None:
+    theirs = optuna.create_study(study_name=name, storage=url_of(folder))
+    for _ in range(trials):
+        theirs.ask()
+    with pytest.raises(UsageError, match=f"holds an Optuna study {name} of another program"):
         study_in(folder, FakeRunner())
-    assert optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials == []
+    assert len(optuna.load_study(study_name=name, storage=url_of(folder)).trials) == trials
 
 
 # --- first runs on one new database at the same time ---------------------------------------

@@ -29,8 +29,6 @@ FORM = 2
 
 #: Attributes of a study: what it is; how far it is; what a list says; launches that do not count.
 STUDY, STATE, SUMMARY, EXCLUDED = "tune:study", "tune:state", "tune:summary", "tune:excluded"
-#: On the study of its comparison: the name of the study.
-COMPARISON_OF = "tune:comparison_of"
 #: Attributes of a trial: the number of its launch; what came of it.
 LAUNCH, RECORD = "launch", "tune:record"
 

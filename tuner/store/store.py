@@ -37,7 +37,6 @@ from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import database, failures, rows, schema
 from tuner.store.identity import HOST, identity
 from tuner.store.rows import (
-    COMPARISON_OF,
     EXCLUDED,
     LAUNCH,
     RECORD,
@@ -208,10 +207,8 @@ class Store:
         study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), rows.now())
         self._delete(comparison_name(name), name)  # what a process left that died half-way
         with self.translated():
-            # The comparison is marked first: a search without marks beside it is half made.
             metric = figures.axis(spec.objective)
-            comparison = self._create(comparison_name(name), _direction(spec), metric)
-            comparison.set_user_attr(COMPARISON_OF, name)
+            self._create(comparison_name(name), _direction(spec), metric)
             search = self._create(name, _direction(spec), metric)
             search.set_user_attr(STUDY, study)
             search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
@@ -243,30 +240,27 @@ class Store:
     def _of_another_program(self, name: str) -> UsageError | None:
         """Return the error for a study of Optuna that has the name of a study, and is not ours.
 
-        A process that dies while it makes or removes a study leaves no search without a mark
-        beside it, and trials only of a comparison whose search is gone.
+        What a process leaves that dies while it makes a study has a comparison, but no trial.
         """
         studies, attributes, trials = schema.studies, schema.study_attributes, schema.trials
         own = attributes.c.study_id == studies.c.study_id
-        mark = sa.exists().where(own, attributes.c.key.in_((COMPARISON_OF, STUDY)))
-        trial = sa.exists().where(trials.c.study_id == studies.c.study_id)
-        query = sa.select(studies.c.study_name, mark, trial)
+        is_used = sa.or_(
+            sa.exists().where(trials.c.study_id == studies.c.study_id),
+            sa.exists().where(own, attributes.c.key.not_like("tune:%")),
+        )
+        query = sa.select(studies.c.study_name, is_used)
         query = query.where(studies.c.study_name.in_((name, comparison_name(name))))
         with self._transaction() as connection:
-            left = connection.execute(query).all()
-        is_marked = any(has_mark for _, has_mark, _ in left)
-        has_search = any(optunas_name == name for optunas_name, _, _ in left)
-        for optunas_name, _, has_trials in left:
-            if (has_trials and (has_search or not is_marked)) or (
-                optunas_name == name and not is_marked
-            ):
-                return UsageError(
-                    f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
-                    f" of another program: it has no {STATE}",
-                    "choose another name with --name NAME, or another database with --storage"
-                    " FILE; `tune studies` lists the studies of tune",
-                )
-        return None
+            left = {row.study_name: row[1] for row in connection.execute(query)}
+        others = [optunas_name for optunas_name in left if left[optunas_name]]
+        if not others and (not left or comparison_name(name) in left):
+            return None
+        return UsageError(
+            f"the database {display_url(self.url)} holds an Optuna study {(others or [name])[0]}"
+            f" of another program: it has no {STATE}",
+            "choose another name with --name NAME, or another database with --storage FILE;"
+            " `tune studies` lists the studies of tune",
+        )
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
@@ -320,7 +314,7 @@ class Store:
         """Remove the study with all that is kept of its launches; nothing if there is none."""
         if not self.has(name):
             return
-        self._delete(name, comparison_name(name))
+        self._delete(comparison_name(name), name)
         with self._transaction() as connection:
             if sa.inspect(connection).has_table(schema.seen.name):
                 left = schema.seen.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
