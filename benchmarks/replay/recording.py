@@ -29,7 +29,7 @@ class Recording(Policy):
 
     def best(self, history: History) -> Setting | None:
         """The setting with the lowest median so far."""
-        measured = estimates.measurements(history.valid, history.pooling.canonical)
+        measured = history.measurements.values()
         best = estimates.best(each for each in measured if history.contains(each.setting))
         return best.setting if best else None
 

@@ -178,7 +178,7 @@ def _wrote_less(history: History) -> list[str]:
     groups: dict[Setting, list[LaunchRecord]] = {}
     for record in estimates.counted(_finished(history)):
         groups.setdefault(canonical(record.setting), []).append(record)
-    measured = estimates.measurements(history.records, canonical)
+    measured = history.measurements.values()
     best = estimates.best(m for m in measured if m.setting != history.default)
     sides = [*([best.setting] if best else []), history.default]
     texts = []

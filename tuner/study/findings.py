@@ -48,23 +48,22 @@ def build(
         best: What the search calls best. A faster baseline takes its place, unless the user
             fixed something, which the baseline leaves out.
     """
-    measured = estimates.measurements(history.records, history.pooling.canonical)
-    by_setting = {measurement.setting: measurement for measurement in measured}
-    baseline = by_setting.get(history.default)
+    measured = history.measurements
+    baseline = measured.get(history.default)
     if best is not None:
         best = history.pooling.canonical(best)
     elif history.spec.fixed.is_baseline:
         best = history.default  # no setting works, but this may
-    confirmed = None if best is None or best not in by_setting else confirmation(history, best)
+    confirmed = None if best is None or best not in measured else confirmation(history, best)
     left_s = finding = candidate = export = conclusion = handed_over = None
     reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
     if confirmed is not None:
-        left_s, candidate = confirmed.left_s, by_setting.get(confirmed.best)
+        left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
         if confirmed.standing is not None:  # until there is a better one
             confirmed = replace(confirmed, finding=confirmed.standing, next=None)
         finding = confirmed.finding
         if confirmed.reference is not None:
-            reference = by_setting.get(confirmed.reference)
+            reference = measured.get(confirmed.reference)
         is_over = finding is not None or state is StudyState.FINISHED
         if is_over and confirmed.next is None and history.spec.confirm != "none":
             conclusion, export = confirmed.conclusion, confirmed.export(history)
@@ -89,7 +88,7 @@ def build(
         notes=tuple(_notes(history)),
         settings_failed=history.failed,
         settings_stopped=history.stopped,
-        launches_measured=sum(bool(r.outcome.samples) for r in estimates.counted(history.records)),
+        launches_measured=sum(bool(r.outcome.samples) for r in history.valid),
         caps=caps(history.pooling, history.records),
         conclusion=conclusion,
         finding=finding,
@@ -97,18 +96,14 @@ def build(
         search_s=search_s(history.records),
         confirm_s=confirm_s(history.records),
         confirm_left_s=left_s,
-        best_keeping=None
-        if export == history.default
-        else _best_keeping(history, measured, candidate),
+        best_keeping=None if export == history.default else _best_keeping(history, candidate),
         objective=history.spec.objective,
         windows=len(jobs),
         jobs=len(set(jobs)),
     )
 
 
-def _best_keeping(
-    history: History, measured: Sequence[Measurement], best: Measurement | None
-) -> Measurement | None:
+def _best_keeping(history: History, best: Measurement | None) -> Measurement | None:
     """Return the best setting that computes the same as the baseline, if ``best`` does not."""
     knobs = {knob.name: knob for knob in history.spec.knobs}
 
@@ -118,8 +113,11 @@ def _best_keeping(
     if best is None or keeps(best.setting):
         return None
     # What could be handed over: the present space, and the baseline.
-    offered = (m for m in measured if history.contains(m.setting) or m.setting == history.default)
-    return estimates.best(m for m in offered if keeps(m.setting))
+    return estimates.best(
+        measurement
+        for setting, measurement in history.measurements.items()
+        if keeps(setting) and (history.contains(setting) or setting == history.default)
+    )
 
 
 def summary(result: Result) -> Summary:

@@ -20,6 +20,7 @@ from tuner.model import (
     FailureKind,
     Knob,
     LaunchRecord,
+    Measurement,
     Purpose,
     Setting,
     StudySpec,
@@ -91,12 +92,18 @@ class History:
     @cached_property
     def tried(self) -> frozenset[Setting]:
         """The canonical settings that were measured, or failed."""
-        return frozenset(self.pooling.canonical(record.setting) for record in self.valid)
+        return frozenset(self.measurements)
 
     @cached_property
     def valid(self) -> tuple[LaunchRecord, ...]:
         """The launches that count as evidence about their setting."""
         return tuple(estimates.counted(self.records))
+
+    @cached_property
+    def measurements(self) -> dict[Setting, Measurement]:
+        """What was measured, by (canonical) setting."""
+        pooled = estimates.measurements(self.records, self.pooling.canonical)
+        return {measurement.setting: measurement for measurement in pooled}
 
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:
@@ -302,11 +309,11 @@ class History:
     @cached_property
     def _worked(self) -> dict[Setting, float]:
         """The settings of the present space that have worked, with their times in seconds."""
-        measured = estimates.measurements(self.valid, self.pooling.canonical)
         return {
-            m.setting: m.elapsed_s
-            for m in measured
-            if m.elapsed_s is not None and (m.setting == self.default or self.contains(m.setting))
+            setting: measurement.elapsed_s
+            for setting, measurement in self.measurements.items()
+            if measurement.elapsed_s is not None
+            and (setting == self.default or self.contains(setting))
         }
 
     def fruitless_trials(self) -> tuple[LaunchRecord, ...]:

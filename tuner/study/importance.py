@@ -6,7 +6,6 @@ import warnings
 
 import optuna
 
-from tuner.stats import estimates
 from tuner.study.history import History
 from tuner.study.trials import distributions
 
@@ -28,7 +27,7 @@ def importance(history: History) -> dict[str, float]:
     """
     measured = [
         m
-        for m in estimates.measurements(history.records, history.pooling.canonical)
+        for m in history.measurements.values()
         if m.typical_s is not None and history.contains(m.setting)
     ]
     varied = [

@@ -257,7 +257,7 @@ def notes(history: History) -> list[str]:
             last = "the last one, " if len(reasons) > 1 else ""
             count = wording.count(len(reasons), one, several)
             texts.append(f"{count} excluded ({last}{reasons[-1]})")
-    disturbed = [r.number for r in estimates.counted(records) if met(r, records) == "disturbed"]
+    disturbed = [r.number for r in history.valid if met(r, records) == "disturbed"]
     if disturbed:
         which = f"number {disturbed[-1]}" if len(disturbed) == 1 else f"last {disturbed[-1]}"
         count = wording.count(len(disturbed), "launch counts", "launches count")
@@ -270,7 +270,7 @@ def notes(history: History) -> list[str]:
 
 def _loaded(history: History) -> str:
     """Say what else the machine did during the launches that count."""
-    loads = [load for r in estimates.counted(history.records) if (load := r.outcome.load)]
+    loads = [load for r in history.valid if (load := r.outcome.load)]
     if not loads:
         return ""
     cpus, reasons = history.spec.machine.affinity_cpus, []

@@ -25,7 +25,7 @@ from tuner.model.errors import TunerError
 from tuner.search import Done
 from tuner.search.problem import Suggestion
 from tuner.search.stopper import EarlyStopper
-from tuner.stats import estimates, noise
+from tuner.stats import noise
 from tuner.store.identity import HOST
 from tuner.store.rows import StudyRow, Summary
 from tuner.store.store import Store
@@ -118,7 +118,7 @@ class Joining(SearchThenConfirm):
 def launches_of(history: History) -> list[LaunchRecord]:
     """Return the launches of this host that count."""
     host = history.spec.machine.hostname
-    return [r for r in estimates.counted(history.records) if r.machine.hostname == host]
+    return [r for r in history.valid if r.machine.hostname == host]
 
 
 def _times_s(record: LaunchRecord) -> list[float]:
@@ -138,7 +138,7 @@ def why_left_out(history: History) -> str | None:
     if not any(record.purpose is Purpose.BASELINE for record in launches_of(history)):
         return None
     logs: dict[tuple[str, Setting], list[float]] = {}  # of the times, by host and setting
-    for record in estimates.counted(history.records):
+    for record in history.valid:
         if record.job is None:
             group = logs.setdefault((record.machine.hostname, record.setting), [])
             group += [math.log(time_s) for time_s in _times_s(record) if time_s > 0]

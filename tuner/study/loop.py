@@ -21,7 +21,6 @@ from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.live.measurement import LiveMeasurement, TrialRunner
 from tuner.model import Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
-from tuner.stats import estimates
 from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
@@ -364,8 +363,7 @@ def _journal(context: StudyContext, row: StudyRow) -> Journal:
 
 def _settings_measured(history: History) -> int:
     """How many settings have a time so far."""
-    pooled = estimates.measurements(history.records, history.pooling.canonical)
-    return sum(measurement.elapsed_s is not None for measurement in pooled)
+    return sum(each.elapsed_s is not None for each in history.measurements.values())
 
 
 def _close(run: StudyRun, state: StudyState, reason: str) -> Result:

@@ -417,9 +417,7 @@ class StudyRun:
         kept = next(r for r in history.records if r.number == record.number)
         measurement = None
         if estimates.counted([kept]):
-            canonical = history.pooling.canonical
-            pooled = estimates.measurements(history.records, canonical)
-            measurement = next(m for m in pooled if m.setting == canonical(kept.setting))
+            measurement = history.measurements[history.pooling.canonical(kept.setting)]
         best = None if result.best is None else result.best.setting
         is_best = measurement is not None and measurement.setting == best
         is_best = is_best and bool(kept.outcome.samples)
