@@ -87,7 +87,7 @@ def test_warm_ups_and_interrupted_launches_do_not_count() -> None:
         record(3, B, 1.0),
     ]
     assert [m.setting for m in estimates.measurements(launches, lambda s: s)] == [B]
-    assert estimates.trials(launches) == 1
+    assert len(estimates.tried(launches)) == 1
     assert estimates.failures(launches) == 0
 
 
@@ -135,7 +135,7 @@ def test_trials_are_distinct_settings_of_guesses_and_search() -> None:
         record(6, B, 1.0),
         record(7, Setting.of({"threads": 3}), 2.0, Purpose.CONFIRM),
     ]
-    assert estimates.trials(launches) == 2
+    assert len(estimates.tried(launches)) == 2
     assert estimates.failures(launches) == 1
     _, repeated, *_ = estimates.measurements(launches, lambda s: s)
     assert (repeated.elapsed_s, len(repeated.samples)) == (2.0, 3)

@@ -127,11 +127,6 @@ def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
     return [r for r in records if r.purpose.stage.is_evidence and not is_excluded(r)]
 
 
-def trials(records: Iterable[LaunchRecord]) -> int:
-    """Return how many different settings count against ``--trials``."""
-    return len(tried(records))
-
-
 def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
     """Return the settings that count against ``--trials``: trial 1, 2, … as first launched."""
     settings = (r.setting for r in counted(records) if r.purpose.stage.counts_as_trial)

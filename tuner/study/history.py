@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -183,25 +183,25 @@ class History:
         return tuple(r for r in self.valid if self.contains(self.pooling.canonical(r.setting)))
 
     @cached_property
-    def trials(self) -> int:
-        """The number of trials so far in the present space, without those that are forgotten."""
-        return estimates.trials(self._present)
+    def _of_trials(self) -> list[Measurement]:
+        """What came of each trial in the present space."""
+        canonical = self.pooling.canonical
+        return [self.measurements[canonical(s)] for s in estimates.tried(self._present)]
 
-    @cached_property
+    @property
+    def trials(self) -> int:
+        """The number of trials so far in the present space."""
+        return len(self._of_trials)
+
+    @property
     def failed(self) -> int:
         """The number of trials of settings whose launches all failed."""
-        return self._without(lambda record: not isinstance(record.outcome.ending, Failed))
+        return sum(measurement.failure is not None for measurement in self._of_trials)
 
-    @cached_property
+    @property
     def stopped(self) -> int:
         """The number of trials of settings that did not fail, but never came to their end."""
-        return self._without(lambda record: bool(record.outcome.samples)) - self.failed
-
-    def _without(self, is_one: Callable[[LaunchRecord], bool]) -> int:
-        """Return the number of trials of settings that have no such launch."""
-        canonical = self.pooling.canonical
-        settings = {canonical(record.setting) for record in self.valid if is_one(record)}
-        return estimates.trials(r for r in self._present if canonical(r.setting) not in settings)
+        return sum(measurement.stopped is not None for measurement in self._of_trials)
 
     @cached_property
     def outside(self) -> int:
