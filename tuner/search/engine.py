@@ -270,9 +270,7 @@ class Search:
             return Done("exhausted")
         if state.is_full:
             return Done("trials")
-        order = np.arange(len(free)) + 0.0
-        demand = self._grid.demand(free) if self._grid.has_roles else order
-        pick = int(np.argmin(np.abs(demand + len(state.groups) * 0.3)))
+        pick = int(np.argmin(np.abs(self._grid.demand(free) + len(state.groups) * 0.3)))
         return self._try(free[pick], state)
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tuner.search.history import Groups
+from tuner.search.history import Groups, log_times
 from tuner.search.space import Flags, Floats, Grid, Rows
 
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
@@ -68,7 +68,7 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     doublings.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]
-    if not ran or not grid.has_roles:
+    if not ran:
         return np.zeros(len(rows))
     demand = grid.demand(rows)
     most = max(0.0, float(grid.demand(grid.rows(ran)).max()))
@@ -94,11 +94,8 @@ def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags
     """
     out = np.zeros(len(rows), bool)
     rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
-    for group in groups.values():
-        estimate = group.estimate()
-        if estimate is None or estimate[0] < slow_log_s:
-            continue
-        row = grid.row(group.key)
-        if float(grid.demand(row[None])[0]) > 0:
+    for key, log_s in log_times(groups).items():
+        row = grid.row(key)
+        if log_s >= slow_log_s and grid.demand(row[None])[0] > 0:
             out |= grid.beyond(rows, row, rising)
     return out

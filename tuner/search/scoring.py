@@ -225,9 +225,8 @@ class ScoredCandidates:
             fails = np.maximum(fails, risk(grid, rows, groups))
             self.hopeless = fails > _HOPELESS
         gain *= 1 - fails
-        if grid.has_roles:
-            beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
-            gain[beyond & ~launched] *= options.overdone_share
+        beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
+        gain[beyond & ~launched] *= options.overdone_share
         gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
         if state.is_full:
             gain[~launched] = 0.0
