@@ -92,7 +92,7 @@ def test_only_the_time_in_which_it_ran_counts(start: Callable[[str], process.Run
     assert trial.running_s() - before_s < 0.001
     trial.resume()
     ended = trial.wait(PATIENCE_S)
-    ((begin_s, end_s),) = trial.paused
+    ((begin_s, end_s),) = trial.pauses()
     assert ended is not None and ended.code == 3 and end_s - begin_s >= 1.0
     assert ended.wall_s <= trial.running_s()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.study_surface import SPEC
 from tuner.hosts import process
 from tuner.launch import side_by_side
 from tuner.launch.request import MeasurementRequest
-from tuner.model import BASELINE, Failed, FailureKind, Finished, Launch, ObjectiveSpec
+from tuner.model import BASELINE, Failed, FailureKind, Finished, Launch, Layout, ObjectiveSpec
 
 WALL = replace(SPEC, objective=ObjectiveSpec(kind="wall"))
 
@@ -69,3 +70,33 @@ def test_whatever_is_raised_both_are_ended(tmp_path: Path) -> None:
         side_by_side.run(endless, slice_s=0.2, start=start)
     ended: list[Callable[[], process.Exit | None]] = [trial.poll for trial in trials]
     assert len(ended) == 2 and all(poll() is not None for poll in ended)
+
+
+LOGS = """
+import json, pathlib, sys, time
+out, zero, entries = pathlib.Path(sys.argv[1]), time.monotonic(), []
+for iteration in (10, 20, 30):
+    done = 0
+    for _ in range(2_000_000):
+        done += 1
+    entries.append({"iteration": iteration, "elapsed_time": time.monotonic() - zero})
+    (out / "new").write_text(json.dumps(entries))
+    (out / "new").rename(out / "log")
+"""
+
+
+@pytest.mark.parametrize("statistic", ["last", "steady"])
+def test_the_time_of_a_log_is_without_the_pauses(tmp_path: Path, statistic: str) -> None:
+    both = []
+    for request in requests(tmp_path, "", ""):
+        spec = replace(SPEC, objective=ObjectiveSpec(statistic=statistic), layout=Layout(1))
+        argv = (sys.executable, "-c", LOGS, str(request.launch.out_dir))
+        launch = replace(request.launch, argv=argv)
+        both.append(replace(request, spec=spec, launch=launch))
+    pair = side_by_side.run(both, slice_s=0.1)
+    for outcome in pair.outcomes:
+        assert isinstance(outcome.ending, Finished)
+        last = outcome.progress[-1].elapsed_s
+        assert last <= outcome.wall_s, "the program's clock went on for about twice as long"
+        iterations = 1 if statistic == "last" else 30
+        assert outcome.ending.elapsed_s * iterations <= outcome.wall_s

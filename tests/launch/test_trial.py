@@ -126,6 +126,9 @@ class Bench:
     def pids(self) -> tuple[int, ...]:
         return ()
 
+    def pauses(self) -> list[tuple[float, float]]:
+        return []
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:

@@ -153,6 +153,9 @@ class Job:
     def running_s(self) -> float:
         return time.monotonic() - self._begun_s
 
+    def pauses(self) -> list[tuple[float, float]]:
+        return []
+
 
 class Starter:
     """Starts one script after another, each launch the next."""

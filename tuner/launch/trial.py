@@ -99,6 +99,7 @@ def begin(
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
         return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
+    objective.pauses = running.pauses
     monitor = LaunchMonitor(request, running, observer, objective, clock or running.running_s)
     return RunningLaunch(monitor, classifier)
 

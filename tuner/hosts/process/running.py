@@ -78,6 +78,9 @@ class RunningCommand(Protocol):
     def running_s(self) -> float:
         """Return how long it has run so far, without its pauses."""
 
+    def pauses(self) -> list[tuple[float, float]]:
+        """Return its pauses so far, each from and to a moment of ``time.time``."""
+
 
 class RunningTrial:
     """A command below its supervisor. An ``Exit`` from it means that nothing is left alive."""
@@ -254,10 +257,11 @@ class RunningTrial:
     def _is_paused(self) -> bool:
         return bool(self._paused) and self._paused[-1][1] == math.inf
 
-    @property
-    def paused(self) -> tuple[tuple[float, float], ...]:
-        """The pauses, each from and to a moment of ``time.monotonic``; one may not have ended."""
-        return tuple(self._paused)
+    def pauses(self) -> list[tuple[float, float]]:
+        """Return the pauses so far, each from and to a moment of ``time.time``."""
+        now_s = time.monotonic()
+        ago_s = time.time() - now_s
+        return [(begin + ago_s, min(end, now_s) + ago_s) for begin, end in self._paused]
 
     def running_s(self) -> float:
         """Return how long the trial has run so far, without its pauses."""

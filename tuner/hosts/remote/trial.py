@@ -76,6 +76,10 @@ class TrialOnHosts:
         """Return how long it has run so far."""
         return self._launcher.running_s()
 
+    def pauses(self) -> list[tuple[float, float]]:
+        """Return nothing: it is never paused."""
+        return []
+
     def _goes_on_without_ssh(self) -> bool:
         """Return whether an ssh of the launcher failed, and the launcher did not end soon after."""
         if not self._failed_ssh:

@@ -7,7 +7,7 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -60,6 +60,9 @@ class Objective:
 
     def __init__(self, spec: ObjectiveSpec) -> None:
         self.spec = spec
+        #: Gives the pauses of the launch so far, each from and to a moment of ``time.time``. The
+        #: program's own clock goes on meanwhile: what reads that has to take them off.
+        self.pauses: Callable[[], Sequence[tuple[float, float]]] = lambda: ()
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
         """What the program has logged so far; empty while there is nothing. Never raises."""

@@ -8,9 +8,11 @@ file at each report, and the latter removes the old one a moment before. Each en
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ class LogReport(Objective):
         super().__init__(spec)
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
+        self._zero_s = math.inf  # when the program's clock began, by `time.time`
 
     def names(self, out_dir: Path) -> tuple[Path, ...]:
         """Where the log may be: the given name, then with each suffix unless it has one."""
@@ -64,7 +67,10 @@ class LogReport(Objective):
                 with suppress(BadLogError):
                     for step in steps(entries):
                         entries_so_far.append(step)
-                self._version, self._progress = version, tuple(entries_so_far)
+                if entries_so_far:  # it was written a moment after it was made
+                    written_s = stat.st_mtime_ns / 1e9
+                    self._zero_s = min(self._zero_s, written_s - entries_so_far[-1].elapsed_s)
+                self._version, self._progress = version, tuple(map(self._as_run, entries_so_far))
         return self._progress
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
@@ -87,8 +93,21 @@ class LogReport(Objective):
                 return path, path.stat()
         raise FileNotFoundError
 
+    def _as_run(self, entry: Progress) -> Progress:
+        """Return the entry with the time that the program has run, without its pauses."""
+        return replace(entry, elapsed_s=self._running_s(entry.elapsed_s))
+
+    def _running_s(self, elapsed_s: float) -> float:
+        """Return how long the program had run when its clock said ``elapsed_s``."""
+        end_s = self._zero_s + elapsed_s
+        overlaps = (min(end, end_s) - max(begin, self._zero_s) for begin, end in self.pauses())
+        return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
+
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:
-        progress, value = list(steps(entries)), last_value(entries, self.spec.key)
+        progress = list(map(self._as_run, steps(entries)))
+        value = last_value(entries, self.spec.key)
+        if self.spec.key == CLOCK:
+            value = self._running_s(value)
         if self.spec.statistic == "steady":
             steady_s = throughput.steady_s([(step.iteration, step.elapsed_s) for step in progress])
             if steady_s is None:
