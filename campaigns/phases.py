@@ -66,8 +66,8 @@ LIVE_COMMAND = (
 PHASES: dict[str, tuple[str, str, int]] = {
     "before the lock": ("hosts.lock:acquire", "before", 1),
     "with the lock": ("hosts.lock:acquire", "after", 1),
-    "the study is new": ("study.loop:_created", "after", 1),
-    "before a launch": ("study.session:StudyRun._ask", "before", 1),
+    "the study is new": ("study.tuning:_created", "after", 1),
+    "before a launch": ("study.loop:StudyRun._ask", "before", 1),
     "its folders are made": ("study.journal:Journal.reserve", "after", 1),
     "before the note": ("hosts.process.left_over:write", "before", 1),
     "after the note": ("hosts.process.left_over:write", "after", 1),
@@ -85,10 +85,10 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "after the commit": ("store.store:Store.keep", "after", 1),
     "before the summary": ("store.store:Store.set_summary", "before", 1),
     "before the report": ("study.optuna_study:OptunaStudy.tell", "after", 1),
-    "between two launches": ("study.session:StudyRun._ask", "before", 2),
+    "between two launches": ("study.loop:StudyRun._ask", "before", 2),
     "the second launch": ("hosts.process.running:RunningTrial._ask", "after", 3),
-    "at the end": ("study.loop:_close", "before", 1),
-    "after the end": ("study.loop:_close", "after", 1),
+    "at the end": ("study.tuning:_close", "before", 1),
+    "after the end": ("study.tuning:_close", "after", 1),
 }
 
 #: The same of a live job; windows are counted in all jobs, and each is an order.
@@ -100,7 +100,7 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "a window is done": ("live.jobs:LiveJobs.window", "after", 1),
     "before a window's journal": ("study.journal:Journal.write", "before", 2),
     "after a window's commit": ("store.store:Store.keep", "after", 2),
-    "between two windows": ("study.session:StudyRun._ask", "before", 4),
+    "between two windows": ("study.loop:StudyRun._ask", "before", 4),
     "before a switch": ("live.window:WindowRun.switch", "before", 3),
     "during a switch": ("live.server:JobServer.switch", "after", 3),
     "after a switch": ("live.window:WindowRun.switch", "after", 3),

@@ -27,7 +27,7 @@ def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
     data = study()
     database = store_study(tmp_path / "my tune.db", data)
     monkeypatch.setattr(options, "spec_of", lambda *_: data.spec)
-    monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
+    monkeypatch.setattr("tuner.study.tuning.tune", lambda *_, **__: data.result)
     monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
     end = tune("-q", "--storage", str(database)).out.partition("Next")[2]
     printed = re.findall(r"^  (tune .*?)(?:   .*)?$", end, re.MULTILINE)

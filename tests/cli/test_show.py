@@ -355,7 +355,7 @@ def test_the_list_says_what_is_proven(tune_on: Tune, data: StudyView, faster: st
 def ending(monkeypatch: pytest.MonkeyPatch, data: StudyView) -> None:
     """Let ``tune run`` come to this result at once."""
     monkeypatch.setattr(options, "spec_of", lambda *_: SPEC)
-    monkeypatch.setattr("tuner.study.loop.tune", lambda *_, **__: data.result)
+    monkeypatch.setattr("tuner.study.tuning.tune", lambda *_, **__: data.result)
 
 
 def test_nothing_measured_is_an_error_with_its_line(

@@ -58,7 +58,7 @@ from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
-from tuner.study.session import give_up
+from tuner.study.loop import give_up
 
 
 def died(folder: Path) -> None:

@@ -15,7 +15,7 @@ from tuner.model.errors import UsageError
 from tuner.results import study_view
 from tuner.results.report import cell, words
 from tuner.store import Store, resolve_url
-from tuner.study import loop
+from tuner.study import tuning
 from tuner.study.events import Event
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def tune(
             if on_event is not None:
                 on_event(event)
 
-        loop.tune(
+        tuning.tune(
             spec,
             storage=database,
             outputs=Path(run_dir) if run_dir else None,

@@ -124,7 +124,7 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
     """
     from tuner.model.errors import UsageError
     from tuner.store.urls import resolve_url
-    from tuner.study.loop import to_join
+    from tuner.study.tuning import to_join
 
     typed = [
         param.opts[0]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tuner.study.interruption import StudyInterrupted
-    from tuner.study.loop import delete, tune
     from tuner.study.reader import Reader
+    from tuner.study.tuning import delete, tune
 
 __all__ = ["Reader", "StudyInterrupted", "delete", "tune"]
 

@@ -19,8 +19,8 @@ from tuner.store.store import Store
 from tuner.study.confirmation import FAILURES
 from tuner.study.events import Event
 from tuner.study.history import History
-from tuner.study.loop import runnable, tune
 from tuner.study.policy import Policy, Step, Stop
+from tuner.study.tuning import runnable, tune
 
 #: The error that an interval may have, by the number of launches of each side before a look.
 ERRORS = {look.bests: look.error or 0.0 for look in EXACT.two_sided}

@@ -1,375 +1,482 @@
-"""A study from beginning to end: create or resume it, measure, say what was found."""
+"""One run over a study: ask, measure, tell."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
-from functools import partial
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from signal import SIGINT, Signals
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
-from tuner.config import program
-from tuner.config.program import check_name
-from tuner.hosts import interference, lock
-from tuner.hosts.machine import this_machine
-from tuner.launch.launchers import find
-from tuner.launch.secrets import redact_spec, require_none_hidden
-from tuner.live.measurement import LiveMeasurement, TrialRunner
-from tuner.model import Launch, Result, StudySpec, StudyState
-from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
-from tuner.store.identity import identity, require_same
-from tuner.store.rows import StudyRow
+from tuner.hosts import process, stacks
+from tuner.launch import render
+from tuner.launch.request import MeasurementRequest
+from tuner.launch.secrets import kept_record, recorded_environment
+from tuner.live.eligibility import live_vs_cold
+from tuner.live.measurement import LiveMeasurement
+from tuner.model import (
+    FROM_OUTSIDE,
+    LOGGED_TIME,
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    Launch,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Progress,
+    Purpose,
+    Result,
+    Stopped,
+    StudySpec,
+    StudyState,
+    figures,
+    wording,
+)
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
+from tuner.search import Done
+from tuner.stats import estimates
+from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.store.urls import display_url, place, resolve_url, sqlite_path
-from tuner.study import lessons, plugins
-from tuner.study import outputs as folders
-from tuner.study.events import Event, Note, StudyEnded, StudyStarted
-from tuner.study.findings import build, summary
-from tuner.study.history import History, changes
+from tuner.study import believed_figures, doubts, outputs, stopping_rules
+from tuner.study.confirmation import COST_SHARE, confirmation
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
+from tuner.study.findings import build, early_notes, inherited_note, summary
+from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
-from tuner.study.interference import COUNT, FORGOTTEN, REMEASURED, VARIABLE, InterferenceFilter
-from tuner.study.interruption import Interruption, StudyInterrupted
-from tuner.study.joining import JoinedStore, Joining
-from tuner.study.journal import Journal, missing
+from tuner.study.interference import InterferenceFilter
+from tuner.study.interruption import Interruption
+from tuner.study.journal import NAME, Journal
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.policy import Policy, SearchThenConfirm, Stop
-from tuner.study.session import Cancelled, StudyContext, StudyRun
+from tuner.study.policy import Policy, Step, Stop
+from tuner.study.running_trial import PrunerStopper, RunningTrial
 
-if TYPE_CHECKING:
-    from tuner.hosts.remote.hosts import Hosts
-    from tuner.hosts.remote.trial import TrialOnHosts
-    from tuner.live.jobs import LiveJobs
+#: This many launches in a row that were ended from outside end the study: more would follow.
+LOST_IN_A_ROW = 3
+
+#: How often a host that waits for others looks again, s.
+LOOK_S = 0.5
+
+#: What to do if nothing works, behind "read FILE".
+_USUAL_ADVICE = (
+    ": it shows how the first one ended. Start the program by itself until it runs (with --dry-run"
+    " the same command prints how it is launched); then the same command goes on"
+)
+_ADVICE = {
+    FailureKind.NO_LOG: (
+        ": has the program done its work? --log NAME names another file below {out}; --objective"
+        " wall needs no log, --objective 'pattern:REGEX' reads what is printed"
+    ),
+    FailureKind.CUT_FIGURE: ": the pattern has to read the whole number; then run it with --fresh",
+    FailureKind.DOUBTED_FIGURE: ": does the objective read what is to be compared?",
+}
 
 
-def tune(
-    spec: StudySpec,
-    *,
-    storage: str | None = None,
-    outputs: Path | None = None,
-    fresh: bool = False,
-    remeasure: bool = False,
-    wait: bool = False,
-    joined: bool = False,
-    piped: bytes = b"",
-    on_event: Callable[[Event], None] | None = None,
-    run: TrialRunner | None = None,
-    jobs: LiveJobs | None = None,
-    policy: Policy | None = None,
-) -> Result:
-    """Find the fastest setting of a command; nothing is printed.
+class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the session
+    """The running launch was interrupted; it is saved."""
 
-    A study of that name is continued; a finished one only gives its result. One warm-up
-    round goes before whatever is left to measure.
 
-    Args:
-        spec: What to tune.
-        storage: The database: an SQLite file or a URL. Default: ``TUNE_STORAGE``, else
-            ``studies/tune.db``.
-        outputs: The folder for what launches write. Default: beside the SQLite file.
-        fresh: Delete what the study has and begin anew.
-        remeasure: Keep what the study has, but count none of its times any more.
-        wait: Wait while another process measures on this host.
-        joined: Another host began the study: measure a part of its search (:func:`to_join`).
-        piped: What rank 0 of each launch reads, kept in the study's folder; for a file there is
-            ``spec.input``.
-        on_event: Called with each :data:`tuner.study.events.Event`.
-        run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
-        jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
-            :class:`tuner.live.jobs.LiveJobs`.
-        policy: Says what comes next; search, then confirmation, if not given.
+@dataclass(frozen=True)
+class StudyContext:
+    """One call of :func:`tuner.study.tune`: what for, where, and who listens."""
 
-    Raises:
-        UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
-            study to learn from that is not there or has nothing to teach, or a study that belongs
-            to another command, rank count, MPI or machine.
-        NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
-        BusyError: The host or the database is in use.
-        TunerError: The disk is full.
-        StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
-    """
-    check_name(spec.name)
-    plugins.check(spec)
-    url = resolve_url(storage, os.environ)
-    folder = folders.study_folder(outputs, url, spec.name)
-    if joined:  # the hosts may share a disk
-        folder /= spec.machine.hostname
-    if piped:
-        digest = hashlib.sha256(piped).hexdigest()
-        spec = replace(spec, input=str(folder / folders.INPUT), input_digest=digest)
-    with ExitStack() as stack:
-        stop = stack.enter_context(Interruption())
-        emit = on_event or (lambda _: None)
-        if joined:
-            store: Store = stack.enter_context(JoinedStore.of(url, spec.machine.hostname))
-            policy = Joining(store, lambda text: emit(Note(text)))
-        else:
-            store = stack.enter_context(Store.open(url, create=True))
-        spec, news = lessons.with_lesson(spec, store, fresh=fresh)
-        if news:
-            emit(Note(news))
-        context = StudyContext(
-            spec, store, folder, emit, stop, policy or SearchThenConfirm(), remeasure
-        )
-        if not (fresh or remeasure) and (result := _finished(context)) is not None:
-            return result
-        folders.prepare(folder)
-        if spec.input:
-            emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
+    spec: StudySpec
+    store: Store
+    folder: Path
+    emit: Callable[[Event], None]
+    stop: Interruption
+    policy: Policy
+    remeasure: bool = False
+    marker: str = ""  # of every launch, if they run on several hosts
+    hosts: HostsThere | None = None  # these
 
-        # While these are held, nobody else measures on this host, nor on others of the study; the
-        # note is for the launch in flight.
-        def on_wait(why: str) -> None:
-            emit(Note(f"waiting: {why}"))
 
-        here = lock.measuring(
-            spec.name,
-            environ=os.environ,
-            database=place(url),
-            wait=wait,
-            on_wait=on_wait,
-            cancelled=stop,
-        )
+@dataclass
+class StudyRun:
+    """One run over a study, and where the study stands."""
+
+    context: StudyContext
+    history: History
+    study: OptunaStudy
+    journal: Journal
+    live: LiveMeasurement
+    interference: InterferenceFilter
+    _broken_off: bool = False  # a second signal ended a launch
+    _lost: int = 0  # launches in a row that were ended from outside
+    _said: set[str] = field(default_factory=set)
+
+    @property
+    def spec(self) -> StudySpec:
+        """What was asked for."""
+        return self.history.spec
+
+    def result(self, state: StudyState, reason: str) -> Result:
+        """Return what the study has come to so far."""
+        best = self.context.policy.best(self.history)
+        return build(self.history, self.context.store.url, state, reason, best)
+
+    def measure(self) -> str:
+        """Ask, measure, tell: until the search is over, and the best is compared.
+
+        Returns:
+            Why it ended.
+
+        Raises:
+            Cancelled: The user ended it.
+            NothingMeasuredError, LimitReachedError: Nothing works.
+        """
         try:
-            hosts = None
-            if run is None and not spec.layout.is_local:
-                from tuner.launch.hosts import reach
+            self._warm_up()
+            while isinstance(step := self._next(), Step):
+                self._tell_what_is_new(step)
+                trial = self._ask(step)
+                if trial is not None:  # else another host measures it
+                    self._measure_and_tell(trial)
+                if self.history.is_hopeless:
+                    give_up(self.history.fruitless(), objective=self.spec.objective)
+                if broken := self.history.no_longer_works():
+                    give_up(broken, "the program no longer works")
+            if self.result(StudyState.RUNNING, "").candidate is None:
+                failures = self.history.fruitless() or self.history.fruitless_trials()
+                give_up(failures, objective=self.spec.objective)
+            return step.reason
+        finally:
+            with self.context.stop.held():
+                self.live.end()
 
-                hosts = stack.enter_context(
-                    closing(reach(spec.launcher, spec.layout.hosts, os.environ, stop))
-                )
-                there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
-                context = replace(context, marker=os.urandom(16).hex(), hosts=there)
-                here = hosts.held(
-                    here,
-                    spec.name,
-                    database=place(url),
-                    marker=context.marker,
-                    lock_folder=os.environ.get(lock.LOCK_DIR_VARIABLE, ""),
-                    wait=wait,
-                    on_wait=on_wait,
-                    cancelled=stop,
-                )
-            with here as note:
-                is_real = run is None
-                if run is None:
-                    run, own_jobs = _runners(hosts, note)
-                    jobs = jobs or own_jobs
-                live = LiveMeasurement(spec, run, jobs)
-                return _measure(context, live, fresh=fresh, is_real=is_real, piped=piped)
-        except StudyInterrupted:
-            raise
-        except KeyboardInterrupt as error:  # before the first launch
-            raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+    def _next(self) -> Step | Stop:
+        """What comes next; before the end windows and launches must agree."""
+        self.history = self.study.history()
+        self._exclude_outdated()
+        step = self._next_once_others_are_done()
+        if isinstance(step, Stop):
+            why = live_vs_cold(self.history.records, self.history.pooling.canonical)
+            if why is not None:
+                windows = [r.number for r in estimates.counted(self.history.records) if r.job]
+                with self.context.stop.held():
+                    self.live.end()
+                    self.history = self.study.exclude(windows, why)
+                self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
+                step = self._next_once_others_are_done()
+        return step
 
+    def _exclude_outdated(self) -> None:
+        """Launches that counted though disturbed count no more once the machine is quiet again."""
+        records = self.history.records
+        if outdated := self.interference.outdated(records, self.spec):
+            numbers = [record.number for record in outdated]
+            host = self.spec.machine.hostname
+            quiet = next(r.number for r in reversed(records) if r.machine.hostname == host)
+            text = f"disturbed, while launch {quiet} was not"
+            exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
+            self.history = self.study.exclude(numbers, exclusion)
+            one, several = "disturbed launch counts", "disturbed launches count"
+            which = wording.count(len(numbers), one, several)
+            self.context.emit(Note(f"{which} no more: the machine is quiet again"))
 
-def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
-    """What makes launches, and what measures in running jobs: on this host or on several."""
-    from tuner.hosts import process
-    from tuner.hosts.probe import LIVE
-    from tuner.hosts.remote import trial as remote
-    from tuner.hosts.remote.connections import connections_folder
-    from tuner.hosts.remote.observer import HostsObserver
-    from tuner.hosts.remote.start import probe_code
-    from tuner.hosts.untrusted_files import make_folder
-    from tuner.launch import trial
-    from tuner.live.jobs import LiveJobs
+    def _next_once_others_are_done(self) -> Step | Stop:
+        """What the policy says; no search ends while other hosts measure a part of it."""
+        while True:
+            step = self._next_by_policy()
+            is_over = isinstance(step, Stop) or step.purpose.stage.follows_search
+            if not is_over or not self.history.pending:
+                return step
+            if self.context.stop():
+                raise Cancelled
+            self._say("waiting for the launches of the other hosts")
+            time.sleep(LOOK_S)
+            self.history = self.study.history()
 
-    start = partial(process.start, note=note)
-    if hosts is None:
-        return partial(trial.run, start=start), LiveJobs(start)
-    hosts.place(probe_code())
+    def _next_by_policy(self) -> Step | Stop:
+        """Return what the policy says, unless another terminator ends the search before."""
+        policy, history = self.context.policy, self.history
+        step = policy.search(history)
+        if isinstance(step, Step) and self.study.is_terminated():
+            step = Done("terminated")
+        return step if isinstance(step, Step) else policy.then(history, step)
 
-    def start_on_hosts(launch: Launch) -> TrialOnHosts:
-        folder = connections_folder(launch.folder)
-        make_folder(folder)
-        return remote.TrialOnHosts(start(launch), hosts, folder)
+    def _warm_up(self) -> None:
+        """Fill the caches: a cold one is not the fault of the setting that comes first.
 
-    def publish(_: Launch, text: str) -> None:
-        hosts.place({LIVE: text})
+        A new study warms up with what it launches first; that shows which knobs the program has. A
+        resumed one does it once, with the best setting so far: the machine may have been started
+        anew, and that one is the quickest.
+        """
+        step = self._next()
+        if isinstance(step, Stop):
+            return
+        best = self.context.policy.best(self.history)
+        times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
+        warmed_up = 0
+        while warmed_up < times:
+            trial = self._ask(Step(Purpose.WARM_UP, step.setting if best is None else best))
+            assert trial is not None  # it is of the comparison
+            self._measure_and_tell(trial)
+            warmed_up += self._lost == 0
 
-    observe = partial(HostsObserver, hosts)
-    jobs = LiveJobs(start_on_hosts, observe, publish)
-    return partial(trial.run, start=start_on_hosts, observe=observe), jobs
+    def _tell_what_is_new(self, step: Step) -> None:
+        """Say what the launches have shown, each thing once; refuse to search for a low rate."""
+        history = self.history
+        believed_figures.check_direction(history.records, history.spec.objective)
+        for text in early_notes(history):
+            self._say(text)
+        if step.purpose is Purpose.CONFIRM and not history.confirming:
+            self._say(self._beyond_the_budget())
+        if step.purpose is Purpose.BASELINE:
+            self._say(inherited_note(self.spec, dict(os.environ)) or "")
 
-
-def _finished(context: StudyContext) -> Result | None:
-    """The result of a study that has nothing left to do, ``None`` for any other."""
-    spec, store = context.spec, context.store
-    row = store.find(spec.name)
-    if row is None or row.state is not StudyState.FINISHED:
-        return None
-    require_same(spec.name, row.identity, identity(spec))
-    history = History.judged(spec, store.launches(spec.name, detail=False))
-    if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
-        return None
-    if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
-        store.update_spec(spec)
-    result = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _settings_measured(history)))
-    context.emit(StudyEnded(result))
-    return result
-
-
-def _measure(
-    context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool, piped: bytes
-) -> Result:
-    """Create or resume the study and work on it; whatever ends that, it is not left as running.
-
-    The host is ours; it is looked at for interference if it ``is_real``.
-    """
-    store, spec, name = context.store, context.spec, context.spec.name
-    if fresh and store.has(name):
-        for text in _delete(store, context.folder, name):
-            context.emit(Note(text))
-        folders.prepare(context.folder)
-    before = store.find(name)
-    if before is not None:
-        require_same(name, before.identity, identity(spec))
-    if piped:
-        folders.write_input(context.folder, piped)
-    try:
-        optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
-        history = (
-            _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
+    def _beyond_the_budget(self) -> str:
+        """A warning if the confirmation will take much more than the budget; else empty."""
+        budget_s, best = self.spec.budget_s, self.context.policy.best(self.history)
+        left_s = None if best is None else confirmation(self.history, best).left_s
+        if budget_s is None or left_s is None or left_s <= COST_SHARE * budget_s:
+            return ""
+        return (
+            f"the comparison with your defaults takes about {wording.duration(left_s)}, beyond the"
+            f" budget of {wording.duration(budget_s)}: --confirm none ends the study without it"
         )
-        journal = _journal(context, store.load(name))
-        interference_filter = InterferenceFilter()
-        if is_real:  # the machine is looked at before anything is launched
-            load = interference.before()
-            if note := interference.complaint(load, spec.machine):
-                context.emit(Note(note))
-            counts_all = os.environ.get(VARIABLE) == COUNT
-            interference_filter = InterferenceFilter(load, counts_all=counts_all)
-        run = StudyRun(context, history, optuna_study, journal, live, interference_filter)
+
+    def _say(self, text: str) -> None:
+        """Tell the user something, once."""
+        if text and text not in self._said:
+            self._said.add(text)
+            self.context.emit(Note(text))
+
+    # --- one step ---------------------------------------------------------------------
+
+    def _ask(self, step: Step) -> RunningTrial | None:
+        """The trial of the step; ``None``: another host measures the same."""
+        if self.context.stop():
+            raise Cancelled
+        if (there := self.context.hosts) is not None and there.hosts.lost():
+            self.live.end()  # the running job has lost its host
+            there.replace_lost()
+        trial = self.study.ask(self.history, step)
+        if trial is not None and trial.redrawn:
+            often = wording.count(trial.redrawn, "suggestion")
+            self.context.emit(
+                Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
+            )
+        return trial
+
+    def _measure_and_tell(self, trial: RunningTrial) -> None:
+        """Launch the trial's setting, or measure it live; put down what came of it.
+
+        A launch that was ended from outside says nothing of its setting: it is next again.
+        """
+        stop = self.context.stop
+        with stop.held():
+            try:
+                record = self._launch(trial)
+            except TunerError as error:
+                self.study.fail(trial, error.message)
+                raise
+            try:
+                self._tell(trial, record)
+            except KeyboardInterrupt:  # the second signal: once more, whatever was written
+                self._write_down(record)
+                raise
+        if estimates.was_interrupted(record) and (self._broken_off or stop()):
+            raise Cancelled
+        self._say(self.live.note(self.history.records))
+        ending = record.outcome.ending
+        if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
+            self._lost = 0
+            return
+        if ending.kind is FailureKind.DISK_FULL:
+            raise TunerError(
+                f"the disk is full, or its quota used up: launch {record.number} ended with"
+                f" {ending.reason}",
+                "free some space, then run the same command again: what was measured is kept",
+            )
+        self._lost += 1
+        if self._lost == LOST_IN_A_ROW:
+            raise TunerError(
+                f"{self._lost} launches in a row were ended from outside, the last one as"
+                f" {ending.kind}: {ending.reason}",
+                f"read {_where_to_read(record)}: did a batch system, a user or the kernel end"
+                " them, or is a host gone? Then the same command goes on: what was measured is"
+                " kept",
+            )
+
+    def _launch(self, trial: RunningTrial) -> LaunchRecord:
+        """Launch the trial's setting and return the record, which nothing has written down yet."""
+        step, number = trial.step, trial.launch
+        spec, history, purpose = self.spec, self.history, step.purpose
+        if self.context.hosts is not None:
+            spec = replace(spec, layout=self.context.hosts.layout)
+        folder = outputs.launch_folder(self.context.folder, number)
+        counted = history.trials + 1 if purpose.stage.counts_as_trial else None
+        live = self.live.is_window(history.records, purpose, step.setting)
+        self.context.emit(
+            LaunchStarted(number, purpose, step.setting, counted, history.most_trials, live)
+        )
+        cwd = Path(spec.folder or Path.cwd())
+        marker = self.context.marker or None
+        launch = render.launch(
+            spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
+        )
+        self._make_room(folder)
+        started_at = now()
+        record = LaunchRecord(
+            number=number,
+            purpose=purpose,
+            setting=step.setting,
+            argv=launch.argv,
+            env=recorded_environment(os.environ),
+            folder=str(folder),
+            started_at=started_at,
+            outcome=self._outcome(spec, launch, trial),
+            machine=spec.machine,
+        )
+        if purpose is Purpose.WARM_UP and not history.records:
+            for text in doubts.of_first_launch(record.outcome, launch, spec.objective):
+                self._say(text)
+        record, note = self.interference.judged(record, spec, history.records)
+        if note:
+            self.context.emit(Note(note))
+        # Before anybody hears of it: the database, Optuna, the terminal.
+        return kept_record(record, launch.env)
+
+    def _outcome(self, spec: StudySpec, launch: Launch, trial: RunningTrial) -> Outcome:
+        history, step = self.history, trial.step
+
+        def cancelled() -> bool:
+            trial.beat()
+            return self.context.stop()
+
+        def on_progress(progress: Progress) -> None:
+            self.context.emit(LaunchProgress(trial.launch, progress))
+            trial.report(progress)
+
+        race = self.context.policy.race(history, step.purpose, step.setting)
+        by_pruner = PrunerStopper(trial, race)
+        launched = stopping_rules.NextLaunch(step.purpose, step.setting, history, by_pruner)
+        best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
+        request = MeasurementRequest(
+            launch,
+            spec,
+            step.setting,
+            number=trial.launch,
+            purpose=step.purpose,
+            records=history.records,
+            incumbent_s=None if best is None else best.elapsed_s,
+            expected_iterations=history.expected_iterations(step.setting),
+            stopper=stopping_rules.stopper(launched),
+            on_progress=on_progress,
+            cancelled=cancelled,
+        )
+        started_s = time.monotonic()
         try:
-            reason = run.measure()
-        except (Cancelled, KeyboardInterrupt) as error:
-            number = context.stop.signal_number or SIGINT
-            reason = f"interrupted by {Signals(number).name}"
-            result = _close(run, StudyState.INTERRUPTED, reason)
-            raise StudyInterrupted(number, result) from error
-        except (NothingMeasuredError, LimitReachedError) as error:
-            _close(run, StudyState.FAILED, error.message)
+            return self.live.measure(request)
+        except KeyboardInterrupt:  # the second signal; the launch has been ended
+            self._broken_off = True
+            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+            return Outcome(failed, wall_s=time.monotonic() - started_s, exit_code=None)
+        except OSError as error:
+            raise outputs.not_written(f"the output folder {launch.folder}", error) from error
+
+    def _make_room(self, folder: Path) -> None:
+        """Make sure, before a launch, that it can be kept.
+
+        Raises:
+            TunerError: The database is gone, locked, read-only or corrupt, or the disk is full.
+        """
+        self.context.store.require_usable(self.spec.name)
+        try:
+            self.journal.reserve(folder)
+        except OSError as error:
+            raise outputs.not_written(f"the output folder {folder}", error) from error
+
+    def _write_down(self, record: LaunchRecord) -> bool:
+        """Put the launch's own file on the disk; False if it cannot be written."""
+        try:
+            self.journal.write(record)
+        except OSError as error:
+            text = f"{Path(record.folder) / NAME} cannot be written: {error.strerror}"
+            self.context.emit(Note(f"{text}; launch {record.number} goes to the database alone"))
+            return False
+        return True
+
+    def _tell(self, trial: RunningTrial, record: LaunchRecord) -> None:
+        """Keep the launch: its file, its trial. Only then does anybody hear of it."""
+        is_written, before = self._write_down(record), self.history
+        try:
+            self.history = history = self.study.tell(trial, record)
+        except TunerError as error:
+            error.hint += _what_became_of(record, before.spec.objective, is_written=is_written)
             raise
-        return _close(run, StudyState.FINISHED, reason)
-    except BaseException as error:
-        with suppress(TunerError):  # the first error is the one to tell
-            row = store.find(name)
-            if row is not None and row.state is StudyState.RUNNING:
-                is_closed = isinstance(error, BrokenPipeError)
-                other = "the output was closed" if is_closed else type(error).__name__
-                reason = error.message if isinstance(error, TunerError) else other
-                store.set_state(name, StudyState.INTERRUPTED, reason)
-        raise
+        iterations = before.expected_iterations(record.setting)
+        if iterations not in (None, history.expected_iterations(record.setting)):
+            text = f"launch {record.number} is the longest: shorter ones stopped early"
+            self.context.emit(Note(text))
+        result = self.result(StudyState.RUNNING, "")
+        self.context.store.set_summary(self.spec.name, summary(result))
+        kept = next(r for r in history.records if r.number == record.number)
+        measurement = None
+        if estimates.counted([kept]):
+            measurement = history.measurements[history.pooling.canonical(kept.setting)]
+        best = None if result.best is None else result.best.setting
+        is_best = measurement is not None and measurement.setting == best
+        is_best = is_best and bool(kept.outcome.samples)
+        self.context.emit(LaunchEnded(kept, measurement, is_best, result.confirm_left_s))
 
 
-def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
-    """Delete a study, readable or not, with its trials and the folders of its launches.
-
-    Args:
-        store: The database.
-        name: The study.
-        outputs: The folder for what launches wrote; beside the SQLite file by default.
-
-    Returns:
-        What was left as it is, a sentence each.
-
-    Raises:
-        BusyError: A process measures on this host.
-        UsageError: There is no such study.
-    """
-    with lock.measuring(name, environ=os.environ):
-        if not store.has(name):
-            store.load(name)  # says that there is none
-        return _delete(store, folders.study_folder(outputs, store.url, name), name)
-
-
-def _delete(store: Store, folder: Path, name: str) -> list[str]:
-    launches = store.folders(name)
-    store.remove(name)
-    left = folders.remove(launches, folder)
-    return [f"the folders of earlier launches in {path} are left as they are" for path in left]
-
-
-def to_join(url: str, name: str) -> StudySpec:
-    """The stored study as this host measures it for the one that began it: in launches.
+def give_up(
+    failures: Sequence[LaunchRecord],
+    what: str = "nothing could be measured",
+    objective: ObjectiveSpec = LOGGED_TIME,
+) -> NoReturn:
+    """End a study in which nothing works, or nothing but the baseline, which is no setting here.
 
     Raises:
-        UsageError: There is no such study, no other host can reach it, its command hides a
-            secret, or this host lacks its program or mpirun.
+        LimitReachedError: All were over the time limit, or were stopped.
+        NothingMeasuredError: Otherwise.
     """
-    if sqlite_path(url) is not None:
-        raise UsageError(
-            f"--join {name}: another host cannot share the SQLite file {display_url(url)}",
-            "keep the study on a server: --storage postgresql://USER@HOST/DATABASE",
+    counted = list(estimates.counted(failures))
+    stopped = [
+        record.outcome.ending for record in counted if isinstance(record.outcome.ending, Stopped)
+    ]
+    if len(stopped) == len(counted):
+        quickest = min(stopped, key=lambda ending: ending.projection_s)
+        raise LimitReachedError(
+            f"{what}: each of {len(counted)} launches was stopped before its end; the quickest was"
+            f" {figures.stopped(objective, quickest)}",
+            "give them more time with --max-time, or take another --pruner",
         )
-    with Store.open(url, create=False) as store:
-        spec = store.load(name).spec
-    return replace(runnable(spec, f"--join {name}"), machine=this_machine(), live="off")
+    first = next(record for record in counted if isinstance(record.outcome.ending, Failed))
+    failed = first.outcome.ending
+    assert isinstance(failed, Failed)
+    kinds = {getattr(record.outcome.ending, "kind", FailureKind.LIMIT) for record in failures}
+    if kinds == {FailureKind.LIMIT}:
+        raise LimitReachedError(
+            f"{what}: each of {len(failures)} launches was over a time limit ({failed.reason})",
+            f"give them more time with --trial-limit, or read {_where_to_read(first)}",
+        )
+    advice = _ADVICE.get(failed.kind, _USUAL_ADVICE)
+    raise NothingMeasuredError(
+        f"{what}: {len(failures)} launches in a row failed, the first with"
+        f" {failed.kind}: {failed.reason}",
+        f"read {_where_to_read(first)}{advice}",
+    )
 
 
-def runnable(spec: StudySpec, option: str) -> StudySpec:
-    """A stored study with the launcher as it is here now; ``option`` asks for it.
-
-    Raises:
-        UsageError: Its command hides a secret, or this host lacks its program or mpirun.
-    """
-    launcher = spec.launcher
-    require_none_hidden(spec, option)
-    program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
-    mpirun, args, kind = launcher.mpirun, launcher.extra_args, launcher.kind
-    here = find(mpirun, args, kind=kind, environ=os.environ)
-    return replace(spec, launcher=replace(here, ssh=launcher.ssh, carrier=launcher.carrier))
+def _what_became_of(record: LaunchRecord, objective: ObjectiveSpec, *, is_written: bool) -> str:
+    """Return the part of a hint that says where a launch is kept that the database lacks."""
+    if is_written:
+        return f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
+    value = estimates.estimate_s(record.outcome.samples)
+    if value is None:
+        return ""
+    shown = figures.shown(objective, value)
+    return f"; not saved: launch {record.number} ({record.setting}), {shown}"
 
 
-def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
-    context.store.create(context.spec)
-    context.emit(StudyStarted(context.spec, False, 0))
-    optuna_study.take_up(History(context.spec, ()))
-    return optuna_study.history()
-
-
-def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
-    spec, store = context.spec, context.store
-    kept = missing(store, _journal(context, row), context.emit)
-    records = (*store.launches(spec.name, detail=False), *kept)
-    optuna_study.take_up(History.judged(spec, records), kept)
-    if context.remeasure:
-        counted = [record.number for record in records if not record.outcome.exclusion]
-        store.exclude(spec.name, REMEASURED, counted)
-        text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
-        context.emit(Note(text))
-    if row.state is StudyState.FAILED:
-        # Nothing had worked, so the fault was not the settings': they get another chance.
-        without_time = [record.number for record in records if not record.outcome.samples]
-        store.exclude(spec.name, FORGOTTEN, without_time)
-    history = optuna_study.history()
-    so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
-    for text in changes(row.spec, spec):
-        context.emit(Note(text))
-    store.update_spec(spec)
-    store.set_state(spec.name, StudyState.RUNNING, "")
-    return history
-
-
-def _journal(context: StudyContext, row: StudyRow) -> Journal:
-    return Journal(context.folder, row.name, row.created_at)
-
-
-def _settings_measured(history: History) -> int:
-    """How many settings have a time so far."""
-    return sum(each.elapsed_s is not None for each in history.measurements.values())
-
-
-def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
-    """Write down how it ended and say so."""
-    result, store, name = run.result(state, reason), run.context.store, run.spec.name
-    store.set_summary(name, summary(result))
-    store.set_state(name, state, reason)
-    run.context.emit(StudyEnded(result))
-    return result
+def _where_to_read(record: LaunchRecord) -> Path:
+    """The file that says most of the launch's end: a hung one has printed nothing."""
+    folder = Path(record.folder)
+    hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
+    traces = folder / stacks.FOLDER
+    return traces if hung and traces.is_dir() else folder / process.OUTPUT

@@ -1,0 +1,375 @@
+"""A study from beginning to end: create or resume it, measure, say what was found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from signal import SIGINT, Signals
+from typing import TYPE_CHECKING
+
+from tuner.config import program
+from tuner.config.program import check_name
+from tuner.hosts import interference, lock
+from tuner.hosts.machine import this_machine
+from tuner.launch.launchers import find
+from tuner.launch.secrets import redact_spec, require_none_hidden
+from tuner.live.measurement import LiveMeasurement, TrialRunner
+from tuner.model import Launch, Result, StudySpec, StudyState
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
+from tuner.store.identity import identity, require_same
+from tuner.store.rows import StudyRow
+from tuner.store.store import Store
+from tuner.store.urls import display_url, place, resolve_url, sqlite_path
+from tuner.study import lessons, plugins
+from tuner.study import outputs as folders
+from tuner.study.events import Event, Note, StudyEnded, StudyStarted
+from tuner.study.findings import build, summary
+from tuner.study.history import History, changes
+from tuner.study.hosts_there import HostsThere
+from tuner.study.interference import COUNT, FORGOTTEN, REMEASURED, VARIABLE, InterferenceFilter
+from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.joining import JoinedStore, Joining
+from tuner.study.journal import Journal, missing
+from tuner.study.loop import Cancelled, StudyContext, StudyRun
+from tuner.study.optuna_study import OptunaStudy
+from tuner.study.policy import Policy, SearchThenConfirm, Stop
+
+if TYPE_CHECKING:
+    from tuner.hosts.remote.hosts import Hosts
+    from tuner.hosts.remote.trial import TrialOnHosts
+    from tuner.live.jobs import LiveJobs
+
+
+def tune(
+    spec: StudySpec,
+    *,
+    storage: str | None = None,
+    outputs: Path | None = None,
+    fresh: bool = False,
+    remeasure: bool = False,
+    wait: bool = False,
+    joined: bool = False,
+    piped: bytes = b"",
+    on_event: Callable[[Event], None] | None = None,
+    run: TrialRunner | None = None,
+    jobs: LiveJobs | None = None,
+    policy: Policy | None = None,
+) -> Result:
+    """Find the fastest setting of a command; nothing is printed.
+
+    A study of that name is continued; a finished one only gives its result. One warm-up
+    round goes before whatever is left to measure.
+
+    Args:
+        spec: What to tune.
+        storage: The database: an SQLite file or a URL. Default: ``TUNE_STORAGE``, else
+            ``studies/tune.db``.
+        outputs: The folder for what launches write. Default: beside the SQLite file.
+        fresh: Delete what the study has and begin anew.
+        remeasure: Keep what the study has, but count none of its times any more.
+        wait: Wait while another process measures on this host.
+        joined: Another host began the study: measure a part of its search (:func:`to_join`).
+        piped: What rank 0 of each launch reads, kept in the study's folder; for a file there is
+            ``spec.input``.
+        on_event: Called with each :data:`tuner.study.events.Event`.
+        run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
+        jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
+            :class:`tuner.live.jobs.LiveJobs`.
+        policy: Says what comes next; search, then confirmation, if not given.
+
+    Raises:
+        UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
+            study to learn from that is not there or has nothing to teach, or a study that belongs
+            to another command, rank count, MPI or machine.
+        NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
+        BusyError: The host or the database is in use.
+        TunerError: The disk is full.
+        StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
+    """
+    check_name(spec.name)
+    plugins.check(spec)
+    url = resolve_url(storage, os.environ)
+    folder = folders.study_folder(outputs, url, spec.name)
+    if joined:  # the hosts may share a disk
+        folder /= spec.machine.hostname
+    if piped:
+        digest = hashlib.sha256(piped).hexdigest()
+        spec = replace(spec, input=str(folder / folders.INPUT), input_digest=digest)
+    with ExitStack() as stack:
+        stop = stack.enter_context(Interruption())
+        emit = on_event or (lambda _: None)
+        if joined:
+            store: Store = stack.enter_context(JoinedStore.of(url, spec.machine.hostname))
+            policy = Joining(store, lambda text: emit(Note(text)))
+        else:
+            store = stack.enter_context(Store.open(url, create=True))
+        spec, news = lessons.with_lesson(spec, store, fresh=fresh)
+        if news:
+            emit(Note(news))
+        context = StudyContext(
+            spec, store, folder, emit, stop, policy or SearchThenConfirm(), remeasure
+        )
+        if not (fresh or remeasure) and (result := _finished(context)) is not None:
+            return result
+        folders.prepare(folder)
+        if spec.input:
+            emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
+
+        # While these are held, nobody else measures on this host, nor on others of the study; the
+        # note is for the launch in flight.
+        def on_wait(why: str) -> None:
+            emit(Note(f"waiting: {why}"))
+
+        here = lock.measuring(
+            spec.name,
+            environ=os.environ,
+            database=place(url),
+            wait=wait,
+            on_wait=on_wait,
+            cancelled=stop,
+        )
+        try:
+            hosts = None
+            if run is None and not spec.layout.is_local:
+                from tuner.launch.hosts import reach
+
+                hosts = stack.enter_context(
+                    closing(reach(spec.launcher, spec.layout.hosts, os.environ, stop))
+                )
+                there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
+                context = replace(context, marker=os.urandom(16).hex(), hosts=there)
+                here = hosts.held(
+                    here,
+                    spec.name,
+                    database=place(url),
+                    marker=context.marker,
+                    lock_folder=os.environ.get(lock.LOCK_DIR_VARIABLE, ""),
+                    wait=wait,
+                    on_wait=on_wait,
+                    cancelled=stop,
+                )
+            with here as note:
+                is_real = run is None
+                if run is None:
+                    run, own_jobs = _runners(hosts, note)
+                    jobs = jobs or own_jobs
+                live = LiveMeasurement(spec, run, jobs)
+                return _measure(context, live, fresh=fresh, is_real=is_real, piped=piped)
+        except StudyInterrupted:
+            raise
+        except KeyboardInterrupt as error:  # before the first launch
+            raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+
+
+def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
+    """What makes launches, and what measures in running jobs: on this host or on several."""
+    from tuner.hosts import process
+    from tuner.hosts.probe import LIVE
+    from tuner.hosts.remote import trial as remote
+    from tuner.hosts.remote.connections import connections_folder
+    from tuner.hosts.remote.observer import HostsObserver
+    from tuner.hosts.remote.start import probe_code
+    from tuner.hosts.untrusted_files import make_folder
+    from tuner.launch import trial
+    from tuner.live.jobs import LiveJobs
+
+    start = partial(process.start, note=note)
+    if hosts is None:
+        return partial(trial.run, start=start), LiveJobs(start)
+    hosts.place(probe_code())
+
+    def start_on_hosts(launch: Launch) -> TrialOnHosts:
+        folder = connections_folder(launch.folder)
+        make_folder(folder)
+        return remote.TrialOnHosts(start(launch), hosts, folder)
+
+    def publish(_: Launch, text: str) -> None:
+        hosts.place({LIVE: text})
+
+    observe = partial(HostsObserver, hosts)
+    jobs = LiveJobs(start_on_hosts, observe, publish)
+    return partial(trial.run, start=start_on_hosts, observe=observe), jobs
+
+
+def _finished(context: StudyContext) -> Result | None:
+    """The result of a study that has nothing left to do, ``None`` for any other."""
+    spec, store = context.spec, context.store
+    row = store.find(spec.name)
+    if row is None or row.state is not StudyState.FINISHED:
+        return None
+    require_same(spec.name, row.identity, identity(spec))
+    history = History.judged(spec, store.launches(spec.name, detail=False))
+    if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
+        return None
+    if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
+        store.update_spec(spec)
+    result = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    context.emit(StudyStarted(spec, True, _settings_measured(history)))
+    context.emit(StudyEnded(result))
+    return result
+
+
+def _measure(
+    context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool, piped: bytes
+) -> Result:
+    """Create or resume the study and work on it; whatever ends that, it is not left as running.
+
+    The host is ours; it is looked at for interference if it ``is_real``.
+    """
+    store, spec, name = context.store, context.spec, context.spec.name
+    if fresh and store.has(name):
+        for text in _delete(store, context.folder, name):
+            context.emit(Note(text))
+        folders.prepare(context.folder)
+    before = store.find(name)
+    if before is not None:
+        require_same(name, before.identity, identity(spec))
+    if piped:
+        folders.write_input(context.folder, piped)
+    try:
+        optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
+        history = (
+            _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
+        )
+        journal = _journal(context, store.load(name))
+        interference_filter = InterferenceFilter()
+        if is_real:  # the machine is looked at before anything is launched
+            load = interference.before()
+            if note := interference.complaint(load, spec.machine):
+                context.emit(Note(note))
+            counts_all = os.environ.get(VARIABLE) == COUNT
+            interference_filter = InterferenceFilter(load, counts_all=counts_all)
+        run = StudyRun(context, history, optuna_study, journal, live, interference_filter)
+        try:
+            reason = run.measure()
+        except (Cancelled, KeyboardInterrupt) as error:
+            number = context.stop.signal_number or SIGINT
+            reason = f"interrupted by {Signals(number).name}"
+            result = _close(run, StudyState.INTERRUPTED, reason)
+            raise StudyInterrupted(number, result) from error
+        except (NothingMeasuredError, LimitReachedError) as error:
+            _close(run, StudyState.FAILED, error.message)
+            raise
+        return _close(run, StudyState.FINISHED, reason)
+    except BaseException as error:
+        with suppress(TunerError):  # the first error is the one to tell
+            row = store.find(name)
+            if row is not None and row.state is StudyState.RUNNING:
+                is_closed = isinstance(error, BrokenPipeError)
+                other = "the output was closed" if is_closed else type(error).__name__
+                reason = error.message if isinstance(error, TunerError) else other
+                store.set_state(name, StudyState.INTERRUPTED, reason)
+        raise
+
+
+def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
+    """Delete a study, readable or not, with its trials and the folders of its launches.
+
+    Args:
+        store: The database.
+        name: The study.
+        outputs: The folder for what launches wrote; beside the SQLite file by default.
+
+    Returns:
+        What was left as it is, a sentence each.
+
+    Raises:
+        BusyError: A process measures on this host.
+        UsageError: There is no such study.
+    """
+    with lock.measuring(name, environ=os.environ):
+        if not store.has(name):
+            store.load(name)  # says that there is none
+        return _delete(store, folders.study_folder(outputs, store.url, name), name)
+
+
+def _delete(store: Store, folder: Path, name: str) -> list[str]:
+    launches = store.folders(name)
+    store.remove(name)
+    left = folders.remove(launches, folder)
+    return [f"the folders of earlier launches in {path} are left as they are" for path in left]
+
+
+def to_join(url: str, name: str) -> StudySpec:
+    """The stored study as this host measures it for the one that began it: in launches.
+
+    Raises:
+        UsageError: There is no such study, no other host can reach it, its command hides a
+            secret, or this host lacks its program or mpirun.
+    """
+    if sqlite_path(url) is not None:
+        raise UsageError(
+            f"--join {name}: another host cannot share the SQLite file {display_url(url)}",
+            "keep the study on a server: --storage postgresql://USER@HOST/DATABASE",
+        )
+    with Store.open(url, create=False) as store:
+        spec = store.load(name).spec
+    return replace(runnable(spec, f"--join {name}"), machine=this_machine(), live="off")
+
+
+def runnable(spec: StudySpec, option: str) -> StudySpec:
+    """A stored study with the launcher as it is here now; ``option`` asks for it.
+
+    Raises:
+        UsageError: Its command hides a secret, or this host lacks its program or mpirun.
+    """
+    launcher = spec.launcher
+    require_none_hidden(spec, option)
+    program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
+    mpirun, args, kind = launcher.mpirun, launcher.extra_args, launcher.kind
+    here = find(mpirun, args, kind=kind, environ=os.environ)
+    return replace(spec, launcher=replace(here, ssh=launcher.ssh, carrier=launcher.carrier))
+
+
+def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
+    context.store.create(context.spec)
+    context.emit(StudyStarted(context.spec, False, 0))
+    optuna_study.take_up(History(context.spec, ()))
+    return optuna_study.history()
+
+
+def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
+    spec, store = context.spec, context.store
+    kept = missing(store, _journal(context, row), context.emit)
+    records = (*store.launches(spec.name, detail=False), *kept)
+    optuna_study.take_up(History.judged(spec, records), kept)
+    if context.remeasure:
+        counted = [record.number for record in records if not record.outcome.exclusion]
+        store.exclude(spec.name, REMEASURED, counted)
+        text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
+        context.emit(Note(text))
+    if row.state is StudyState.FAILED:
+        # Nothing had worked, so the fault was not the settings': they get another chance.
+        without_time = [record.number for record in records if not record.outcome.samples]
+        store.exclude(spec.name, FORGOTTEN, without_time)
+    history = optuna_study.history()
+    so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
+    for text in changes(row.spec, spec):
+        context.emit(Note(text))
+    store.update_spec(spec)
+    store.set_state(spec.name, StudyState.RUNNING, "")
+    return history
+
+
+def _journal(context: StudyContext, row: StudyRow) -> Journal:
+    return Journal(context.folder, row.name, row.created_at)
+
+
+def _settings_measured(history: History) -> int:
+    """How many settings have a time so far."""
+    return sum(each.elapsed_s is not None for each in history.measurements.values())
+
+
+def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
+    """Write down how it ended and say so."""
+    result, store, name = run.result(state, reason), run.context.store, run.spec.name
+    store.set_summary(name, summary(result))
+    store.set_state(name, state, reason)
+    run.context.emit(StudyEnded(result))
+    return result
