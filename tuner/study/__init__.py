@@ -14,8 +14,8 @@ __all__ = ["Reader", "StudyInterrupted", "delete", "tune"]
 _HOMES = {
     "Reader": "reader",
     "StudyInterrupted": "interruption",
-    "delete": "loop",
-    "tune": "loop",
+    "delete": "tuning",
+    "tune": "tuning",
 }
 
 
