@@ -8,7 +8,7 @@ contradict is a failure. Later launches may show that it was right, so it is jud
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -57,7 +57,7 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
         records: The launches as they are `believed`.
         objective: Says how the figures were asked for.
     """
-    usage = _Usage.of(records, objective)
+    usage = _Usage(records, objective)
     texts = (
         _unknown(records),
         _units(usage),
@@ -75,12 +75,12 @@ def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -
     Raises:
         UsageError: It shows the line of the first launch.
     """
-    usage = _Usage.of(records, objective)
+    usage = _Usage(records, objective)
     if objective.maximize or not usage.readings or (objective.unit and not unit_of(objective.unit)):
         return
     unit = unit_of(usage.target)
     if unit is not None and unit.is_rate:
-        number, reading = usage.first
+        number, reading = usage.readings[0]
         raise UsageError(
             f"the figure of launch {number} is a rate, but the lowest would count as the best:"
             f" {wording.one_line(reading.marked)}",
@@ -120,40 +120,28 @@ def _sample(record: LaunchRecord) -> Finished | None:
 # --- what was read --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class _Usage:
-    """How the program of a study prints its figures, as far as its launches show."""
+    """How the program of a study prints its figures, as far as its launches show.
 
-    readings: tuple[tuple[int, Reading], ...]  # by the number of the launch
-    objective: ObjectiveSpec
+    Attributes:
+        objective: Says how the figures were asked for.
+        readings: What was read, with the number of the launch. The first has the study's unit.
+        shows_mark: The first of them that shows its decimal mark.
+        decimal: The decimal mark of the objective, else that one; ``None``: no figure shows it.
+    """
 
-    @classmethod
-    def of(cls, records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> _Usage:
-        readings = []
-        for record in records:
+    def __init__(self, records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> None:
+        self.objective = objective
+        self.readings: list[tuple[int, Reading]] = []
+        for record in map(_as_it_came, records):
             ending = record.outcome.ending
-            sample = ending.doubted if isinstance(ending, Failed) else ending
-            if isinstance(sample, Finished) and sample.reading is not None:
-                readings.append((record.number, sample.reading))
-        return cls(tuple(readings), objective)
-
-    @property
-    def first(self) -> tuple[int, Reading]:
-        """The first launch with a figure, whose unit is that of the study."""
-        return self.readings[0]
-
-    @cached_property
-    def shows_mark(self) -> tuple[int, Reading] | None:
-        """The first launch whose figure shows its decimal mark."""
+            if isinstance(ending, Finished) and ending.reading is not None:
+                self.readings.append((record.number, ending.reading))
         showing = (pair for pair in self.readings if pair[1].mark in {Mark.POINT, Mark.COMMA})
-        return next(showing, None)
-
-    @property
-    def decimal(self) -> Mark | None:
-        """The decimal mark: as it was asked for, else as a figure shows it; ``None``: none does."""
-        if self.objective.decimal:
-            return Mark(self.objective.decimal)
-        return self.shows_mark[1].mark if self.shows_mark else None
+        self.shows_mark = next(showing, None)
+        self.decimal = Mark(objective.decimal) if objective.decimal else None
+        if self.decimal is None and self.shows_mark is not None:
+            self.decimal = self.shows_mark[1].mark
 
     def unit(self, reading: Reading) -> str:
         """Return the unit of a reading. A word such as "best" is none beside --unit s."""
@@ -163,7 +151,7 @@ class _Usage:
     @cached_property
     def target(self) -> str:
         """The unit that figures are kept in: --unit, if the program's can be converted to it."""
-        printed, option = self.unit(self.first[1]), self.objective.unit
+        printed, option = self.unit(self.readings[0][1]), self.objective.unit
         return option if option and (not printed or converted(1.0, printed, option)) else printed
 
     def figure(self, reading: Reading) -> float:
@@ -182,7 +170,7 @@ class _Usage:
         if reading.mark not in {Mark.EITHER, Mark.UNKNOWN, decimal}:
             other = self._beside(self.shows_mark) if not self.objective.decimal else ""
             raise ValueError(f"its decimal mark is not a {decimal}: {reading.marked}{other}")
-        unit, first, target = self.unit(reading), self.unit(self.first[1]), self.target
+        unit, first, target = self.unit(reading), self.unit(self.readings[0][1]), self.target
         as_printed = figure(reading, decimal or Mark.POINT)
         if not unit and (not first or target == self.objective.unit):
             return as_printed
@@ -191,7 +179,7 @@ class _Usage:
         if value is None:
             units = f"{unit or 'no unit'} instead of {first or target}"
             raise ValueError(
-                f"its figure has {units}: {reading.marked}{self._beside(self.first)}; let the"
+                f"its figure has {units}: {reading.marked}{self._beside(self.readings[0])}; let the"
                 " program print one unit in all launches, or time the launches: --objective wall"
             )
         return value
@@ -207,7 +195,7 @@ def _same_work(unit: str, other: str) -> bool:
 
 def _by_text(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> _CostOf:
     """Read the figures anew: a unit or format that differs between launches changes them."""
-    usage = _Usage.of(records, objective)
+    usage = _Usage(records, objective)
 
     def cost_of(_: LaunchRecord, sample: Finished) -> float:
         reading = sample.reading
