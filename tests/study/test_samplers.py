@@ -36,6 +36,7 @@ from tuner.model import (
     Purpose,
     Setting,
     Stopped,
+    StudySpec,
     StudyState,
 )
 from tuner.model.errors import TunerError, UsageError
@@ -445,6 +446,24 @@ def test_the_curves_are_kept_when_the_space_changes(folder: Path) -> None:
     assert {n: after[n].intermediate_values for n in before} == before
     distributions = [trial.distributions["omp_threads"] for trial in after.values()]
     assert set(distributions) == {IntDistribution(1, 4), IntDistribution(1, 6)}
+
+
+def test_choices_may_change(folder: Path) -> None:
+    def with_choices(*values: str) -> StudySpec:
+        return replace(SPEC, knobs=(Knob("wait", Choice(values), Flag("-w")),), trials=9)
+
+    study_in(folder, FakeRunner(lambda _: 1.0), with_choices("a", "b", "c"))
+    before = {trial.number: trial for trial in trials_in(folder)}
+    assert {trial.params["wait"] for trial in before.values()} == {"a", "b", "c"}
+    study_in(folder, FakeRunner(lambda _: 1.0), with_choices("x", "b", "a"))
+    after = {trial.number: trial for trial in trials_in(folder)}
+    assert {after[n].params.get("wait") for n in before} == {"a", "b", None}
+    for number, trial in before.items():
+        assert after[number].params == {k: v for k, v in trial.params.items() if v != "c"}
+        assert (after[number].value, after[number].user_attrs) == (trial.value, trial.user_attrs)
+    spaces = {space for trial in after.values() for space in trial.distributions.values()}
+    assert spaces == {CategoricalDistribution(("x", "b", "a"))}
+    assert "x" in {trial.params.get("wait") for trial in after.values()}
 
 
 def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """The one table of ours, and those of Optuna's tables that are read here.
 
 A study is a study of Optuna, a launch one of its trials: what decides stands in their attributes.
-Ours holds what is long, and nothing that decides. Everything is written through Optuna; it is read
-by SQL, since Optuna takes half a second to load, and reads what no command needs.
+Ours holds what is long, and nothing that decides. What Optuna can write is written through Optuna;
+all is read by SQL, since Optuna takes half a second to load, and reads what no command needs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ trials = sa.Table(
     sa.Column("trial_id", sa.Integer, primary_key=True),
     sa.Column("study_id", sa.Integer),
     sa.Column("number", sa.Integer),
+)
+trial_params = sa.Table(
+    "trial_params",
+    _optunas,
+    sa.Column("trial_id", sa.Integer),
+    sa.Column("param_name", sa.String),
+    sa.Column("param_value", sa.Float),
+    sa.Column("distribution_json", sa.Text),
 )
 
 

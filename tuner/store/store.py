@@ -50,6 +50,7 @@ from tuner.store.urls import display_url, place, sqlite_path
 
 if TYPE_CHECKING:
     import optuna
+    from optuna.distributions import BaseDistribution
     from optuna.storages import RDBStorage
     from optuna.trial import FrozenTrial
     from sqlalchemy.engine import Connection, Engine
@@ -199,6 +200,8 @@ class Store:
         Raises:
             UsageError: The name is taken, by tune or another program.
         """
+        import optuna
+
         name = spec.name
         if self.has(name):
             raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
@@ -206,27 +209,17 @@ class Store:
             raise foreign
         study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), rows.now())
         self._delete(comparison_name(name), name)  # what a process left that died half-way
-        with self.translated():
-            metric = figures.axis(spec.objective)
-            self._create(comparison_name(name), _direction(spec), metric)
-            search = self._create(name, _direction(spec), metric)
+        with self.translated(), warnings.catch_warnings():
+            # Names of metrics are marked experimental.
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            for optunas_name in (comparison_name(name), name):
+                search = optuna.create_study(
+                    study_name=optunas_name, storage=self.storage, direction=_direction(spec)
+                )
+                search.set_metric_names([figures.axis(spec.objective)])
             search.set_user_attr(STUDY, study)
             search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
-
-    def _create(
-        self, optunas_name: str, direction: optuna.study.StudyDirection, metric: str
-    ) -> optuna.Study:
-        """Create a study of Optuna whose values are called ``metric``."""
-        import optuna
-
-        study = optuna.create_study(
-            study_name=optunas_name, storage=self.storage, direction=direction
-        )
-        with warnings.catch_warnings():  # the method is marked experimental
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names([metric])
-        return study
 
     def _delete(self, *optunas_names: str) -> None:
         """Delete studies of Optuna, in this order, as far as they are there."""
@@ -283,32 +276,31 @@ class Store:
                 raise self._no_study(name) from None
             self.storage.set_study_user_attr(study_id, key, value)
 
-    def replace_search(self, name: str, changed: Callable[[FrozenTrial], FrozenTrial]) -> None:
-        """Replace the search of a study by a copy, of each of whose trials something is changed.
+    def replace_params(
+        self, name: str, changed: Callable[[FrozenTrial], dict[str, tuple[Any, BaseDistribution]]]
+    ) -> None:
+        """Give each trial of the search other parameters, all of them or none.
 
-        All of it or nothing: until the copy is whole it has another name, and counts for nothing.
+        Optuna has no way to. Who has read the trials before has to load the study again.
         """
-        temporary, former = f"{name}/next", f"{name}/former"
-        with self.translated():
-            old = self.search(name)
-            self._delete(temporary, former)
-            (metric,) = old.metric_names or ["value"]
-            new = self._create(temporary, old.direction, metric)
-            ids = [
-                (trial._trial_id, self.storage.create_new_trial(new._study_id, changed(trial)))
-                for trial in old.get_trials(deepcopy=False)
-            ]
-        studies, attributes, seen = schema.studies, schema.study_attributes, schema.seen
+        from optuna.distributions import distribution_to_json
+
+        search, params, trials = self.search(name), schema.trial_params, schema.trials
+        of_search = sa.select(trials.c.trial_id).where(trials.c.study_id == search._study_id)
+        new = [
+            {
+                "trial_id": trial._trial_id,
+                "param_name": param,
+                "param_value": distribution.to_internal_repr(value),
+                "distribution_json": distribution_to_json(distribution),
+            }
+            for trial in search.get_trials(deepcopy=False)
+            for param, (value, distribution) in changed(trial).items()
+        ]
         with self._transaction() as connection:
-            for before, now in ids:
-                mine = sa.update(seen).where(seen.c.trial_id == before)
-                connection.execute(mine.values(trial_id=now))
-            for study, called in ((old, former), (new, name)):
-                mine = sa.update(studies).where(studies.c.study_id == study._study_id)
-                connection.execute(mine.values(study_name=called))
-            mine = sa.update(attributes).where(attributes.c.study_id == old._study_id)
-            connection.execute(mine.values(study_id=new._study_id))
-        self._delete(former)
+            connection.execute(sa.delete(params).where(params.c.trial_id.in_(of_search)))
+            if new:
+                connection.execute(sa.insert(params), new)
 
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing if there is none."""

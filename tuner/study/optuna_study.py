@@ -10,12 +10,11 @@ import time
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.distributions import (
@@ -138,7 +137,7 @@ class OptunaStudy:
                         record = by_number.pop(trial.user_attrs.get(LAUNCH, 0), None)
                         self._end(study, trial, history, record)
             if self._has_other_choices(history):
-                self._store.replace_search(self._name, partial(_in_space, history))
+                self._store.replace_params(self._name, partial(_in_space, history))
                 del self._search
             for record in by_number.values():
                 self._add(record, history)
@@ -432,11 +431,10 @@ def _enqueue(study: optuna.Study, setting: Setting) -> None:
         study.enqueue_trial(values)
 
 
-def _in_space(history: History, trial: FrozenTrial) -> FrozenTrial:
-    """The trial with the parameters that its launch has in the present space."""
-    changed, chosen = copy(trial), {}
-    if RECORD in trial.user_attrs:
-        chosen = params(history, launch_record(trial.user_attrs[RECORD]).setting)
-    changed.params = chosen
-    changed.distributions = distributions(tuple(k for k in history.knobs if k.name in chosen))
-    return changed
+def _in_space(history: History, trial: FrozenTrial) -> dict[str, tuple[Any, BaseDistribution]]:
+    """Return the parameters that a trial's launch has in the present space."""
+    if RECORD not in trial.user_attrs:
+        return {}
+    chosen = params(history, launch_record(trial.user_attrs[RECORD]).setting)
+    space = distributions(history.knobs)
+    return {name: (value, space[name]) for name, value in chosen.items()}
