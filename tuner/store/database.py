@@ -95,19 +95,15 @@ def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
     path = sqlite_path(url)
     if path is not None:
         _refuse_place(path, MOUNTS)
-        if not path.exists():
-            raise UsageError(
-                f"there is no database {path} yet",
-                "run tune first, or name another database with --storage FILE",
-            )
-    with translated(url):
-        engine = _engine(url, busy_s)
-        if _holds_studies(engine, url):
-            return engine
-    raise UsageError(
-        f"the database {display_url(url)} holds no studies of tune",
-        "run tune first, or name another database with --storage FILE",
-    )
+    if path is None or path.exists():
+        with translated(url):
+            engine = _engine(url, busy_s)
+            if _holds_studies(engine, url):
+                return engine
+        what = f"the database {display_url(url)} holds no studies of tune"
+    else:
+        what = f"there is no database {path} yet"
+    raise UsageError(what, "run tune first, or name another database with --storage FILE")
 
 
 def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
@@ -147,8 +143,7 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = Fal
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
     options = engine_options(url, busy_s, write_ahead=write_ahead)
-    is_shared = sqlite_path(url) is None
-    beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if is_shared else (None, None)
+    beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if sqlite_path(url) is None else (None, None)
     with translated(url), warnings.catch_warnings():
         # Heartbeats are marked experimental.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
