@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -120,50 +120,62 @@ def tune(
         if spec.input:
             emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
 
-        # While these are held, nobody else measures on this host, nor on others of the study; the
-        # note is for the launch in flight.
-        def on_wait(why: str) -> None:
-            emit(Note(f"waiting: {why}"))
-
-        here = lock.measuring(
-            spec.name,
-            environ=os.environ,
-            database=place(url),
-            wait=wait,
-            on_wait=on_wait,
-            cancelled=stop,
-        )
         try:
-            hosts = None
-            if run is None and not spec.layout.is_local:
-                from tuner.launch.hosts import reach
-
-                hosts = stack.enter_context(
-                    closing(reach(spec.launcher, spec.layout.hosts, os.environ, stop))
-                )
-                there = HostsThere(spec, spec.layout, hosts, lambda text: emit(Note(text)), stop)
-                context = replace(context, marker=os.urandom(16).hex(), hosts=there)
-                here = hosts.held(
-                    here,
-                    spec.name,
-                    database=place(url),
-                    marker=context.marker,
-                    lock_folder=os.environ.get(lock.LOCK_DIR_VARIABLE, ""),
-                    wait=wait,
-                    on_wait=on_wait,
-                    cancelled=stop,
-                )
-            with here as note:
-                is_real = run is None
-                if run is None:
-                    run, own_jobs = _runners(hosts, note)
-                    jobs = jobs or own_jobs
-                live = LiveMeasurement(spec, run, jobs)
-                return _measure(context, live, fresh=fresh, is_real=is_real, piped=piped)
+            with _held(context, run, jobs, wait=wait) as (context, live):
+                return _measure(context, live, fresh=fresh, is_real=run is None, piped=piped)
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
             raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+
+
+@contextmanager
+def _held(
+    context: StudyContext, run: TrialRunner | None, jobs: LiveJobs | None, *, wait: bool
+) -> Iterator[tuple[StudyContext, LiveMeasurement]]:
+    """Hold this host and those that the study names: meanwhile nobody else measures there.
+
+    Gives the context with the hosts, and what measures on them; ``run`` is used where it is given.
+    """
+    spec, database = context.spec, place(context.store.url)
+
+    def on_wait(why: str) -> None:
+        context.emit(Note(f"waiting: {why}"))
+
+    here = lock.measuring(
+        spec.name,
+        environ=os.environ,
+        database=database,
+        wait=wait,
+        on_wait=on_wait,
+        cancelled=context.stop,
+    )
+    with ExitStack() as stack:
+        hosts = None
+        if run is None and not spec.layout.is_local:
+            from tuner.launch.hosts import reach
+
+            reached = reach(spec.launcher, spec.layout.hosts, os.environ, context.stop)
+            hosts = stack.enter_context(closing(reached))
+            there = HostsThere(
+                spec, spec.layout, hosts, lambda text: context.emit(Note(text)), context.stop
+            )
+            context = replace(context, marker=os.urandom(16).hex(), hosts=there)
+            here = hosts.held(
+                here,
+                spec.name,
+                database=database,
+                marker=context.marker,
+                lock_folder=os.environ.get(lock.LOCK_DIR_VARIABLE, ""),
+                wait=wait,
+                on_wait=on_wait,
+                cancelled=context.stop,
+            )
+        note = stack.enter_context(here)  # of the launch in flight
+        if run is None:
+            run, own_jobs = _runners(hosts, note)
+            jobs = jobs or own_jobs
+        yield context, LiveMeasurement(spec, run, jobs)
 
 
 def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
