@@ -43,14 +43,15 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     fastest = min(finished or [e[0] for _, e in estimates])
     estimates = thinned(estimates, lambda pair: pair[1][0], _FASTEST, _OTHERS)
     used = [g for g, _ in estimates]
-    log_ratio, more_var = bounded(np.array([e[0] for _, e in estimates]) - fastest, ceiling)
-    var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
+    log_s, runs, var = np.array([e for _, e in estimates]).T
+    log_ratio, more_var = bounded(log_s - fastest, ceiling)
+    repeats_var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
         log_s=fastest + log_ratio,
-        runs=np.array([e[1] for _, e in estimates]),
-        extra_var=np.array([e[2] for _, e in estimates]) + more_var,
-        repeats_var=var,
+        runs=runs,
+        extra_var=var + more_var,
+        repeats_var=repeats_var,
         repeats_dof=dof,
     )
     return Gaussian(kernel, data, seed)

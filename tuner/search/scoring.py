@@ -69,15 +69,13 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     grid = kernel.grid
     if grid.all is not None:
         return grid.all
-    canonical = grid.canonical
     drawn = grid.draw(rng, _RANDOM)
     parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
     log_s = log_times(groups)
     for key in sorted(log_s, key=lambda key: log_s[key])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
-    if groups:
-        parts.append(grid.rows(fastest(groups)))
-    rows = np.unique(canonical(np.concatenate(parts)), axis=0)
+    parts.append(grid.rows(fastest(groups)))
+    rows = np.unique(grid.canonical(np.concatenate(parts)), axis=0)
     return np.asarray(rows[grid.allowed(rows)])
 
 
