@@ -219,6 +219,18 @@ def test_a_bottleneck_of_two_knobs_is_found() -> None:
         assert search.best(history) == (2, 2)
 
 
+def test_one_disturbed_run_does_not_hide_the_best() -> None:
+    for seed in range(6):
+        late: dict[Key, float] = {(2, 4, "core"): 2.3}  # as many times as long, once
+
+        def time(key: Key, late: dict[Key, float] = late) -> float:
+            return bowl(key) * late.pop(key, 1.0)
+
+        search = Search(SPACE, seed=seed)
+        history, _ = study(search, time)
+        assert search.best(history) == (2, 4, "core")
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),

@@ -180,6 +180,9 @@ _LIKELY = 120
 #: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent.
 _DOUBT = 0.15
 
+#: A disturbed run is slower than others by a logarithm between these.
+_DISTURBED = 0.4, 1.3
+
 #: From this chance of a failure on a setting is not what a search of running jobs goes on for.
 _HOPELESS = 0.5
 
@@ -284,16 +287,21 @@ class ScoredCandidates:
         return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
     def neighbour(self) -> int | None:
-        """Return the most promising of the incumbent's neighbours that were not launched.
+        """Return the most promising of the incumbent's neighbours that are hardly known.
 
-        A smooth model can be sure and wrong beside a kink: so no search ends before these were
-        looked at. A neighbour is left out if it is far worse even by a doubtful model.
+        A smooth model can be sure and wrong beside a kink, and one disturbed run misleads it: so no
+        search ends before these were looked at. An untried neighbour is left out if it is far worse
+        even by a doubtful model, a tried one unless its only run may have been disturbed.
         """
         near = beside(self._grid, self.rows, self._grid.row(self._best.key))
         scores = (self._best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
-        scores[~near | self.launched] = -np.inf
+        open_ = near & ~self.launched & (scores > self._options.beside_sds)
+        for place in np.flatnonzero(near & self.launched):
+            group = self._state.groups[self._grid.key(self.rows[place])]
+            open_[place] = _may_be_disturbed(group, self._best.log_s)
+        scores[~open_] = -np.inf
         pick = int(np.argmax(scores))
-        return pick if scores[pick] > self._options.beside_sds else None
+        return pick if np.isfinite(scores[pick]) else None
 
     def contender(self) -> Key | None:
         """Return what to launch again, as a setting may yet be better by more than the precision.
@@ -322,6 +330,12 @@ def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
     launched = np.array([tuple(row) in tried for row in rows.tolist()])
     kept = ~ruled_out(grid, rows, groups) | launched
     return rows[kept], launched[kept]
+
+
+def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
+    """Return whether its only run is slower than the best by what a disturbance comes to."""
+    estimate, (least, most) = group.estimate(), _DISTURBED
+    return estimate is not None and group.launches == 1 and least < estimate[0] - best_log_s < most
 
 
 def _spent(group: Group, options: Options) -> bool:
