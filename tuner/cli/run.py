@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @quiet_option()
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Run one study."""
+    """Make the `StudySpec`, tune, and print the result."""
     if given["on_finish"] is not None:
         on_finish.check(given["on_finish"])
     spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))

@@ -1,7 +1,7 @@
 """The fewest changes: of settings that are equal, the one that leaves most knobs as they are.
 
-The setting that the search calls best names a value of every knob. Once the search has ended, one
-or two launches leave out knobs that are likely not to matter. Pure.
+The setting that the search calls best names a value of every knob. Once the search has nothing
+more to choose, one or two launches leave out knobs that are likely not to matter. Pure.
 """
 
 from __future__ import annotations

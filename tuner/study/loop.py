@@ -302,7 +302,7 @@ class StudyRun:
             )
 
     def _launch(self, trial: RunningTrial) -> LaunchRecord:
-        """Launch the trial's setting and return the record, which nothing has written down yet."""
+        """Measure the trial's setting and return the record, which nothing has written down yet."""
         step, number = trial.step, trial.launch
         spec, history, purpose = self.spec, self.history, step.purpose
         if self.context.hosts is not None:
@@ -429,7 +429,7 @@ def give_up(
     what: str = "nothing could be measured",
     objective: ObjectiveSpec = LOGGED_TIME,
 ) -> NoReturn:
-    """End a study in which nothing works, or nothing but the baseline, which is no setting here.
+    """Raise what ends a study in which nothing works, or nothing but the baseline.
 
     Raises:
         LimitReachedError: All were over the time limit, or were stopped.

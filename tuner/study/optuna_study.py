@@ -206,10 +206,11 @@ class OptunaStudy:
     def ask(self, history: History, step: Step) -> RunningTrial | None:
         """Return the next trial, with the step that it makes.
 
-        ``None``: another host measures the same. A search is what the sampler suggests, or what
-        another program has enqueued. If that is known already, or ruled out, the trial is told so,
-        and the sampler is asked again. What the sampler does not suggest by itself is enqueued: a
-        repeat, if it is one of Optuna's; and the step's own setting, if it has nothing new to say.
+        ``None``: another host measures the same. For the comparison no sampler is asked. A search
+        is what the sampler suggests, or what another program has enqueued. If that is known
+        already, or ruled out, the trial is told so, and the sampler is asked again. What the
+        sampler does not suggest by itself is enqueued: a repeat, if it is one of Optuna's; and the
+        step's own setting, if it has nothing new to say.
 
         Raises:
             TunerError: The sampler failed, or the database.

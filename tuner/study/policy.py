@@ -87,7 +87,7 @@ class SearchThenConfirm(Policy):
         return None if fewest is None else fewest.best
 
     def search(self, history: History) -> Step | Done:
-        """The next launch of the search, or why it is over.
+        """Return the next launch of the search, or why it is over, as `Problem.next` says.
 
         Before the program is given up for broken, and before a study ends with failures, a setting
         that had worked shows whose fault they are.
@@ -177,7 +177,11 @@ class SearchThenConfirm(Policy):
         return None
 
     def _last(self, history: History) -> Suggestion | None:
-        """What the search found with fewer changes, if that may be as fast; within the budget."""
+        """Return what goes before the end: fewer changes, or a setting that had worked.
+
+        Fewer changes are launched if they may be as fast, and within the budget. Another setting
+        shows whose fault the last failures are.
+        """
         spent_s, budget_s = search_s(history.searched), history.spec.budget_s
         if budget_s is None or spent_s < budget_s:
             fewest = self.fewest(history)
