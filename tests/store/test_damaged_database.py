@@ -98,8 +98,8 @@ def read(path: Path) -> None:
 
 
 def go_on(path: Path) -> None:
-    """Resume the study for one more trial."""
-    tune(replace(SPEC, trials=9), storage=str(path), run=FakeRunner())
+    """Resume the study, which goes on as its seed is another one."""
+    tune(replace(SPEC, trials=9, seed=SPEC.seed + 1), storage=str(path), run=FakeRunner())
 
 
 def check_that_it_goes_on_or_says_why(path: Path) -> None:
