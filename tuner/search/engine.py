@@ -282,19 +282,12 @@ class Search:
         is_over = weighed.converged() or (full and not self.options.until)
         if enough and is_over:
             reason: Reason = "trials" if full else "exhausted" if all_tried else "converged"
-            return self._last_look(weighed, state) or Done(reason)
+            neighbour = None if full else weighed.neighbour()
+            return Done(reason) if neighbour is None else self._try(weighed.rows[neighbour], state)
         pick = weighed.pick
         if weighed.gain[pick] <= (self.options.until * 0.1 if full else 0.0):
             return Done("trials" if full else "exhausted")
         return self._try(weighed.rows[pick], state)
-
-    def _last_look(self, weighed: ScoredCandidates, state: State) -> Proposal | None:
-        """What no search ends before: neighbours of the incumbent, then contenders."""
-        neighbour = None if state.is_full else weighed.neighbour()
-        if neighbour is not None:
-            return self._try(weighed.rows[neighbour], state)
-        contender = weighed.contender()
-        return None if contender is None else Proposal(contender, Purpose.REPEAT)
 
     def _try(self, row: Rows, state: State) -> Proposal:
         """Propose a setting, again if it was launched before."""

@@ -17,7 +17,6 @@ class Options:
     repeat_factor: float = 1.4  # a repeat at this multiple of its own estimate: an outlier
     most_repeats: int = 12
     precision_share: float = 0.5  # repeats end once the expected regret is this share of it
-    contender_chance: float = 0.2  # that a setting is better by more than the precision
     # added for each octave of too few cores, where windows were measured: what a setting starts
     # at the beginning of a run is in no window
     core_price: float = 0.02

@@ -18,7 +18,7 @@ from tuner.search.history import Group, Groups, fastest, log_times
 from tuner.search.kernel import Kernel
 from tuner.search.options import Options
 from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
-from tuner.search.space import Flags, Floats, Grid, Key, Rows
+from tuner.search.space import Flags, Floats, Grid, Rows
 from tuner.search.stopper import Noise
 
 
@@ -302,24 +302,6 @@ class ScoredCandidates:
         scores[~open_] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
-
-    def contender(self) -> Key | None:
-        """Return what to launch again, as a setting may yet be better by more than the precision.
-
-        It is the incumbent or the likeliest such setting, whichever finished less often.
-        """
-        best, groups = self._best, self._state.groups
-        gap = best.worth - math.log1p(self._options.precision) - self.worth
-        chance = normal_cdf(gap / np.hypot(self.sd, best.se))
-        likely = np.flatnonzero(self.launched & (chance > self._options.contender_chance))
-        for place in likely[np.argsort(-chance[likely])]:
-            key = self._grid.key(self.rows[place])
-            if key == best.key or not groups[key].finished:
-                continue
-            for rival in sorted((key, best.key), key=lambda rival: len(groups[rival].finished)):
-                if not _spent(groups[rival], self._options):
-                    return rival
-        return None
 
 
 def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
