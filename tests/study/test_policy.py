@@ -9,7 +9,7 @@ from itertools import groupby
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.study_surface import (
@@ -191,6 +191,7 @@ came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
 
 
 @settings(max_examples=15, deadline=None)
+@example([CRASH] * 4 + [1.0] * 3 + [CRASH] + [1.0] * 5, 0.0, ("omp_threads", 1), 0)
 @given(
     st.lists(came, min_size=13, max_size=13),
     st.floats(0.0, 0.3),

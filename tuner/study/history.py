@@ -300,7 +300,7 @@ class History:
         """
         failing, worked = self._last_alike, self._worked
         settings = {self.pooling.canonical(record.setting) for record in failing}
-        if len(failing) < (ALIKE if is_end else GIVE_UP_AFTER):
+        if len(failing) < (ALIKE if is_end else GIVE_UP_AFTER) or self.no_longer_works():
             return None
         if len(settings) < ALIKE and not settings & worked.keys():
             return None
