@@ -14,6 +14,7 @@ import pytest
 
 from tuner.hosts import process, procfs
 from tuner.hosts.supervisor import cgroup
+from tuner.hosts.supervisor.serving import PAUSE
 from tuner.model import Launch
 
 PATIENCE_S = 30.0
@@ -105,6 +106,15 @@ def test_it_is_ended_though_it_is_paused(start: Callable[[str], process.RunningT
     assert ended.stopped and alive(pids) == []
     trial.pause()
     trial.resume()  # harmless
+
+
+def test_a_pause_whose_answer_nobody_took_is_no_end(
+    start: Callable[[str], process.RunningTrial],
+) -> None:
+    trial = start(BUSY)
+    trial.forward(PAUSE)  # as if an interrupt had come before the answer
+    until(lambda: trial.wait(0.0) is None)
+    assert trial.stop().stopped
 
 
 def test_what_ends_in_a_pause_has_ended(start: Callable[[str], process.RunningTrial]) -> None:

@@ -489,11 +489,17 @@ def test_one_that_is_locked_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
 def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
-    store: Store, path: Path
+    store: Store, path: Path, is_killed: bool
 ) -> None:
     store.create(SPEC)
-    store.close()
+    if is_killed:
+        store.storage.remove_session()
+        store.storage.engine.dispose()
+        Store.open(store.url, create=False).close()  # `tune show`, for one
+    else:
+        store.close()
     assert [each.name for each in path.parent.iterdir()] == ["tune.db"]
     assert path.read_bytes()[18:20] == b"\1\1", "no write-ahead log (sqlite.org/fileformat.html)"
     path.chmod(0o400)

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
+from optuna.trial import TrialState
 
 from tests.study_surface import (
     SPEC,
@@ -156,6 +158,21 @@ def test_a_second_signal_while_it_is_kept_loses_nothing(
     study_in(folder, FakeRunner())
     elapsed = [sample.elapsed_s for r in records_in(folder)[:2] for sample in r.outcome.samples]
     assert len(elapsed) == 2, "the launch that had ended is there"
+
+
+@pytest.mark.parametrize("launch", [2, 3, 5])
+def test_a_trial_that_another_program_ends_meanwhile_is_added_again(
+    folder: Path, launch: int
+) -> None:
+    def end_it() -> None:
+        for name in ("surface", "surface/comparison"):
+            study = optuna.load_study(study_name=name, storage=f"sqlite:///{folder}/tune.db")
+            for trial in study.get_trials(states=(TrialState.RUNNING,)):
+                study.tell(trial.number, state=TrialState.FAIL)
+
+    result = study_in(folder, FakeRunner(before=at_launch(launch, end_it)))
+    assert (result.trials, result.failures) == (6, 0)
+    assert [record.number for record in records_in(folder)] == list(range(1, 9))
 
 
 # --- ended from outside ------------------------------------------------------------------

@@ -39,7 +39,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import TunerError, UsageError
+from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
 from tuner.study import running_trial
 from tuner.study.events import Note
 
@@ -76,6 +76,10 @@ class Prunes(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         return True
 
+class Maybe(optuna.pruners.BasePruner):
+    def prune(self, study, trial):
+        return "maybe"
+
 class Breaks(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         raise ValueError("no idea")
@@ -83,6 +87,10 @@ class Breaks(optuna.pruners.BasePruner):
 class EndsAtFour(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
         return len(study.get_trials()) >= 4
+
+class EndsAtOnce(optuna.terminator.BaseTerminator):
+    def should_terminate(self, study):
+        return True
 
 class NoTerminator(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
@@ -325,6 +333,8 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     with pytest.raises(TunerError, match=f"the pruner {mine}:Breaks failed: ValueError: no idea"):
         study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
     assert "no idea" in (folder / "surface" / "pruner-traceback.txt").read_text()
+    with pytest.raises(TunerError, match=f"the pruner {mine}:Maybe failed: .*'maybe'"):
+        study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Maybe"), fresh=True)
     assert {trial.state for trial in trials_in(folder)} == {TrialState.FAIL}
 
 
@@ -356,6 +366,17 @@ def test_a_terminator_of_the_users_ends_the_search_and_then_the_best_is_compared
     searched = [p for p in purposes if p in {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT}]
     assert len(searched) == 4
     assert Purpose.BASELINE in purposes and Purpose.CONFIRM in purposes
+
+
+def test_a_terminator_that_ends_a_search_before_it_begins_leaves_the_defaults(
+    folder: Path, mine: str
+) -> None:
+    result = study_in(folder, FakeRunner(), replace(SPEC, terminator=f"{mine}:EndsAtOnce"))
+    assert result.reason == f"--terminator {mine}:EndsAtOnce ended the search"
+    assert (result.trials, result.candidate) == (0, result.baseline)
+    fixed = replace(SPEC, fixed=Setting.of({"omp_threads": 2}), name="fixed")
+    with pytest.raises(NothingMeasuredError, match="ended before a setting was tried"):
+        study_in(folder, FakeRunner(), replace(fixed, terminator=f"{mine}:EndsAtOnce"))
 
 
 @pytest.mark.parametrize(

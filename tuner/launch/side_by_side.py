@@ -15,7 +15,7 @@ from itertools import cycle
 from tuner.hosts import process
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
-from tuner.model import Launch, Outcome
+from tuner.model import Failed, FailureKind, Launch, Outcome
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ def run(
             begin_s = time.monotonic()
             if side in running:
                 running[side].monitor.running.resume()
+            elif requests[side].cancelled():
+                failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+                outcomes[side] = Outcome(failed, wall_s=0.0, exit_code=None)
+                continue
             else:
                 begun = begin(requests[side], start=start)
                 if isinstance(begun, Outcome):

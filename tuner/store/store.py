@@ -88,7 +88,7 @@ class Store:
     def __init__(self, url: str, engine: Engine, storage: RDBStorage | None = None) -> None:
         self.url = url
         self._engine = engine
-        self._is_writer, self._optunas = storage is not None, storage
+        self._optunas = storage
         path = sqlite_path(url)
         self._path = None if path is None else path.absolute()
         self._file = _file(self._path)
@@ -110,8 +110,8 @@ class Store:
             self._optunas.remove_session()
             self._optunas.engine.dispose()
         self._engine.dispose()
-        if self._is_writer and self._path is not None and _file(self._path) == self._file:
-            database.end_write_ahead(self._path)
+        if self._path is not None and _file(self._path) == self._file:
+            database.end_write_ahead(self._path)  # also what a process left that was killed
 
     def __enter__(self) -> Store:
         return self
@@ -279,14 +279,14 @@ class Store:
     def replace_params(
         self, name: str, changed: Callable[[FrozenTrial], dict[str, tuple[Any, BaseDistribution]]]
     ) -> None:
-        """Give each trial of the search other parameters, all of them or none.
+        """Give each trial of the search that has ended other parameters, all of them or none.
 
         Optuna has no way to. Who has read the trials before has to load the study again.
         """
         from optuna.distributions import distribution_to_json
 
-        search, params, trials = self.search(name), schema.trial_params, schema.trials
-        of_search = sa.select(trials.c.trial_id).where(trials.c.study_id == search._study_id)
+        params = schema.trial_params
+        ended = [t for t in self.search(name).get_trials(deepcopy=False) if t.state.is_finished()]
         new = [
             {
                 "trial_id": trial._trial_id,
@@ -294,11 +294,12 @@ class Store:
                 "param_value": distribution.to_internal_repr(value),
                 "distribution_json": distribution_to_json(distribution),
             }
-            for trial in search.get_trials(deepcopy=False)
+            for trial in ended
             for param, (value, distribution) in changed(trial).items()
         ]
         with self._transaction() as connection:
-            connection.execute(sa.delete(params).where(params.c.trial_id.in_(of_search)))
+            is_theirs = params.c.trial_id.in_([trial._trial_id for trial in ended])
+            connection.execute(sa.delete(params).where(is_theirs))
             if new:
                 connection.execute(sa.insert(params), new)
 

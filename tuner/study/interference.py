@@ -66,7 +66,7 @@ LEAST_THROTTLED, LEAST_SWAPPED_BYTES = 0.05, 64 << 20
 REMEASURED = Exclusion(ExclusionKind.REMEASURED, "measured anew (--remeasure)")
 
 #: Of launches without a time in a study that failed, once it goes on.
-FORGOTTEN = Exclusion(ExclusionKind.REMEASURED, "the study had failed: launched anew")
+FAILED_STUDY = Exclusion(ExclusionKind.REMEASURED, "the study had failed: launched anew")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the ses
 
 @dataclass(frozen=True)
 class StudyContext:
-    """One call of :func:`tuner.study.tune`: what for, where, and who listens."""
+    """What one call of :func:`tuner.study.tune` is for, where it keeps things, and who listens."""
 
     spec: StudySpec
     store: Store
@@ -147,7 +147,7 @@ class StudyRun:
                 self.live.end()
 
     def _next(self) -> Step | Stop:
-        """What comes next; before the end windows and launches must agree."""
+        """Return what comes next; before the end windows and launches must agree."""
         self.history = self.study.history()
         self._exclude_outdated()
         step = self._next_once_others_are_done()
@@ -163,7 +163,7 @@ class StudyRun:
         return step
 
     def _exclude_outdated(self) -> None:
-        """Launches that counted though disturbed count no more once the machine is quiet again."""
+        """Exclude launches that were disturbed, once an undisturbed launch exists."""
         records = self.history.records
         if outdated := self.interference.outdated(records, self.spec):
             numbers = [record.number for record in outdated]
@@ -177,7 +177,7 @@ class StudyRun:
             self.context.emit(Note(f"{which} no more: the machine is quiet again"))
 
     def _next_once_others_are_done(self) -> Step | Stop:
-        """What the policy says; no search ends while other hosts measure a part of it."""
+        """Return what the policy says once no other host measures a part of a search that ends."""
         while True:
             step = self._next_by_policy()
             is_over = isinstance(step, Stop) or step.purpose.stage.follows_search
@@ -436,6 +436,11 @@ def give_up(
         NothingMeasuredError: Otherwise.
     """
     counted = list(estimates.counted(failures))
+    if not counted:
+        raise NothingMeasuredError(
+            "the search was ended before a setting was tried",
+            "let it go on for longer: --terminator tune, and more --trials",
+        )
     stopped = [
         record.outcome.ending for record in counted if isinstance(record.outcome.ending, Stopped)
     ]

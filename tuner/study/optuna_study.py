@@ -188,6 +188,7 @@ class OptunaStudy:
         )
         trial_id = study._storage.create_new_trial(study._study_id, trial)
         self._store.keep_seen(trial_id, record)
+        self._reader.changed()
 
     def _has_other_choices(self, history: History) -> bool:
         """Whether a parameter has other choices than trials had: Optuna refuses such a trial."""
@@ -230,7 +231,7 @@ class OptunaStudy:
                     setting = running.step.setting
                     why = "" if setting == step.setting else why_not_launched(history, setting)
                     if not why:
-                        return self._numbered(running)
+                        return self._numbered(running, history)
                     self._redraw(running, why)
                 redrawn += 1
                 if redrawn % MOST_REDRAWS == 0:
@@ -252,7 +253,7 @@ class OptunaStudy:
         )
         trial_id = study._storage.create_new_trial(study._study_id, template)
         trial = optuna.Trial(study, trial_id)
-        return self._numbered(RunningTrial(trial, step, history, self._folder))
+        return self._numbered(RunningTrial(trial, step, history, self._folder), history)
 
     def _suggestion(self, history: History, step: Step, redrawn: int) -> RunningTrial | None:
         """Return a trial; ``None``: another program has enqueued it, outside of the space."""
@@ -271,9 +272,11 @@ class OptunaStudy:
                     return None
                 raise
 
-    def _numbered(self, running: RunningTrial) -> RunningTrial:
+    def _numbered(self, running: RunningTrial, history: History) -> RunningTrial:
         """Give the launch a number that no other one has, on whatever host."""
-        number, trial_id = self._store.last_number(self._name) + 1, running.trial._trial_id
+        last = max((record.number for record in history.records), default=0)
+        number = 1 + max(last, self._store.last_number(self._name))
+        trial_id = running.trial._trial_id
         while True:
             running.set_number(number)
             if not self._is_shared or self._store.has_number_first(self._name, number, trial_id):

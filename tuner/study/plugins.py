@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.exceptions import StorageInternalError
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.study import Study
@@ -146,14 +146,18 @@ class ViewPruner(BasePruner):
         self.inner, self._view, self._by_pace = pruner, view, by_pace
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Return whether the pruner stops the trial."""
+        """Return whether the pruner stops the trial.
+
+        Raises:
+            ValueError: It says neither yes nor no.
+        """
         view = self._view(study)
-        if not self._by_pace:
-            return self.inner.prune(view, trial)
-        now = _with_paces(trial)
-        if (last := now.last_step) is not None:
-            now.intermediate_values = {last: now.intermediate_values[last]}
-        return self.inner.prune(ShownStudy(study, [*map(_with_paces, view.get_trials())]), now)
+        if self._by_pace:
+            view = ShownStudy(study, [*map(_with_paces, view.get_trials())])
+            trial = _with_paces(trial)
+            if (last := trial.last_step) is not None:
+                trial.intermediate_values = {last: trial.intermediate_values[last]}
+        return _yes_or_no("prune", self.inner.prune(view, trial))
 
 
 class ViewTerminator(BaseTerminator):
@@ -173,10 +177,7 @@ class ViewTerminator(BaseTerminator):
         Raises:
             ValueError: It says neither yes nor no.
         """
-        is_over = self.inner.should_terminate(self._view(study))
-        if not isinstance(is_over, bool):
-            raise ValueError(f"should_terminate gave {is_over!r}, neither True nor False")
-        return is_over
+        return _yes_or_no("should_terminate", self.inner.should_terminate(self._view(study)))
 
 
 class Never(BaseTerminator):
@@ -185,6 +186,12 @@ class Never(BaseTerminator):
     def should_terminate(self, study: Study) -> bool:  # noqa: ARG002
         """Say that the search goes on."""
         return False
+
+
+def _yes_or_no(method: str, answer: object) -> bool:
+    if answer not in (True, False):
+        raise ValueError(f"{method} gave {answer!r}, neither True nor False")
+    return bool(answer)
 
 
 def _with_paces(trial: FrozenTrial) -> FrozenTrial:
@@ -220,7 +227,7 @@ def guarded(
     """
     try:
         yield
-    except (TunerError, DBAPIError, StorageInternalError):
+    except (TunerError, DBAPIError, StorageInternalError, UpdateFinishedTrialError):
         raise
     except (Exception, SystemExit) as error:  # it may be the user's code
         code = getattr(code, "inner", code)
@@ -343,7 +350,7 @@ def _class(what: str, name: str, names: Mapping[str, str], package: ModuleType) 
         sys.path.append(here)
     try:
         return getattr(import_module(module), attribute)
-    except Exception as error:  # the module is the user's
+    except (Exception, SystemExit) as error:  # the module is the user's
         raise UsageError(
             f"--{what} {name}: {type(error).__name__}: {error}",
             "write module:Class, of a module in this folder or installed",
@@ -359,8 +366,11 @@ def _object(
         with warnings.catch_warnings():  # some are marked experimental
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             plugin = kind(**{key: value for key, value in options.items() if key in takes})
-    except Exception as error:  # it may be the user's code
-        raise UsageError(f"--{what} {name}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # it may be the user's code
+        raise UsageError(
+            f"--{what} {name}: {type(error).__name__}: {error}",
+            f"name an Optuna {what} that can be made without arguments",
+        ) from error
     if not isinstance(plugin, base):
         raise UsageError(
             f"--{what} {name} is not an Optuna {what}",

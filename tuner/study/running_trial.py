@@ -11,7 +11,7 @@ from typing import cast
 
 import optuna
 from optuna.distributions import IntDistribution
-from optuna.exceptions import OptunaError, StorageInternalError
+from optuna.exceptions import OptunaError, StorageInternalError, UpdateFinishedTrialError
 from optuna.storages._heartbeat import BaseHeartbeat
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -152,7 +152,7 @@ class RunningTrial:
             with guarded("pruner", self.trial.study.pruner, self._folder):
                 if not self.trial.should_prune():
                     return GoOn()
-        except (DBAPIError, StorageInternalError):
+        except (DBAPIError, StorageInternalError, UpdateFinishedTrialError):
             return GoOn()
         by_race = stopped(self.trial.storage.get_trial_system_attrs(self.trial._trial_id))
         return by_race or self._projected(log, elapsed_bound(log, since_launch_s, startup_s))

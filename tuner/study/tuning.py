@@ -31,7 +31,7 @@ from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
 from tuner.study.hosts_there import HostsThere
-from tuner.study.interference import COUNT, FORGOTTEN, REMEASURED, VARIABLE, InterferenceFilter
+from tuner.study.interference import COUNT, FAILED_STUDY, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.joining import JoinedStore, Joining
 from tuner.study.journal import Journal, missing
@@ -355,11 +355,11 @@ def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) ->
         store.exclude(spec.name, REMEASURED, counted)
         text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
         context.emit(Note(text))
-    if row.state is StudyState.FAILED:
-        # Nothing had worked, so the fault was not the settings': they get another chance.
-        without_time = [record.number for record in records if not record.outcome.samples]
-        store.exclude(spec.name, FORGOTTEN, without_time)
     history = optuna_study.history()
+    if row.state is StudyState.FAILED:
+        # Where nothing worked, or works any more, the fault was not the settings'.
+        failures = history.no_longer_works() or history.fruitless() or history.fruitless_trials()
+        history = optuna_study.exclude([record.number for record in failures], FAILED_STUDY)
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
     for text in changes(row.spec, spec):
@@ -374,7 +374,7 @@ def _journal(context: StudyContext, row: StudyRow) -> Journal:
 
 
 def _settings_measured(history: History) -> int:
-    """How many settings have a time so far."""
+    """Return how many settings have a time so far."""
     return sum(each.elapsed_s is not None for each in history.measurements.values())
 
 

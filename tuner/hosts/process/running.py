@@ -202,6 +202,8 @@ class RunningTrial:
             raise self._problem
         if self._exit is None:
             answer = self._receive(timeout_s)
+            while answer is not None and "at_s" in answer:  # of a pause that was broken off
+                answer = self._receive(timeout_s)
             if answer is not None:
                 self._conclude(answer)
             elif self._status < 0:

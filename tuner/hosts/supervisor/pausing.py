@@ -1,7 +1,7 @@
 """Stops all processes of a trial for a while, and lets them go on.
 
-The freezer of a control group stops what is in it at once, with what is just being started. Where
-there is no group, SIGSTOP goes to one process after the other, until a scan shows none that runs.
+The freezer of a control group stops what is in it at once, with what is just being started. What
+is in none gets SIGSTOP, one process after the other, until a scan shows none that runs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ class Pause:
     def begin(self) -> None:
         """Stop the trial; returns once all of it stands still."""
         self._is_frozen = self._group.freeze()
-        while not self._is_frozen:
+        frozen = self._group.members() if self._is_frozen else set()
+        while True:
             # One that somebody else has stopped is not ours to wake.
             running = [
                 process
                 for process in self._members()
-                if process.state not in "Tt" and (process.pid, process.started) not in self._stopped
+                if process.pid not in frozen
+                and process.state not in "Tt"
+                and (process.pid, process.started) not in self._stopped
             ]
             if not running:
                 return
