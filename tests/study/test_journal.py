@@ -23,7 +23,7 @@ from tuner.model import (
     Stopped,
 )
 from tuner.study import journal
-from tuner.study.journal import NAME, PART, Entry, Journal, lacking
+from tuner.study.journal import PART_FILE, RECORD_FILE, Entry, Journal, lacking
 
 CREATED = "2026-01-02T03:04:05.000006+00:00"
 STOPPED = Stopped(1.0, 3.0, 2.5, None, 0.12, "drift")
@@ -69,14 +69,14 @@ def test_anything_else_is_no_record(content: bytes) -> None:
 def test_room_is_taken_before_and_used_after(tmp_path: Path) -> None:
     launch = tmp_path / "surface" / "0001"
     of(tmp_path).reserve(launch)
-    part = launch / PART
+    part = launch / PART_FILE
     assert part.stat().st_size >= journal.USUAL_BYTES
     assert launch.stat().st_mode & 0o777 == 0o700
     inode = part.stat().st_ino
     of(tmp_path).write(replace(entry().record, folder=str(launch)))
-    assert [path.name for path in launch.iterdir()] == [NAME]
-    assert (launch / NAME).stat().st_ino == inode, "no further room was needed"
-    assert (launch / NAME).stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in launch.iterdir()] == [RECORD_FILE]
+    assert (launch / RECORD_FILE).stat().st_ino == inode, "no further room was needed"
+    assert (launch / RECORD_FILE).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("how", ["fifo", "endless", "of another", "folder"])
@@ -85,7 +85,7 @@ def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
 ) -> None:
     launch = tmp_path / "0001"
     of(tmp_path).reserve(launch)
-    part, other = launch / PART, tmp_path / "other"
+    part, other = launch / PART_FILE, tmp_path / "other"
     part.unlink()
     other.write_text("of somebody else")
     if how == "fifo":
@@ -131,7 +131,12 @@ def test_what_is_written_lasts_before_it_has_its_name(
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "rename", rename)
     of(tmp_path).write(replace(entry().record, folder=str(tmp_path / "0001")))
-    first = [f"sync {PART}", f"rename {PART} {NAME}", "sync 0001", f"sync {tmp_path.name}"]
+    first = [
+        f"sync {PART_FILE}",
+        f"rename {PART_FILE} {RECORD_FILE}",
+        "sync 0001",
+        f"sync {tmp_path.name}",
+    ]
     assert seen == first
 
 
@@ -147,15 +152,17 @@ def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:
     mine = written(tmp_path, 1)
     for name in ("half", "link", "pipe", "folder"):
         (tmp_path / name).mkdir()
-    (tmp_path / "half" / NAME).write_bytes((tmp_path / "0001" / NAME).read_bytes()[:300])
-    (tmp_path / "link" / NAME).symlink_to(tmp_path / "0001" / NAME)
-    os.mkfifo(tmp_path / "pipe" / NAME)
-    (tmp_path / "folder" / NAME).mkdir()
+    (tmp_path / "half" / RECORD_FILE).write_bytes(
+        (tmp_path / "0001" / RECORD_FILE).read_bytes()[:300]
+    )
+    (tmp_path / "link" / RECORD_FILE).symlink_to(tmp_path / "0001" / RECORD_FILE)
+    os.mkfifo(tmp_path / "pipe" / RECORD_FILE)
+    (tmp_path / "folder" / RECORD_FILE).mkdir()
     of(tmp_path).reserve(tmp_path / "reserved")
     found, damaged = of(tmp_path).read(set())
     assert found == [mine]
     assert [path.parent.name for path in damaged] == ["folder", "half", "link", "pipe"]
-    assert (tmp_path / "half" / NAME).stat().st_size == 300
+    assert (tmp_path / "half" / RECORD_FILE).stat().st_size == 300
 
 
 def test_records_moved_with_their_folder_name_the_new_place(tmp_path: Path) -> None:

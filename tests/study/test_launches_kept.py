@@ -32,7 +32,7 @@ from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
 from tuner.study.events import LaunchEnded, Note
-from tuner.study.journal import NAME, Journal
+from tuner.study.journal import RECORD_FILE, Journal
 from tuner.study.optuna_study import OptunaStudy
 
 
@@ -68,7 +68,7 @@ def test_a_launch_is_reported_once_it_is_kept_everywhere(
         if isinstance(event, LaunchEnded):
             number = event.record.number
             seen.append(("user", number))
-            assert (Path(event.record.folder) / NAME).is_file()
+            assert (Path(event.record.folder) / RECORD_FILE).is_file()
             assert [each.number for each in records_in(folder)][-1] == number
             assert event.record.trial is None or number in optuna_in(folder)
 
@@ -96,7 +96,7 @@ def test_killed_before_the_commit_it_is_measured_once(
     assert len(runner.settings) == 8
     assert optuna_in(folder)
     notes = [note.text for note in events_of(Note, events)]
-    assert any(f"{NAME}: the database has it now" in note for note in notes)
+    assert any(f"{RECORD_FILE}: the database has it now" in note for note in notes)
 
 
 def test_an_older_copy_of_the_database_gets_what_it_lacks(folder: Path) -> None:
@@ -249,10 +249,10 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
     with pytest.raises(TunerError, match=r"was (moved or removed|replaced).* while") as caught:
         study_in(folder, runner)
     assert len(runner.settings) == 4, "before the next launch"
-    record = json.loads((folder / "surface" / "0004" / NAME).read_text())
+    record = json.loads((folder / "surface" / "0004" / RECORD_FILE).read_text())
     assert record["record"]["number"] == 4
     assert "put it back" in caught.value.hint
-    assert str(folder / "surface" / "0004" / NAME) in caught.value.hint
+    assert str(folder / "surface" / "0004" / RECORD_FILE) in caught.value.hint
     if act is not removed:
         put_back(folder)
         assert study_in(folder, again := FakeRunner()).trials == 6

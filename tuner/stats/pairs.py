@@ -31,7 +31,7 @@ _PRIOR_SD, _PRIOR_PAIRS = 0.02, 3
 
 #: The boundary for a gain at the last look, and that for none, in standard errors of a normal
 #: distribution; and the half-width of the interval.
-_GAIN, _NO_GAIN, _HALF = 2.04, 1.75, 2.6
+_GAIN, _NO_GAIN, _INTERVAL = 2.04, 1.75, 2.6
 
 #: Fewer pairs never show that there is no gain.
 _LEAST_PAIRS = 5
@@ -66,7 +66,7 @@ def judge(log_ratios: Sequence[float], precision: float) -> Finding | None:
         claim = "slower" if mean + half(_NO_GAIN) < 0 else "no gain worth having"
     elif pairs < MOST_PAIRS:
         return None
-    low, high = math.exp(mean - half(_HALF)), math.exp(mean + half(_HALF))
+    low, high = math.exp(mean - half(_INTERVAL)), math.exp(mean + half(_INTERVAL))
     return Finding(math.exp(mean), low, high, pairs, pairs, claim)
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tuner.store import Store
 
 #: In a launch's folder once it has ended; complete or not there.
-NAME = "record.json"
+RECORD_FILE = "record.json"
 
 #: What becomes of it: the room that was taken, then the text as far as it is written.
-PART = "record.json.part"
+PART_FILE = "record.json.part"
 
 #: Room for the record of a launch with many ranks, bytes.
 USUAL_BYTES = 1 << 16
@@ -78,7 +78,7 @@ class Journal:
         make_folder(launch)
         try:
             # Without fsync: a full disk says so as it is written, or as it is closed.
-            with os.fdopen(overwrite(launch / PART), "wb") as file:
+            with os.fdopen(overwrite(launch / PART_FILE), "wb") as file:
                 file.write(os.urandom(USUAL_BYTES))  # zeros take no room if compressed
         except OSError:
             shutil.rmtree(launch, ignore_errors=True)
@@ -91,12 +91,12 @@ class Journal:
             OSError: It cannot be written.
         """
         launch = Path(record.folder)
-        with os.fdopen(overwrite(launch / PART), "wb") as file:  # in the room that is taken
+        with os.fdopen(overwrite(launch / PART_FILE), "wb") as file:  # in the room that is taken
             file.write(text(Entry(self.study, self.created_at, record)).encode())
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
-        (launch / PART).rename(launch / NAME)
+        (launch / PART_FILE).rename(launch / RECORD_FILE)
         for folder in (launch, launch.parent):
             sync_names(folder)
 
@@ -108,7 +108,7 @@ class Journal:
         """
         records: list[LaunchRecord] = []
         damaged: list[Path] = []
-        for path in sorted(self.folder.glob(f"*/{NAME}")):
+        for path in sorted(self.folder.glob(f"*/{RECORD_FILE}")):
             if str(path.parent) in besides:
                 continue
             try:
@@ -141,6 +141,6 @@ def missing(store: Store, journal: Journal, emit: Callable[[Event], None]) -> li
         emit(Note(f"{path} is not a record of a launch: it is left as it is"))
     records = lacking(kept, ended)
     for record in records:
-        file = Path(record.folder) / NAME
+        file = Path(record.folder) / RECORD_FILE
         emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
     return records

@@ -48,7 +48,7 @@ from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
 from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
-from tuner.study.journal import NAME, Journal
+from tuner.study.journal import RECORD_FILE, Journal
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.running_trial import PrunerStopper, RunningTrial
@@ -395,7 +395,7 @@ class StudyRun:
         try:
             self.journal.write(record)
         except OSError as error:
-            text = f"{Path(record.folder) / NAME} cannot be written: {error.strerror}"
+            text = f"{Path(record.folder) / RECORD_FILE} cannot be written: {error.strerror}"
             self.context.emit(Note(f"{text}; launch {record.number} goes to the database alone"))
             return False
         return True
@@ -471,7 +471,7 @@ def give_up(
 def _what_became_of(record: LaunchRecord, objective: ObjectiveSpec, *, is_written: bool) -> str:
     """Return the part of a hint that says where a launch is kept that the database lacks."""
     if is_written:
-        return f"; launch {record.number} is kept in {Path(record.folder) / NAME}"
+        return f"; launch {record.number} is kept in {Path(record.folder) / RECORD_FILE}"
     value = estimates.estimate_s(record.outcome.samples)
     if value is None:
         return ""
