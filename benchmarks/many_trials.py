@@ -145,16 +145,16 @@ def suggest(url: str) -> None:
         policy = SearchThenConfirm()
         study = OptunaStudy(store, spec, policy)
         study.take_up(History(spec, tuple(store.launches(SPEC.name, detail=False))))
-        running, noise = _asked(study, policy), random.Random(2)
+        running, noise = _next_trial(study, policy), random.Random(2)
         launch = record(running.launch, running.step.purpose, running.step.setting, noise)
         start_s = time.perf_counter()
         study.tell(running, launch)
-        running = _asked(study, policy)
+        running = _next_trial(study, policy)
         print(time.perf_counter() - start_s)
         study.fail(running, "it was only asked for")
 
 
-def _asked(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:
+def _next_trial(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:
     history = study.history()
     step = policy.next(history)
     if not isinstance(step, Step):

@@ -166,16 +166,12 @@ class RunningLaunch:
 
         Whatever is raised goes on only after the launch has been ended.
         """
-        ended = self._follow(done)
+        ended = self._recorded(done)
         return None if ended is None else self._conclude(ended)
 
     def outcome_of_slice(self, done: Callable[[], bool]) -> Outcome | None:
-        """The same, without a record of its telemetry, which pauses would tear."""
-        try:
-            ended = self.monitor.follow(done)
-        except BaseException:
-            self.monitor.running.stop()
-            raise
+        """Do as :meth:`outcome`, without a record of its telemetry, which pauses would tear."""
+        ended = self._follow(done)
         return None if ended is None else self._conclude(ended)
 
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
@@ -184,20 +180,23 @@ class RunningLaunch:
         Returns:
             The outcome, and whether the processes go on.
         """
-        ended = self._follow(over)
+        ended = self._recorded(over)
         if ended is not None:
             return self._conclude(ended), False
         exit_ = process.Exit(0, self.monitor.passed_s, stopped=False, killed=0)
         outcome = self._conclude((exit_, None), self.monitor.running.pids())
         return replace(outcome, exit_code=None), True
 
-    def _follow(self, done: Callable[[], bool]) -> Ended | None:
+    def _recorded(self, done: Callable[[], bool]) -> Ended | None:
         with self.monitor.observer.recording():
-            try:
-                return self.monitor.follow(done)
-            except BaseException:
-                self.monitor.running.stop()
-                raise
+            return self._follow(done)
+
+    def _follow(self, done: Callable[[], bool]) -> Ended | None:
+        try:
+            return self.monitor.follow(done)
+        except BaseException:
+            self.monitor.running.stop()
+            raise
 
     def _conclude(self, ended: Ended, alive: Collection[int] = ()) -> Outcome:
         """The outcome; ``alive`` are the processes of the launch that go on."""

@@ -54,7 +54,7 @@ class Problem:
 
     @cached_property
     def next(self) -> Suggestion | Done:
-        """What is launched next, or why the search is over."""
+        """Return what is launched next, or why the search is over."""
         if self.first is not None:
             return self.first
         if self.search is None:

@@ -123,7 +123,7 @@ class Store:
 
     @property
     def storage(self) -> RDBStorage:
-        """Optuna's storage in this database."""
+        """Return Optuna's storage in this database."""
         if self._optunas is None:
             self._optunas = database.optunas_storage(self.url)
         return self._optunas

@@ -161,7 +161,7 @@ class OptunaStudy:
         history: History,
         record: LaunchRecord | None,
     ) -> None:
-        """Tell a trial whose process is gone what is known of its launch."""
+        """Tell a trial whose process is gone what its launch came to, or that it was lost."""
         if record is not None:
             self._store.keep(trial._trial_id, record)
         elif RECORD in trial.user_attrs:

@@ -105,7 +105,7 @@ class RunningTrial:
             _beat(trial)
             trial.set_user_attr(HOST, history.spec.machine.hostname)
         knobs, enqueued = history.knobs, step.setting.as_dict()
-        if step.purpose.stage.may_leave_knobs_out:  # some knobs are left out
+        if step.purpose.stage.may_leave_knobs_out:
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
             chosen = attributes.get("fixed_params", trial.relative_params)
             if chosen.keys() == enqueued.keys():
@@ -168,7 +168,7 @@ class RunningTrial:
 
     @property
     def is_raced(self) -> bool:
-        """Whether our own pruner judges the trial."""
+        """Return whether our own pruner judges the trial."""
         return isinstance(self.trial.study.pruner, RacePruner)
 
 

@@ -178,7 +178,7 @@ class Supervisor:
         return False
 
     def _obey(self) -> bool:
-        """Do what the control pipe says; True at its end."""
+        """Do what the control pipe says; return whether it has ended."""
         numbers = os.read(self.control, 64)
         for number in numbers:
             if number in {PAUSE, RESUME}:
@@ -188,7 +188,7 @@ class Supervisor:
         return not numbers
 
     def _switch(self, number: int) -> float:
-        """Pause the trial, or let it go on; the moment, as the clock of all processes says."""
+        """Pause the trial or let it go on, and return when, by the clock of all processes."""
         is_paused = self.paused_at_s < math.inf
         if number == PAUSE and not is_paused:
             self.pausing.begin()
