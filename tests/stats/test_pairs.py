@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tuner.stats.pairs import MOST_PAIRS, judge, student
+from tuner.stats.pairs import MOST_PAIRS, judge, student, typical
 
 
 @pytest.mark.parametrize(
@@ -22,23 +22,63 @@ def test_quantiles_are_those_of_the_tables(
     assert student(-deviations, freedom) == -student(deviations, freedom)
 
 
-def test_a_large_gain_takes_three_pairs_and_has_both_ends() -> None:
-    assert judge([math.log(3.4)] * 2, 0.02) is None
-    finding = judge([math.log(3.4), math.log(3.5), math.log(3.3)], 0.02)
-    assert finding is not None and finding.claim == "faster" and finding.best_runs == 3
-    assert finding.high is not None and 3.0 < finding.low < 3.4 < finding.high < 3.8
+def test_one_pair_proves_nothing_and_two_show_a_large_gain_with_both_ends() -> None:
+    assert judge([math.log(3.4)], 0.02) is None and judge([-3.0], 0.02) is None
+    finding = judge([math.log(3.4), math.log(3.45)], 0.02)
+    assert finding is not None and finding.claim == "faster" and finding.best_runs == 2
+    assert finding.high is not None and 3.1 < finding.low < 3.4 < finding.high < 3.8
 
 
-def test_no_gain_is_said_from_five_pairs_on_and_a_loss_is_one() -> None:
+def test_a_large_gain_is_measured_on_until_its_size_is_known() -> None:
+    wide = [math.log(3.2), math.log(3.7)]
+    assert judge(wide, 0.02) is None
+    finding = judge(wide * 4, 0.02)
+    assert finding is not None and finding.high is not None
+    assert finding.high / finding.low < 1.1**2
+
+
+def test_a_small_gain_needs_more_pairs_than_a_large_one() -> None:
+    scatter = [0.01, -0.01]
+    assert judge([0.05 + difference for difference in scatter], 0.02) is None
+    finding = judge([0.05 + difference for difference in scatter * 3], 0.02)
+    assert finding is not None and finding.claim == "faster"
+
+
+def test_no_gain_is_said_from_five_pairs_on_and_a_loss_as_soon_as_a_gain() -> None:
     equal = [0.005, -0.005, 0.002, -0.002]
     assert judge(equal, 0.02) is None
     finding = judge([*equal, 0.0], 0.02)
     assert finding is not None and finding.claim == "no gain worth having"
-    slower = judge([log - 0.1 for log in (*equal, 0.0)], 0.02)
+    slower = judge([-0.5, -0.51], 0.02)
     assert slower is not None and slower.claim == "slower"
 
 
-@given(st.lists(st.floats(-3, 3), max_size=MOST_PAIRS), st.floats(0.001, 0.2))
+def test_a_launch_that_took_twice_as_long_does_not_hide_a_gain() -> None:
+    log_ratios = [0.09, 0.1, 0.09 + math.log(2), 0.1, 0.11]
+    finding = judge(log_ratios, 0.02)
+    assert finding is not None and finding.claim == "faster"
+    assert finding.ratio == pytest.approx(1.105, abs=0.01) and finding.best_runs == 5
+
+
+def test_where_all_launches_scatter_by_much_none_is_an_outlier() -> None:
+    log_ratios = [0.0, 0.4, -0.4, 0.8, -0.8]
+    assert typical(log_ratios) == log_ratios
+
+
+def test_of_lower_bounds_only_a_lower_end_is_found() -> None:
+    finding = judge([math.log(5), math.log(5.2)], 0.02, at_least=True)
+    assert finding is not None and finding.claim == "faster"
+    assert finding.at_least and 4.5 < finding.low < 5
+    equal = [0.0] * (MOST_PAIRS - 1)
+    assert judge(equal, 0.02, at_least=True) is None
+    last = judge([*equal, 0.0], 0.02, at_least=True)
+    assert last is not None and last.claim == "inconclusive"
+
+
+many_log_ratios = st.lists(st.floats(-3, 3), max_size=MOST_PAIRS)
+
+
+@given(many_log_ratios, st.floats(0.001, 0.2))
 def test_whatever_the_pairs_the_last_look_ends_it_and_the_interval_holds_the_ratio(
     log_ratios: list[float], precision: float
 ) -> None:
@@ -48,3 +88,35 @@ def test_whatever_the_pairs_the_last_look_ends_it_and_the_interval_holds_the_rat
         return
     assert finding.high is not None and finding.low <= finding.ratio <= finding.high
     assert finding.best_runs == finding.reference_runs == len(log_ratios)
+    if finding.claim == "faster":
+        assert finding.low > 1
+    if finding.claim == "slower":
+        assert finding.high < 1
+
+
+@given(many_log_ratios)
+def test_swapped_sides_mirror_the_interval(log_ratios: list[float]) -> None:
+    finding, mirrored = (judge([sign * log for log in log_ratios], 0.02) for sign in (1, -1))
+    if finding is None or mirrored is None:
+        return
+    assert finding.high is not None and mirrored.high is not None
+    assert mirrored.ratio * finding.ratio == pytest.approx(1)
+    assert mirrored.low * finding.high == pytest.approx(1)
+    assert mirrored.high * finding.low == pytest.approx(1)
+
+
+@given(many_log_ratios, st.floats(1, 3))
+def test_a_reference_that_is_slower_by_a_factor_shifts_the_interval_by_it(
+    log_ratios: list[float], factor: float
+) -> None:
+    finding = judge(log_ratios, 0.02)
+    if finding is None or finding.claim != "faster":
+        return
+    shifted_logs = [log_ratio + math.log(factor) for log_ratio in log_ratios]
+    # Rounding may put a pair on the other side of what makes it an outlier.
+    assume(len(typical(shifted_logs)) == len(typical(log_ratios)))
+    shifted = judge(shifted_logs, 0.02)
+    assert shifted is not None and shifted.claim == "faster"
+    assert finding.high is not None and shifted.high is not None
+    for shown, expected in (("ratio", finding.ratio), ("low", finding.low), ("high", finding.high)):
+        assert getattr(shifted, shown) == pytest.approx(factor * expected)
