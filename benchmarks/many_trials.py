@@ -71,6 +71,7 @@ SPEC = StudySpec(
         Knob("batch", IntRange(1, 16), Flag("-b")),
     ),
     trials=2000,
+    compare="in-turn",
 )
 
 

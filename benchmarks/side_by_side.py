@@ -1,6 +1,6 @@
 """Launches side by side against launches in turn: how much does the ratio of a pair scatter?
 
-    python -m benchmarks.side_by_side [--pairs 8] [--slice-s 0.25] [--neighbour]
+    python -m benchmarks.side_by_side [--pairs 8] [--rounds 2000] [--neighbour]
 
 A NumPy program of one process is launched against itself, and against itself with 10 % more work,
 in turn and side by side; each side comes first as often as the other. With ``--neighbour`` a loop
@@ -101,7 +101,6 @@ def main() -> None:
     """Print a line for each program and way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=8)
-    parser.add_argument("--slice-s", type=float, default=0.25)
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--neighbour", action="store_true")
     options = parser.parse_args()
@@ -115,9 +114,9 @@ def main() -> None:
                 order = (0, 1) if number % 2 else (1, 0)
                 alone = {side: trial.run(request(folder, rounds[side])) for side in order}
                 logs["in turn"].append(log_ratio((alone[0], alone[1])))
-                both = [request(folder, rounds[side]) for side in (0, 1)]
-                pair = side_by_side.run(both, slice_s=options.slice_s, first=order[0])
-                logs["side by side"].append(log_ratio(pair.outcomes))
+                pair = side_by_side.run([request(folder, rounds[side]) for side in order])
+                both = dict(zip(order, pair, strict=True))
+                logs["side by side"].append(log_ratio((both[0], both[1])))
             for way, values in logs.items():
                 ratios = " ".join(f"{math.exp(value):.3f}" for value in values)
                 median, sd = math.exp(statistics.median(values)), statistics.stdev(values)

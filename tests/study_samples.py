@@ -56,6 +56,7 @@ SPEC = StudySpec(
     knobs=(OMP, WORKERS, COMMUNICATOR),
     left_out=(("opencv_threads", "the program does not load OpenCV"),),
     trials=8,
+    compare="in-turn",
 )
 
 #: The formats that need no server.

@@ -55,6 +55,7 @@ SPEC = StudySpec(
     ),
     trials=6,
     confirm="none",
+    compare="in-turn",
 )
 
 #: With the launches that prove it.

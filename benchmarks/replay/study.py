@@ -115,6 +115,7 @@ def spec(
         warm_ups=0,
         seed=seed,
         live="off",
+        compare="in-turn",  # as the recorded launches were made
     )
     return replace(made, **dict(options or {}))  # type: ignore[arg-type]
 

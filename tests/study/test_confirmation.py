@@ -83,11 +83,11 @@ def searched(
 
 def proved(history: History, times: Times) -> History:
     """The confirmation of `BEST` to its end."""
-    while (state := confirmation(history, BEST)).next is not None:
+    while (state := confirmation(history, BEST)).next:
         assert len(history.confirming) < 100, "it does not end"
-        judge = None if state.next.limit_s is None else TimeLimitStopper(state.next.limit_s)
-        outcome = ran(times[state.next_setting](), stopper=judge)
-        made = record(len(history.records) + 1, state.next_setting, Purpose.CONFIRM, outcome)
+        judge = None if state.limit_s is None else TimeLimitStopper(state.limit_s)
+        outcome = ran(times[state.next[0]](), stopper=judge)
+        made = record(len(history.records) + 1, state.next[0], Purpose.CONFIRM, outcome)
         history = history.add(made)
     return history
 
@@ -203,7 +203,7 @@ def test_defaults_that_look_faster_are_launched_in_turn_with_the_best() -> None:
 def test_what_was_stopped_on_its_way_is_ruled_out_without_a_launch() -> None:
     stopped = Stopped(0.6, 2.0, 1.8, 2.2, 0.1, "drift")
     state = confirmation(searched(0.5, stopped), BEST)
-    assert state.next is None and state.finding is None
+    assert not state.next and state.finding is None
     assert state.conclusion is Conclusion.NO_GAIN
 
 
@@ -219,7 +219,7 @@ def test_if_the_search_calls_the_defaults_best_the_fastest_other_is_launched_in_
     )
     state = confirmation(history, BEST)
     assert (state.best, state.reference) == (GUESS, BEST)
-    assert state.next is not None and state.next_setting == BEST
+    assert state.next == (BEST,)
 
 
 def test_a_best_that_cannot_be_told_from_the_defaults_is_inconclusive_until_more_is_asked() -> None:
@@ -249,7 +249,7 @@ def test_what_was_proven_stands_until_more_is_proven(
         made = record(len(history.records) + 1, setting, Purpose.CONFIRM, outcome)
         history = history.add(made)
     more = replace(history, spec=replace(CONFIRMED, confirm=how))
-    assert confirmation(more, BEST).next is not None
+    assert confirmation(more, BEST).next
     result = build(more, "tune.db", StudyState.INTERRUPTED, "", BEST)
     assert (result.conclusion, result.export) == (Conclusion.FASTER, BEST)
     assert result.finding == proven.finding
@@ -277,7 +277,7 @@ def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
 def test_the_only_setting_that_works_needs_no_proof() -> None:
     history = history_of((Purpose.GUESS, BEST, 1.0), (Purpose.BASELINE, BASELINE, CRASH))
     state = confirmation(history, BEST)
-    assert state.next is None and state.finding is None
+    assert not state.next and state.finding is None
     assert (state.conclusion, state.export(history)) == (Conclusion.BASELINE_FAILS, BEST)
 
 

@@ -39,9 +39,9 @@ def cut(history: History) -> float | None:
     """Where the defaults are cut, as the first launch of them is told."""
     best = history.records[-1].outcome.samples[0]
     turn = launched(Purpose.CONFIRM, 3, best.elapsed_s, best.iterations)
-    step = confirmation(history.add(turn), BEST).next
-    assert step is not None and step.side == "reference"
-    return step.limit_s
+    standing = confirmation(history.add(turn), BEST)
+    assert standing.next == (standing.reference,)
+    return standing.limit_s
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import click
 from tuner.cli.base import GroupedOption
 from tuner.config.options import (
     BY_KEY,
+    COMPARE,
     CONFIRM,
     LIMITS,
     OPTIONS,
@@ -145,6 +146,7 @@ _COMPLETIONS: dict[str, Complete] = {
     "launcher": launcher_names,
     "live": _one_of(("auto", "on", "off")),
     "confirm": _one_of(CONFIRM),
+    "compare": _one_of(COMPARE),
     "sampler": _one_of(SAMPLERS),
     "learn_from": _lessons,
     "pruner": _one_of(PRUNERS),

@@ -44,6 +44,9 @@ TERMINATORS = {
 #: What ``--confirm`` names.
 CONFIRM = ("auto", "exact", "more", "none")
 
+#: What ``--compare`` names.
+COMPARE = ("auto", "side-by-side", "in-turn")
+
 WHAT = "What to run"
 SPACE = "What to try"
 LIMITS = "How much"
@@ -105,6 +108,12 @@ def _live(value: object) -> str:
     if not isinstance(value, str) or value not in {"auto", "on", "off"}:
         raise ValueError("must be 'auto', 'on' or 'off'")
     return value
+
+
+def _compare(value: object) -> str:
+    if value not in COMPARE:
+        raise ValueError("must be 'auto', 'side-by-side' or 'in-turn'")
+    return str(value)
 
 
 def _confirm(value: object) -> str:
@@ -268,9 +277,13 @@ OPTIONS = (
            "Settings that differ by less than this count as equal", '"2%"', "2%",
            field="precision"),
     Option("confirm", "--confirm", Kind(_confirm, "HOW"), LIMITS,
-           "Launch the best setting and the baseline in turn: auto (as few as prove a gain), exact"
-           " (by ranks alone), more (both to their end, until the interval is narrow) or none",
+           "Launch the best setting and the baseline again: auto (as few as prove a gain), exact"
+           " (by ranks alone), more (until the interval is narrow) or none",
            '"none"', "auto", field="confirm"),
+    Option("compare", "--compare", Kind(_compare, "HOW"), LIMITS,
+           "Launch these two side-by-side (both are there, and run by turns, in short slices), or"
+           " in-turn (one after the other); auto: side by side unless something speaks against it",
+           '"in-turn"', "auto", field="compare"),
     Option("live", "--live", Kind(_live, "WHEN"), LIMITS,
            "Measure many settings in one running job: auto (if it can), on or off", '"off"', "auto",
            field="live"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat as modes
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,8 +31,12 @@ TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-#: Every such sample a process is looked at again for libraries that are loaded late.
+#: Every such sample a process is looked at again for libraries that are loaded late, and for files
+#: that it writes.
 _LOOK_AGAIN = 16
+
+#: So many files that a launch writes are noted.
+MOST_WRITTEN = 50
 
 
 class Member(NamedTuple):
@@ -73,6 +78,9 @@ class Watcher:
         #: The code of all processes, the launcher's too: a script may pass a variable on.
         self._code: set[thread_variables.Code] = set()
         self._may_read = False  # the variables of a number of threads, as far as is known
+        self._not_shared = f"{folder}/", "/dev/", "/proc/", "/sys/"
+        self._memory_bytes = 0  # the most of any sample
+        self._written: set[str] = set()  # files outside of the trial's folder, open for writing
         #: The processes of the last sample; another thread may read them at any time.
         self.members: tuple[Member, ...] = ()
 
@@ -91,9 +99,11 @@ class Watcher:
                 groups.setdefault(rank, []).append(stat)
                 self._ranks.setdefault(rank, _Rank(stat, world_size))
         self.members = tuple(members)
+        resident_bytes = sum(stat.resident_bytes for stat in stats.values())
+        self._memory_bytes = max(self._memory_bytes, resident_bytes)
         for member in members:
             noted = None if member.rank is None else self._ranks[member.rank]
-            self._look_at_libraries(stats[member.pid], noted)
+            self._look_at_process(stats[member.pid], noted)
         for rank, group in groups.items():
             noted, root = self._ranks[rank], group[0]
             is_root = (root.started, root.pid) == (noted.root.started, noted.root.pid)
@@ -104,16 +114,31 @@ class Watcher:
                 with contextlib.suppress(OSError):  # it has ended
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
 
-    def _look_at_libraries(self, stat: Stat, noted: _Rank | None) -> None:
-        """See what a process has mapped: ever more rarely, since that costs a millisecond.
+    def _look_at_process(self, stat: Stat, noted: _Rank | None) -> None:
+        """See what a process maps and writes: ever more rarely, since that costs a millisecond.
 
         A process that has become another program (``exec``) is looked at from the start.
         """
         process = stat.pid, stat.started, stat.name
         count = self._samples[process] = self._samples.get(process, 0) + 1
-        is_settled = self._may_read and (noted is None or noted.has_opencv)
-        if is_settled or (count & (count - 1) and count % _LOOK_AGAIN):
+        if count & (count - 1) and count % _LOOK_AGAIN:
             return
+        self._look_at_files(stat.pid)
+        if not self._may_read or (noted is not None and not noted.has_opencv):
+            self._look_at_libraries(stat, noted)
+
+    def _look_at_files(self, pid: int) -> None:
+        """Note the files that a process has open for writing."""
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            for entry in os.scandir(f"{self._proc}/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mode & modes.S_IWUSR:
+                        path = os.readlink(entry.path)  # noqa: PTH115 - three times as fast
+                        if path.startswith("/") and not path.startswith(self._not_shared):
+                            self._written.add(path)
+
+    def _look_at_libraries(self, stat: Stat, noted: _Rank | None) -> None:
+        """See what a process has mapped."""
         folder = f"{self._proc}/{stat.pid}"
         maps = procfs.read(f"{folder}/maps")
         if noted is not None:
@@ -187,7 +212,8 @@ class Watcher:
                 uncaught="" if went_on else view.uncaught,
             )
             views.append(view)
-        return Observation(tuple(views))
+        written = tuple(sorted(self._written)[:MOST_WRITTEN])
+        return Observation(tuple(views), memory_bytes=self._memory_bytes, written=written)
 
 
 def _variables(environ: bytes) -> dict[str, str]:

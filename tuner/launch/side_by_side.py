@@ -2,6 +2,10 @@
 
 They take turns of a slice each, in the order A B B A. What else the machine does meanwhile, it does
 to both, so that the ratio of their times has less noise than that of launches one after the other.
+
+If the figure leaves out the pauses, the rest of the longer launch runs alone, and ends as soon as
+its pace is known. If the program makes its figure of a clock that goes on in the pauses, the longer
+one keeps them to its end: so both figures are longer by the same factor, whatever span they cover.
 """
 
 from __future__ import annotations
@@ -9,93 +13,210 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import cycle
+from dataclasses import dataclass, field, replace
 
 from tuner.hosts import process
+from tuner.hosts.observer import LaunchObserver, Observer
+from tuner.launch.clocks import stopper_by
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
-from tuner.model import Failed, FailureKind, Launch, Outcome
+from tuner.model import (
+    Failed,
+    FailureKind,
+    Finished,
+    Launch,
+    ObjectiveSpec,
+    Outcome,
+    SideBySide,
+    Stopped,
+    StudySpec,
+)
+from tuner.search.stopper import EarlyStopper, GoOn, Log, PaceKnown, Verdict
+
+#: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
+LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
+
+#: A pace is known once its own scatter leaves the finish that uncertain (the standard deviation of
+#: its logarithm). A longer time alone would add more: nothing cancels what the machine does then.
+KNOWN = 0.05
 
 
-@dataclass(frozen=True)
-class Slice:
-    """A time in which one of two launches ran.
+@dataclass
+class StopsOncePaceIsKnown:
+    """Stops a launch that goes on after the other one has ended, once its pace is known.
 
     Attributes:
-        side: Which of the two: 0 or 1.
-        begin_s: When it began, by ``time.monotonic``.
-        end_s: When it ended.
+        stopper: What may stop it before.
+        known: What stops it then; ``None``: it runs to its end.
+        other_s: How long the other one ran; ``None``: it has not ended.
     """
 
-    side: int
-    begin_s: float
-    end_s: float
+    stopper: EarlyStopper | None
+    known: EarlyStopper | None
+    other_s: float | None = None
+
+    def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Return what the launch's own stopper says, then whether the pace is known."""
+        verdict = GoOn() if self.stopper is None else self.stopper(log, since_launch_s, startup_s)
+        is_alone = self.other_s is not None and since_launch_s >= self.other_s
+        if self.known is None or not is_alone or isinstance(verdict, Stopped):
+            return verdict
+        return self.known(log, since_launch_s, startup_s)
+
+    def in_window(self) -> EarlyStopper:
+        """Return the stopper itself: a pair has no windows."""
+        return self
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What two launches came to, and their slices; wall times are without the pauses."""
+@dataclass
+class _Side:
+    """One launch of the two."""
 
-    outcomes: tuple[Outcome, Outcome]
-    slices: tuple[Slice, ...]
+    request: MeasurementRequest
+    stopper: StopsOncePaceIsKnown
+    running: RunningLaunch | None = None
+    outcome: Outcome | None = None
+    slices: list[tuple[float, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, request: MeasurementRequest) -> _Side:
+        known, iterations = None, request.expected_iterations
+        if iterations:
+            clock = request.spec.objective.clock
+            known = stopper_by(clock, PaceKnown(iterations, KNOWN), iterations)
+        stopper = StopsOncePaceIsKnown(request.stopper, known)
+        return cls(replace(request, stopper=stopper), stopper)
+
+    @property
+    def keeps_its_pauses(self) -> bool:
+        """Whether the figure is made of a clock that goes on in the pauses."""
+        return self.running is not None and self.running.keeps_time_in_pauses
 
 
 def run(
     requests: Sequence[MeasurementRequest],
     *,
-    slice_s: float,
-    first: int = 0,
     start: Callable[[Launch], process.RunningCommand] = process.start,
-) -> Pair:
-    """Run two launches side by side, both to their end; the rest of the longer one runs alone.
+    observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
+) -> list[Outcome]:
+    """Run two launches side by side, each until it ends or its pace is known.
 
-    Whatever is raised goes on only after both have been ended.
+    If one of them fails, the other one is ended. Whatever is raised goes on only after both have
+    been ended.
 
     Args:
-        requests: What to run: two.
-        slice_s: How long a launch runs until it is the other one's turn, s.
-        first: Which of them begins.
+        requests: What to run: two, of which the first begins.
         start: Starts a launch.
+        observe: Gives what looks at it.
+
+    Returns:
+        What each came to. Wall times are without the pauses.
 
     Raises:
         TunerError: See :func:`tuner.launch.trial.begin`.
     """
-    running: dict[int, RunningLaunch] = {}
-    outcomes: dict[int, Outcome] = {}
-    slices: list[Slice] = []
+    sides = [_Side.of(request) for request in requests]
+    begun_s = time.monotonic()
     with ExitStack() as stack:
-        for turn in turns(first):
-            if len(outcomes) == len(requests):
+        for turn, slice_s in _turns():
+            side, other = sides[turn], sides[1 - turn]
+            if side.outcome is not None and other.outcome is not None:
                 break
-            side = 1 - turn if turn in outcomes else turn
-            is_alone = 1 - side in outcomes
-            if slices and slices[-1].side != side and slices[-1].side not in outcomes:
-                running[slices[-1].side].monitor.running.pause()
-            begin_s = time.monotonic()
-            if side in running:
-                running[side].monitor.running.resume()
-            elif requests[side].cancelled():
-                failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-                outcomes[side] = Outcome(failed, wall_s=0.0, exit_code=None)
+            if side.outcome is not None:
+                if other.keeps_its_pauses:
+                    time.sleep(slice_s)
                 continue
+            begin_s = time.monotonic()
+            if side.running is None:
+                _begin(side, start, observe, stack)
             else:
-                begun = begin(requests[side], start=start)
-                if isinstance(begun, Outcome):
-                    outcomes[side] = begun
-                    continue
-                running[side] = begun
-                stack.callback(begun.monitor.running.stop)
-            end_s = begin_s + slice_s
-            outcome = running[side].outcome_of_slice(
-                lambda end_s=end_s, is_alone=is_alone: not is_alone and time.monotonic() >= end_s  # type: ignore[misc]
-            )
-            slices.append(Slice(side, begin_s, time.monotonic()))
-            if outcome is not None:
-                outcomes[side] = outcome
-    return Pair((outcomes[0], outcomes[1]), tuple(slices))
+                side.running.monitor.running.resume()
+            if side.running is not None and side.outcome is None:
+                _run_slice(side, other, begin_s + slice_s)
+            side.slices.append((begin_s - begun_s, time.monotonic() - begun_s))
+            if side.outcome is not None and isinstance(side.outcome.ending, Failed):
+                _end_beside(other, side.outcome.ending)
+    return [_outcome(side, other) for side, other in (sides, sides[::-1])]
 
 
-def turns(first: int) -> Iterator[int]:
-    """Yield whose turn it is: A B B A A B B A …"""
-    return cycle((first, 1 - first, 1 - first, first))
+def _turns() -> Iterator[tuple[int, float]]:
+    """Yield whose turn it is, A B B A A B B A …, and how long the slice is; four are alike."""
+    begun_s = time.monotonic()
+    while True:
+        run_s = (time.monotonic() - begun_s) / 2
+        slice_s = min(max(LEAST_S, SHARE * run_s), MOST_S)
+        for turn in (0, 1, 1, 0):
+            yield turn, slice_s
+
+
+def _begin(
+    side: _Side,
+    start: Callable[[Launch], process.RunningCommand],
+    observe: Callable[[Launch, StudySpec], Observer],
+    stack: ExitStack,
+) -> None:
+    """Start the launch of a side, unless the user has ended all."""
+    if side.request.cancelled():
+        failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+        side.outcome = Outcome(failed, wall_s=0.0, exit_code=None)
+        return
+    begun = begin(side.request, start=start, observe=observe)
+    if isinstance(begun, Outcome):
+        side.outcome = begun
+        return
+    side.running = begun
+    stack.callback(begun.monitor.running.stop)
+
+
+def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
+    """Let a side run until its slice or the launch is over, and pause it if that goes on."""
+    running = side.running
+    assert running is not None
+    goes_on = other.outcome is not None and not side.keeps_its_pauses
+    side.outcome = running.outcome_of_slice(lambda: not goes_on and time.monotonic() >= end_s)
+    if side.outcome is None:
+        running.monitor.running.pause()
+    else:
+        other.stopper.other_s = side.outcome.wall_s
+
+
+def _end_beside(side: _Side, other: Failed) -> None:
+    """End the launch beside one that has failed: there is nothing to compare it with."""
+    if side.outcome is not None:
+        return
+    is_interrupted = other.kind is FailureKind.INTERRUPTED
+    reason = other.reason if is_interrupted else "ended, as the launch beside it had failed"
+    failed = Failed(FailureKind.INTERRUPTED, reason)
+    if side.running is None:
+        side.outcome = Outcome(failed, wall_s=0.0, exit_code=None)
+    else:
+        side.outcome = side.running.outcome_of_stop(failed)
+
+
+def _as_of_a_clock_without_pauses(
+    ending: Finished, share: float, objective: ObjectiveSpec
+) -> Finished:
+    """Return what a program has printed as if its clock had gone on for this share of the time."""
+    factor, reading = 1 / share if objective.maximize else share, ending.reading
+    if reading is not None:
+        by_point, by_comma = (
+            None if figure is None else figure * factor
+            for figure in (reading.by_point, reading.by_comma)
+        )
+        reading = replace(reading, by_point=by_point, by_comma=by_comma)
+    return replace(ending, elapsed_s=ending.elapsed_s * share, reading=reading)
+
+
+def _outcome(side: _Side, other: _Side) -> Outcome:
+    """Return what a side came to; the load of the host says nothing: the other one was there."""
+    outcome = side.outcome
+    assert outcome is not None
+    ending = outcome.ending
+    if isinstance(ending, Finished) and side.keeps_its_pauses:
+        assert side.running is not None
+        pauses = side.running.monitor.running.pauses()
+        paused_s = sum(end_s - begin_s for begin_s, end_s in pauses)
+        share = outcome.wall_s / (outcome.wall_s + paused_s)
+        ending = _as_of_a_clock_without_pauses(ending, share, side.request.spec.objective)
+    pair = SideBySide(other.request.number, tuple(side.slices))
+    return replace(outcome, ending=ending, load=None, side_by_side=pair)

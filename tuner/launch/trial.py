@@ -174,6 +174,15 @@ class RunningLaunch:
         ended = self._follow(done)
         return None if ended is None else self._conclude(ended)
 
+    def outcome_of_stop(self, reason: Failed) -> Outcome:
+        """End it for a reason and return what it came to."""
+        return self._conclude(self.monitor.stop(reason))
+
+    @property
+    def keeps_time_in_pauses(self) -> bool:
+        """Whether its figure is made of a clock that goes on while the launch is paused."""
+        return not self.monitor.objective.leaves_out_pauses
+
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
         """The same, but once it is ``over`` while its processes go on, its outcome up to then.
 

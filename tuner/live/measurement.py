@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuner.launch.request import MeasurementRequest
@@ -18,6 +19,7 @@ from tuner.model import (
     Outcome,
     Purpose,
     Setting,
+    SideBySide,
     StudySpec,
 )
 from tuner.model.errors import UsageError
@@ -47,6 +49,9 @@ _ENDS_ALONE = (
 #: Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute.
 TrialRunner = Callable[[MeasurementRequest], Outcome]
 
+#: Runs two launches side by side: :func:`tuner.launch.side_by_side.run`, or a substitute.
+PairRunner = Callable[[Sequence[MeasurementRequest]], list[Outcome]]
+
 
 class LiveMeasurement:
     """Measures the settings of one run over a study.
@@ -55,10 +60,17 @@ class LiveMeasurement:
         spec: The study.
         run: Makes a launch.
         jobs: Measures in running jobs; ``None``: each setting is launched.
+        run_pair: Makes two launches side by side; ``None``: ``run`` makes one after the other.
     """
 
-    def __init__(self, spec: StudySpec, run: TrialRunner, jobs: LiveJobs | None = None) -> None:
-        self._spec, self._run = spec, run
+    def __init__(
+        self,
+        spec: StudySpec,
+        run: TrialRunner,
+        jobs: LiveJobs | None = None,
+        run_pair: PairRunner | None = None,
+    ) -> None:
+        self._spec, self._run, self._run_pair = spec, run, run_pair
         self._jobs = None if spec.live == "off" else jobs
         self._refused = 0  # this many launches in a row accepted no switches
 
@@ -86,6 +98,18 @@ class LiveMeasurement:
                 if warm_up is not None:
                     return warm_up
         return self._run(request)
+
+    def measure_side_by_side(self, requests: Sequence[MeasurementRequest]) -> list[Outcome]:
+        """Launch two settings side by side; errors as :meth:`measure`."""
+        self.end()  # nothing of a study runs beside a pair
+        if self._run_pair is not None:
+            return self._run_pair(requests)
+        numbers = [request.number for request in requests]
+        outcomes = map(self._run, requests)
+        return [
+            replace(outcome, side_by_side=SideBySide(other))
+            for outcome, other in zip(outcomes, reversed(numbers), strict=True)
+        ]
 
     def end(self) -> None:
         """End the running job, if there is one."""

@@ -158,12 +158,17 @@ class Observation:
     ``left_running`` names what went on when the command had ended, and was killed, and says whether
     it was computing. ``output_bytes`` is how much the launch printed; ``files`` are the names of
     those in its output folder that hold something, with ``#`` for each run of digits.
+    ``memory_bytes`` is the most that its processes on one host were seen with, what they share
+    counted for each. ``written`` are files outside of its own folder that it was seen to have open
+    for writing.
     """
 
     ranks: tuple[RankView, ...] = ()
     left_running: tuple[tuple[str, bool], ...] = ()
     output_bytes: int | None = None
     files: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    written: tuple[str, ...] = ()
 
 
 class FailureKind(StrEnum):
@@ -243,6 +248,9 @@ class Finished:
 #: The rules of a stopper that know how long a launch took, not where it was going.
 ELAPSED, WHOLE_LAUNCH, CUT = "elapsed", "whole launch", "cut"
 
+#: The rule that ends a launch because its pace is known well enough for a comparison.
+PACE = "known pace"
+
 
 @dataclass(frozen=True)
 class Stopped:
@@ -313,6 +321,7 @@ class ExclusionKind(StrEnum):
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
     OTHER_HOST = "another host"  # one that is not as fast as the study's
+    SIDE_BY_SIDE = "side by side"  # beside another launch it, or that one, failed
 
 
 @dataclass(frozen=True)
@@ -359,12 +368,26 @@ class Window:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """How a launch ran side by side with another one: by turns, in slices.
+
+    Attributes:
+        other: The number of the other launch.
+        slices: When it ran itself, each from and to, s after the pair began.
+    """
+
+    other: int
+    slices: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a launch came to, with all that was seen of it.
 
     ``exclusion`` says why its time does not measure the setting; ``None``: it does.
     ``window`` tells of the running job that it was measured in; ``None``: it was a launch of
-    its own.
+    its own. ``side_by_side`` tells of the launch that took turns with it; ``None``: none did. Then
+    ``wall_s`` is without the turns of the other one.
     """
 
     ending: Ending
@@ -377,6 +400,7 @@ class Outcome:
     exclusion: Exclusion | None = None
     telemetry: Telemetry | None = None
     window: Window | None = None
+    side_by_side: SideBySide | None = None
 
     @property
     def samples(self) -> tuple[Finished, ...]:

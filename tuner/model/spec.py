@@ -187,6 +187,10 @@ Live = Literal["auto", "on", "off"]
 #: whatever it costs; not at all.
 Confirm = Literal["auto", "exact", "more", "none"]
 
+#: How the best setting and the baseline are launched to be compared: side by side, in slices by
+#: turns, where nothing speaks against it, or whatever does; or in turn, one after the other.
+Compare = Literal["auto", "side-by-side", "in-turn"]
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -240,6 +244,7 @@ class StudySpec:
     oversubscription: float | None = None  # how many times the cores may be asked for
     require: tuple[str, ...] = ()  # what settings must meet (tuner.knobs.requirements)
     confirm: Confirm = "auto"
+    compare: Compare = "auto"
     warm_ups: int = 1
     max_time_s: float | None = None  # a launch that would take longer is stopped, as pruned
     trial_limit_s: float | None = None  # a launch that takes longer has failed

@@ -57,11 +57,12 @@ Claim = Literal["faster", "slower", "no gain worth having", "inconclusive"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What launches in turn prove: the ratio is reference over best.
+    """What launches of both sides prove: the ratio is reference over best.
 
     The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` if
     only the lower end is claimed ("at least"). If the claim is inconclusive, ``pairs_missing`` more
-    are likely to tell; ``None``: not even as many as are ever launched.
+    are likely to tell; ``None``: not even as many as are ever launched. ``is_side_by_side`` says
+    how they were launched: side by side, or in turn.
     """
 
     ratio: float
@@ -71,6 +72,7 @@ class Finding:
     reference_runs: int
     claim: Claim
     pairs_missing: int | None = None
+    is_side_by_side: bool = False
 
     @property
     def at_least(self) -> bool:

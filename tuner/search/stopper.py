@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from tuner.model import Stopped
-from tuner.model.outcome import CUT, ELAPSED, WHOLE_LAUNCH
+from tuner.model.outcome import CUT, ELAPSED, PACE, WHOLE_LAUNCH
 from tuner.stats.noise import SpreadPrior, spread
 
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
@@ -249,6 +249,34 @@ class TimeLimitStopper:
 
     def in_window(self) -> TimeLimitStopper:
         """Return the stopper itself: it knows no spread."""
+        return self
+
+
+@dataclass(frozen=True)
+class PaceKnown:
+    """Stops a launch, whatever its pace, once its log shows that; see :func:`by_drift`.
+
+    Attributes:
+        iterations: How many it does.
+        log_sd: The standard deviation that the logarithm of its finish may have.
+    """
+
+    iterations: int
+    log_sd: float
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Stop the launch with the finish that it leads to."""
+        if len(progress) < 2 or _is_done(progress, self.iterations):
+            return GoOn()
+        finish_s, sd = by_drift(progress, self.iterations, Noise().pace_cv)
+        bound_s = elapsed_bound(progress, since_launch_s, startup_s)
+        if sd > self.log_sd:
+            return GoOn(finish_s)
+        finish_s, spread = max(finish_s, bound_s), math.exp(Z * sd)
+        return Stopped(bound_s, finish_s, finish_s / spread, finish_s * spread, sd, PACE)
+
+    def in_window(self) -> PaceKnown:
+        """Return the stopper itself: a window ends by its own rule."""
         return self
 
 

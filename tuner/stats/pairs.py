@@ -63,15 +63,14 @@ _OUTLIER_PAIRS, _OUTLIER_FACTOR, _OUTLIER_DEVIATIONS = 4, 1.35, 8
 
 
 def judge(
-    log_ratios: Sequence[float], precision: float, *, at_least: bool = False
+    log_ratios: Sequence[float], precision: float, *, is_last: bool = False
 ) -> Finding | None:
     """Return what pairs prove, or that they prove nothing if there are as many as may be.
 
     Args:
         log_ratios: The logarithm of each pair's ratio, reference over best, in their order.
         precision: A gain below this share is not worth having.
-        at_least: Of some pairs only a lower bound of the ratio is known, since the reference was
-            ended. Then only a lower end is found, and that there is no gain is never found.
+        is_last: No more pairs are launched, though there are fewer than may be.
 
     Returns:
         The finding; ``None``: another pair has to tell.
@@ -93,23 +92,21 @@ def judge(
     is_proven = pairs >= _LEAST_GAIN_PAIRS and abs(mean) - half(boundary) > math.log1p(WORTH)
     # What is proven is so of the whole interval.
     width = half(min(_INTERVAL, boundary) if is_proven else _INTERVAL)
-    is_last = pairs >= MOST_PAIRS
+    is_last = is_last or pairs >= MOST_PAIRS
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:
-        if width > math.log1p(_SIZE) and not is_last and not at_least:
+        if width > math.log1p(_SIZE) and not is_last:
             return None
         claim = "faster"
-    elif at_least:
-        if not is_last:
-            return None
     elif is_proven or (
         len(counted) >= _LEAST_PAIRS and mean + half(_NO_GAIN) < math.log1p(precision)
     ):
         claim = "slower" if mean + width < 0 else "no gain worth having"
     elif not is_last:
         return None
-    high = None if at_least else math.exp(mean + width)
-    return Finding(math.exp(mean), math.exp(mean - width), high, pairs, pairs, claim)
+    missing = MOST_PAIRS - pairs if claim == "inconclusive" and pairs < MOST_PAIRS else None
+    low, high = math.exp(mean - width), math.exp(mean + width)
+    return Finding(math.exp(mean), low, high, pairs, pairs, claim, missing, is_side_by_side=True)
 
 
 def typical(log_ratios: Sequence[float]) -> list[float]:

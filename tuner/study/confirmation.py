@@ -18,8 +18,9 @@ from tuner.model import (
     Stopped,
 )
 from tuner.search.throughput import startup_s
-from tuner.stats import confirm, estimates
+from tuner.stats import confirm, estimates, pairs
 from tuner.stats.confirm import AUTO, EXACT, LEAST_CUT, Evidence, Next, Run, SearchTimes, Side
+from tuner.study import pairing
 from tuner.study.history import History
 from tuner.study.interference import comparable, met
 from tuner.study.stopping_rules import max_cost
@@ -33,6 +34,9 @@ _NEXT_LOOK = 1.6
 #: How long the confirmation takes is told for this many more launches at most.
 _FORECAST = 12
 
+#: No comparison side by side ends for its cost with fewer pairs.
+FEWEST_PAIRS = 6
+
 #: This many launches of one side may fail before it is said to fail.
 FAILURES = 2
 
@@ -42,11 +46,13 @@ class Confirmation:
     """What the best is compared with, and what came of it or is next.
 
     ``best`` is the fastest other setting if the search calls the reference best. ``failure`` says
-    why the baseline fails, ``best_failed`` that the best did when it was launched again; ``next``
-    is ``None`` once nothing is left to launch. ``left_s`` is how long what is left to launch will
-    take, if every launch takes what its side is known to take; ``None``: that is not known.
+    why the baseline fails, ``best_failed`` that the best did when it was launched again. ``next``
+    is what to launch: one setting, which may be cut at ``limit_s``, or two side by side, of which
+    the first begins; nothing, once nothing is left. ``left_s`` is how long what is left to launch
+    will take, if every launch takes what its side is known to take; ``None``: that is not known.
     ``standing`` is what fewer launches had proven by the usual rule, if ``--confirm more`` or
-    ``exact`` asks for others.
+    ``exact`` asks for others. ``why_in_turn`` says why the two are not launched side by side; empty
+    if they are, or if the user did not want it.
     """
 
     best: Setting
@@ -54,16 +60,11 @@ class Confirmation:
     failure: Failed | None = None
     finding: Finding | None = None
     best_failed: Failed | None = None
-    next: Next | None = None
+    next: tuple[Setting, ...] = ()
+    limit_s: float | None = None
     left_s: float | None = 0.0
     standing: Finding | None = None
-
-    @property
-    def next_setting(self) -> Setting:
-        """What is to be launched next; there must be something."""
-        assert self.next is not None
-        assert self.reference is not None
-        return self.best if self.next.side == "best" else self.reference
+    why_in_turn: str = ""
 
     @property
     def conclusion(self) -> Conclusion | None:
@@ -123,10 +124,39 @@ def confirmation(history: History, best: Setting) -> Confirmation:
         return Confirmation(best, reference, failure, best_failed=broken)
     if not history.of(searched, reference):
         return Confirmation(best, None, failure)
+    so_far = Confirmation(best, reference, failure)
+    best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
+    ratio = 1.0 if best_s is None or reference_s is None else reference_s / best_s
+    why_in_turn = pairing.why_in_turn(history, best, reference, ratio)
+    if why_in_turn is None:
+        return _by_pairs(history, so_far, ratio)
+    so_far = replace(so_far, why_in_turn=why_in_turn)
+    return _in_turn(history, so_far, best_s, reference_s, is_search_best=is_search_best)
+
+
+def _in_turn(
+    history: History,
+    so_far: Confirmation,
+    best_s: float | None,
+    reference_s: float | None,
+    *,
+    is_search_best: bool,
+) -> Confirmation:
+    """Return where the comparison stands, by launches in turn.
+
+    Args:
+        history: The study so far.
+        so_far: What is compared.
+        best_s: What the search saw of the best, as a cost; ``None``: nothing.
+        reference_s: The same of the reference.
+        is_search_best: The reference is what the search calls best.
+    """
+    assert so_far.reference is not None
+    best, reference = so_far.best, so_far.reference
+    canonical, searched = history.pooling.canonical, history.searched
     # Warm-ups do not count: one more of a resumed study moves no cut.
     budget_s = COST_SHARE * search_s(searched)
     ratio, times = 1.0, None
-    best_s, reference_s = (_typical_s(history.of(searched, s)) for s in (best, reference))
     if best_s is not None and reference_s is not None:
         known_s = _known_s(history, reference)
         times = SearchTimes(best_s, reference_s, budget_s=budget_s, known_s=known_s)
@@ -151,7 +181,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             limit_s = _cut_s(history, times, reference, rule)
         # What says where the reference is cut cannot be cut there itself.
         is_raised = times is not None and limit_s is not None and limit_s > LEAST_CUT * times.best_s
-        in_turn = list(history.confirming)
+        in_turn = [r for r in history.confirming if r.outcome.side_by_side is None]
         if rule is AUTO and is_first and not is_raised:
             in_turn.insert(0, last)
         evidence = Evidence(
@@ -171,13 +201,53 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     evidence, runs = evidence_by(history.spec.confirm)
     step = evidence.judge(runs)
     if isinstance(step, Finding):
-        return Confirmation(best, reference, failure, finding=step)
+        return replace(so_far, finding=step)
     standing, left_s = None, None
     if history.spec.confirm in {"more", "exact"}:
         standing = _last_finding(*evidence_by("auto"))
     if times is not None:
         left_s = _left_s(history, evidence, runs, {"best": best, "reference": reference}, times)
-    return Confirmation(best, reference, failure, next=step, left_s=left_s, standing=standing)
+    setting = best if step.side == "best" else reference
+    return replace(so_far, next=(setting,), limit_s=step.limit_s, left_s=left_s, standing=standing)
+
+
+def _by_pairs(history: History, so_far: Confirmation, search_ratio: float) -> Confirmation:
+    """Return where the comparison stands, by launches side by side.
+
+    Args:
+        history: The study so far.
+        so_far: What is compared.
+        search_ratio: What the ratio is presumed to be before there is a pair.
+    """
+    budget_s = COST_SHARE * search_s(history.searched)
+    assert so_far.reference is not None
+    best, reference, precision = so_far.best, so_far.reference, history.spec.precision
+    ratios = pairing.log_ratios(history, best, reference)
+    goes_on = history.spec.confirm == "more"
+    is_costly = confirm_s(history.confirming) * (len(ratios) + 1) > budget_s * len(ratios)
+    is_last = not goes_on and len(ratios) >= FEWEST_PAIRS and is_costly
+    finding, standing = pairs.judge(ratios, precision, is_last=is_last), None
+    if goes_on and len(ratios) < pairs.MOST_PAIRS:
+        finding, standing = None, finding
+    if finding is not None:
+        return replace(so_far, finding=finding)
+    left = [*ratios]
+    while len(left) < pairs.MOST_PAIRS and (goes_on or pairs.judge(left, precision) is None):
+        left.append(statistics.fmean(ratios) if ratios else math.log(search_ratio))
+    walls_s = [_wall_s(history, setting) for setting in (best, reference)]
+    left_s = None
+    if all(walls_s):
+        # The longer one ends once its pace is known.
+        left_s = (len(left) - len(ratios)) * 2 * min(filter(None, walls_s))
+    order = (best, reference) if len(ratios) % 2 == 0 else (reference, best)
+    return replace(so_far, next=order, left_s=left_s, standing=standing)
+
+
+def _wall_s(history: History, setting: Setting) -> float | None:
+    """Return how long launches of a setting take, by those that were not cut; ``None``: unknown."""
+    records = history.of(history.valid, setting)
+    walls = [r.outcome.wall_s for r in records if r.job is None and r.outcome.samples]
+    return statistics.median(walls) if walls else None
 
 
 def _last_finding(evidence: Evidence, runs: Sequence[Run]) -> Finding | None:

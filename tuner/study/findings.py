@@ -60,12 +60,12 @@ def build(
     if confirmed is not None:
         left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
         if confirmed.standing is not None:  # until there is a better one
-            confirmed = replace(confirmed, finding=confirmed.standing, next=None)
+            confirmed = replace(confirmed, finding=confirmed.standing, next=())
         finding = confirmed.finding
         if confirmed.reference is not None:
             reference = measured.get(confirmed.reference)
         is_over = finding is not None or state is StudyState.FINISHED
-        if is_over and confirmed.next is None and history.spec.confirm != "none":
+        if is_over and not confirmed.next and history.spec.confirm != "none":
             conclusion, export = confirmed.conclusion, confirmed.export(history)
             is_best = export == confirmed.best
             handed_over = history.pooling.short(export) if is_best else export

@@ -101,8 +101,17 @@ class History:
 
     @cached_property
     def measurements(self) -> dict[Setting, Measurement]:
-        """What was measured, by (canonical) setting."""
-        pooled = estimates.measurements(self.records, self.pooling.canonical)
+        """What was measured, by (canonical) setting.
+
+        What a program makes of its own clock has another scale in a launch that was paused.
+        """
+        of_other_scale = self.spec.objective.clock == "none"
+        records = [
+            record
+            for record in self.records
+            if record.outcome.side_by_side is None or not of_other_scale
+        ]
+        pooled = estimates.measurements(records, self.pooling.canonical)
         return {measurement.setting: measurement for measurement in pooled}
 
     @cached_property

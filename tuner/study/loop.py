@@ -22,7 +22,6 @@ from tuner.model import (
     ExclusionKind,
     Failed,
     FailureKind,
-    Launch,
     LaunchRecord,
     ObjectiveSpec,
     Outcome,
@@ -40,7 +39,7 @@ from tuner.search import Done
 from tuner.stats import estimates
 from tuner.store.rows import now
 from tuner.store.store import Store
-from tuner.study import believed_figures, doubts, outputs, stopping_rules
+from tuner.study import believed_figures, doubts, outputs, pairing, stopping_rules
 from tuner.study.confirmation import COST_SHARE, confirmation
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note
 from tuner.study.findings import build, early_notes, inherited_note, summary
@@ -131,9 +130,8 @@ class StudyRun:
             self._warm_up()
             while isinstance(step := self._next(), Step):
                 self._tell_what_is_new(step)
-                trial = self._ask(step)
-                if trial is not None:  # else another host measures it
-                    self._measure_and_tell(trial)
+                if trials := self._ask(step):  # else another host measures it
+                    self._measure_and_tell(trials)
                 if self.history.is_hopeless:
                     give_up(self.history.fruitless(), objective=self.spec.objective)
                 if broken := self.history.no_longer_works():
@@ -211,9 +209,8 @@ class StudyRun:
         times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
         warmed_up = 0
         while warmed_up < times:
-            trial = self._ask(Step(Purpose.WARM_UP, step.setting if best is None else best))
-            assert trial is not None  # it is of the comparison
-            self._measure_and_tell(trial)
+            setting = step.setting if best is None else best
+            self._measure_and_tell(self._ask(Step(Purpose.WARM_UP, setting)))
             warmed_up += self._lost == 0
 
     def _tell_what_is_new(self, step: Step) -> None:
@@ -222,21 +219,26 @@ class StudyRun:
         believed_figures.check_direction(history.records, history.spec.objective)
         for text in early_notes(history):
             self._say(text)
-        if step.purpose is Purpose.CONFIRM and not history.confirming:
-            self._say(self._beyond_the_budget())
+        if step.purpose is Purpose.CONFIRM:
+            self._say_of_comparison()
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")
 
-    def _beyond_the_budget(self) -> str:
-        """A warning if the confirmation will take much more than the budget; else empty."""
+    def _say_of_comparison(self) -> None:
+        """Say why launches are compared in turn, and warn if that takes more than the budget."""
         budget_s, best = self.spec.budget_s, self.context.policy.best(self.history)
-        left_s = None if best is None else confirmation(self.history, best).left_s
-        if budget_s is None or left_s is None or left_s <= COST_SHARE * budget_s:
-            return ""
-        return (
-            f"the comparison with your defaults takes about {wording.duration(left_s)}, beyond the"
-            f" budget of {wording.duration(budget_s)}: --confirm none ends the study without it"
-        )
+        standing = None if best is None else confirmation(self.history, best)
+        if standing is None:
+            return
+        if standing.why_in_turn:
+            self._say(f"compared in turn, not side by side: {standing.why_in_turn}")
+        left_s = None if self.history.confirming else standing.left_s
+        if budget_s is not None and left_s is not None and left_s > COST_SHARE * budget_s:
+            self._say(
+                f"the comparison with your defaults takes about {wording.duration(left_s)}, beyond"
+                f" the budget of {wording.duration(budget_s)}: --confirm none ends the study"
+                " without it"
+            )
 
     def _say(self, text: str) -> None:
         """Tell the user something, once."""
@@ -246,8 +248,8 @@ class StudyRun:
 
     # --- one step ---------------------------------------------------------------------
 
-    def _ask(self, step: Step) -> RunningTrial | None:
-        """The trial of the step; ``None``: another host measures the same."""
+    def _ask(self, step: Step) -> list[RunningTrial]:
+        """Return the trial of the step, or both; none if another host measures the same."""
         if self.context.stop():
             raise Cancelled
         if (there := self.context.hosts) is not None and there.hosts.lost():
@@ -259,28 +261,44 @@ class StudyRun:
             self.context.emit(
                 Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
             )
-        return trial
+        beside = None if step.beside is None else Step(step.purpose, step.beside)
+        other = None if beside is None else self.study.ask(self.history, beside)
+        return [asked for asked in (trial, other) if asked is not None]
 
-    def _measure_and_tell(self, trial: RunningTrial) -> None:
-        """Launch the trial's setting, or measure it live; put down what came of it.
+    def _measure_and_tell(self, trials: Sequence[RunningTrial]) -> None:
+        """Launch the setting of a trial, or of two side by side; put down what came of it.
 
         A launch that was ended from outside says nothing of its setting: it is next again.
         """
         stop = self.context.stop
         with stop.held():
             try:
-                record = self._launch(trial)
+                records = self._launch(trials)
             except TunerError as error:
-                self.study.fail(trial, error.message)
+                for trial in trials:
+                    self.study.fail(trial, error.message)
                 raise
             try:
-                self._tell(trial, record)
+                for trial, record in zip(trials, records, strict=True):
+                    self._tell(trial, record)
             except KeyboardInterrupt:  # the second signal: once more, whatever was written
-                self._write_down(record)
+                for record in records:
+                    self._write_down(record)
                 raise
-        if estimates.was_interrupted(record) and (self._broken_off or stop()):
+        if any(map(estimates.was_interrupted, records)) and (self._broken_off or stop()):
             raise Cancelled
         self._say(self.live.note(self.history.records))
+        for record in records:
+            self._count_lost(record)
+
+    def _count_lost(self, record: LaunchRecord) -> None:
+        """End the study if too many launches in a row were ended from outside, or the disk is full.
+
+        Raises:
+            TunerError: That is so.
+        """
+        if record.outcome.exclusion is not None:
+            return
         ending = record.outcome.ending
         if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
             self._lost = 0
@@ -301,12 +319,51 @@ class StudyRun:
                 " kept",
             )
 
-    def _launch(self, trial: RunningTrial) -> LaunchRecord:
-        """Measure the trial's setting and return the record, which nothing has written down yet."""
-        step, number = trial.step, trial.launch
-        spec, history, purpose = self.spec, self.history, step.purpose
+    def _launch(self, trials: Sequence[RunningTrial]) -> list[LaunchRecord]:
+        """Measure what the trials ask for, and return the records, which nothing has kept yet."""
+        spec, history = self.spec, self.history
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
+        requests = [self._request(spec, trial) for trial in trials]
+        started_at = now()
+        records = []
+        outcomes = self._outcomes(requests)
+        for trial, request, outcome in zip(trials, requests, outcomes, strict=True):
+            record = LaunchRecord(
+                number=trial.launch,
+                purpose=request.purpose,
+                setting=request.setting,
+                argv=request.launch.argv,
+                env=recorded_environment(os.environ),
+                folder=str(request.launch.folder),
+                started_at=started_at,
+                outcome=outcome,
+                machine=spec.machine,
+            )
+            if request.purpose is Purpose.WARM_UP and not history.records:
+                for text in doubts.of_first_launch(outcome, request.launch, spec.objective):
+                    self._say(text)
+            # Before anybody hears of it: the database, Optuna, the terminal.
+            records.append(kept_record(record, request.launch.env))
+        return self._judged(records)
+
+    def _judged(self, records: list[LaunchRecord]) -> list[LaunchRecord]:
+        """Return the launches, excluded if they say nothing of their settings."""
+        if len(records) == 1:
+            record, note = self.interference.judged(records[0], self.spec, self.history.records)
+            if note:
+                self.context.emit(Note(note))
+            return [record]
+        why = pairing.failure_in_pair(records)
+        if not why:
+            return records
+        exclusion = Exclusion(ExclusionKind.SIDE_BY_SIDE, why)
+        return [replace(r, outcome=replace(r.outcome, exclusion=exclusion)) for r in records]
+
+    def _request(self, spec: StudySpec, trial: RunningTrial) -> MeasurementRequest:
+        """Say that a launch begins, and return what it is to measure."""
+        step, number, history = trial.step, trial.launch, self.history
+        purpose = step.purpose
         folder = outputs.launch_folder(self.context.folder, number)
         counted = history.trials + 1 if purpose.stage.counts_as_trial else None
         live = self.live.is_window(history.records, purpose, step.setting)
@@ -319,29 +376,6 @@ class StudyRun:
             spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
         )
         self._make_room(folder)
-        started_at = now()
-        record = LaunchRecord(
-            number=number,
-            purpose=purpose,
-            setting=step.setting,
-            argv=launch.argv,
-            env=recorded_environment(os.environ),
-            folder=str(folder),
-            started_at=started_at,
-            outcome=self._outcome(spec, launch, trial),
-            machine=spec.machine,
-        )
-        if purpose is Purpose.WARM_UP and not history.records:
-            for text in doubts.of_first_launch(record.outcome, launch, spec.objective):
-                self._say(text)
-        record, note = self.interference.judged(record, spec, history.records)
-        if note:
-            self.context.emit(Note(note))
-        # Before anybody hears of it: the database, Optuna, the terminal.
-        return kept_record(record, launch.env)
-
-    def _outcome(self, spec: StudySpec, launch: Launch, trial: RunningTrial) -> Outcome:
-        history, step = self.history, trial.step
 
         def cancelled() -> bool:
             trial.beat()
@@ -355,7 +389,7 @@ class StudyRun:
         by_pruner = PrunerStopper(trial, race)
         launched = stopping_rules.NextLaunch(step.purpose, step.setting, history, by_pruner)
         best = estimates.best(estimates.measurements(history.searched, history.pooling.canonical))
-        request = MeasurementRequest(
+        return MeasurementRequest(
             launch,
             spec,
             step.setting,
@@ -368,15 +402,22 @@ class StudyRun:
             on_progress=on_progress,
             cancelled=cancelled,
         )
+
+    def _outcomes(self, requests: Sequence[MeasurementRequest]) -> list[Outcome]:
+        """Measure one setting, or two side by side."""
         started_s = time.monotonic()
         try:
-            return self.live.measure(request)
-        except KeyboardInterrupt:  # the second signal; the launch has been ended
+            if len(requests) == 1:
+                return [self.live.measure(requests[0])]
+            return self.live.measure_side_by_side(requests)
+        except KeyboardInterrupt:  # the second signal; what was launched has been ended
             self._broken_off = True
             failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-            return Outcome(failed, wall_s=time.monotonic() - started_s, exit_code=None)
+            wall_s = time.monotonic() - started_s
+            return [Outcome(failed, wall_s=wall_s, exit_code=None) for _ in requests]
         except OSError as error:
-            raise outputs.not_written(f"the output folder {launch.folder}", error) from error
+            folder = requests[0].launch.folder
+            raise outputs.not_written(f"the output folder {folder}", error) from error
 
     def _make_room(self, folder: Path) -> None:
         """Make sure, before a launch, that it can be kept.

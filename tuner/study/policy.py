@@ -26,10 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch."""
+    """The next launch, or the next two.
+
+    Attributes:
+        purpose: What it is made for.
+        setting: What is launched.
+        beside: What is launched side by side with it; ``None``: nothing is.
+    """
 
     purpose: Purpose
     setting: Setting
+    beside: Setting | None = None
 
 
 @dataclass(frozen=True)
@@ -106,20 +113,20 @@ class SearchThenConfirm(Policy):
         if last is not None:
             return _step(history, last)
         standing = self._confirmation(history)
-        is_end = standing is None or standing.next is None
+        is_end = standing is None or not standing.next
         works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
         if works is not None:
             return Step(Purpose.CONFIRM, works)
-        if standing is None or standing.next is None:
+        if standing is None or not standing.next:
             return Stop(_reason(over, history))
-        return Step(Purpose.CONFIRM, standing.next_setting)
+        return Step(Purpose.CONFIRM, *standing.next)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
         """Return what may end a launch early: the incumbent, or the bound of the comparison."""
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
             standing = self._confirmation(history)
-            limit_s = None if standing is None or standing.next is None else standing.next.limit_s
+            limit_s = None if standing is None else standing.limit_s
             if limit_s is None:
                 return None
             return stopper_by(clock, TimeLimitStopper(limit_s, iterations), iterations)
@@ -189,7 +196,7 @@ class SearchThenConfirm(Policy):
             if setting is not None:
                 return Suggestion(Purpose.SIMPLIFY, setting.as_dict())
         standing = self._confirmation(history)
-        if history.confirming or (standing is not None and standing.next is not None):
+        if history.confirming or (standing is not None and standing.next):
             return None
         works = history.to_see_whether_it_works(is_end=True)
         return None if works is None else _to_see(history, works)

@@ -18,7 +18,7 @@ from tuner.hosts import interference, lock
 from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
 from tuner.launch.secrets import redact_spec, require_none_hidden
-from tuner.live.measurement import LiveMeasurement, TrialRunner
+from tuner.live.measurement import LiveMeasurement, PairRunner, TrialRunner
 from tuner.model import Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.store.identity import identity, require_same
@@ -172,13 +172,14 @@ def _held(
                 cancelled=context.stop,
             )
         note = stack.enter_context(here)  # of the launch in flight
+        run_pair = None
         if run is None:
-            run, own_jobs = _runners(hosts, note)
+            run, run_pair, own_jobs = _runners(hosts, note)
             jobs = jobs or own_jobs
-        yield context, LiveMeasurement(spec, run, jobs)
+        yield context, LiveMeasurement(spec, run, jobs, run_pair)
 
 
-def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
+def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, LiveJobs]:
     """What makes launches, and what measures in running jobs: on this host or on several."""
     from tuner.hosts import process
     from tuner.hosts.probe import LIVE
@@ -187,12 +188,13 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
     from tuner.hosts.remote.observer import HostsObserver
     from tuner.hosts.remote.start import probe_code
     from tuner.hosts.untrusted_files import make_folder
-    from tuner.launch import trial
+    from tuner.launch import side_by_side, trial
     from tuner.live.jobs import LiveJobs
 
     start = partial(process.start, note=note)
     if hosts is None:
-        return partial(trial.run, start=start), LiveJobs(start)
+        run_pair = partial(side_by_side.run, start=start)
+        return partial(trial.run, start=start), run_pair, LiveJobs(start)
     hosts.place(probe_code())
 
     def start_on_hosts(launch: Launch) -> TrialOnHosts:
@@ -205,7 +207,8 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, LiveJobs]:
 
     observe = partial(HostsObserver, hosts)
     jobs = LiveJobs(start_on_hosts, observe, publish)
-    return partial(trial.run, start=start_on_hosts, observe=observe), jobs
+    run_pair = partial(side_by_side.run, start=start_on_hosts, observe=observe)
+    return partial(trial.run, start=start_on_hosts, observe=observe), run_pair, jobs
 
 
 def _finished(context: StudyContext) -> Result | None:

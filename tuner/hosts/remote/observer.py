@@ -90,7 +90,11 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
     ranks = {rank.rank: rank for view in views.values() for rank in view.observation.ranks}
     telemetries = [(name, view.telemetry) for name, view in views.items()]
     return LaunchView(
-        Observation(tuple(ranks[number] for number in sorted(ranks))),
+        Observation(
+            tuple(ranks[number] for number in sorted(ranks)),
+            memory_bytes=max((v.observation.memory_bytes for v in views.values()), default=0),
+            written=tuple(sorted({f for v in views.values() for f in v.observation.written})),
+        ),
         Telemetry(
             tracks=tuple(each for _, found in telemetries for each in found.tracks),
             phases=tuple(each for _, found in telemetries for each in found.phases),

@@ -57,6 +57,8 @@ class Objective:
 
     #: The figure is read below ``{out}``, which the command must have.
     needs_out = False
+    #: The figure is without the time during which the launch was paused.
+    leaves_out_pauses = False
 
     def __init__(self, spec: ObjectiveSpec) -> None:
         self.spec = spec
@@ -75,6 +77,8 @@ class Objective:
 
 class Wall(Objective):
     """The wall time of the launch; the program only has to end."""
+
+    leaves_out_pauses = True
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         """How long it took."""

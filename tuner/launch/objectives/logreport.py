@@ -47,6 +47,7 @@ class LogReport(Objective):
 
     def __init__(self, spec: ObjectiveSpec) -> None:
         super().__init__(spec)
+        self.leaves_out_pauses = spec.key == CLOCK
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
         self._zero_s = math.inf  # when the program's clock began, by `time.time`
