@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.marked import alive, marked
+from tuner.hosts.process.left_over import name_of
 
 #: In the environment of all that a bench starts; its value is the bench's own.
 BENCH = "TUNE_TEST_BENCH"
@@ -43,7 +44,7 @@ def everything_left(name: str, folder: Path, markers: Sequence[str]) -> list[str
     shared = {path for note in notes(folder / "noted") for path in note["segments"]}
     found += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
     found += [f"temporary {path.name}" for path in (folder / "tmp").iterdir()]
-    groups = {f"tune-{marker[:16]}" for marker in markers}
+    groups = {name_of(marker) for marker in markers}
     for top, folders, _ in os.walk(CGROUPS):  # groups of others come and go meanwhile
         found += [f"control group {top}/{each}" for each in folders if each in groups]
         if top.count("/") - str(CGROUPS).count("/") >= DEPTH:

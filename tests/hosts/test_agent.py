@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.marked import eventually, marked
+from tuner.hosts import procfs
 from tuner.hosts.host import LocalHost
 from tuner.hosts.process import MARKER
 from tuner.hosts.remote import start
@@ -46,12 +47,12 @@ def marker() -> str:
 
 
 @pytest.fixture
-def left(marker: str) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
-    """Starts processes that carry the marker."""
+def left(marker: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts processes that carry the marker of a launch."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start_one() -> subprocess.Popen[bytes]:
-        env = {**os.environ, MARKER: marker}
+    def start_one(launch: int = 1) -> subprocess.Popen[bytes]:
+        env = {**os.environ, MARKER: f"{marker}.{launch}"}
         started.append(subprocess.Popen(["sleep", "100"], env=env, start_new_session=True))
         return started[-1]
 
@@ -81,10 +82,10 @@ def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
 def test_a_folder_that_is_not_of_the_launch_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()
     with agent() as host:
-        assert host.call("share", str(tmp_path), tmp_path.stat().st_ino)
+        assert host.call("share", "a", str(tmp_path), tmp_path.stat().st_ino)
         with pytest.raises(TunerError, match=f"here: there is another folder {tmp_path}"):
-            host.call("share", str(tmp_path), 1)
-        assert not host.call("share", str(tmp_path / "new"), 1)
+            host.call("share", "a", str(tmp_path), 1)
+        assert not host.call("share", "a", str(tmp_path / "new"), 1)
     assert (tmp_path / "kept").exists()
     eventually(lambda: not (tmp_path / "new").exists())
 
@@ -102,30 +103,31 @@ def test_a_file_that_cannot_be_written_is_said_and_the_host_is_not_lost(
 def test_an_agent_reads_gpus_without_site_packages(marker: str, tmp_path: Path) -> None:
     with agent() as host:
         host.call("hold", "a", "", marker, str(tmp_path))
-        host.call("watch", 1, True, {})
-        gaps = host.call("view").telemetry.gaps
+        host.call("watch", "a", 1, True, {})
+        gaps = host.call("view", "a").telemetry.gaps
         of_gpus = [gap for gap in gaps if gap.startswith("GPUs are not")]
         assert all("NVML says" in gap for gap in of_gpus), of_gpus
 
 
-def test_a_sweep_ends_what_carries_the_marker_and_nothing_else(
-    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+def test_a_sweep_ends_what_is_of_the_launch_and_nothing_else(
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     bystander = subprocess.Popen(["sleep", "100"])
     with agent() as host:
-        assert host.call("sweep") == 0, "it holds no host yet"
         host.call("hold", "study", "", marker, str(tmp_path))
-        one, other = left(), left()
-        assert host.call("sweep") == 2
+        one, other, third = left(12), left(12), left(1)
+        assert host.call("sweep", f"{marker}.12") == 2
         assert (one.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        assert host.call("sweep") == 0
+        assert host.call("sweep", f"{marker}.12") == 0
+        assert third.poll() is None
+    assert third.wait() == -signal.SIGKILL, "with the study"
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()
 
 
 def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
-    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
         host.call("hold", "study", "/a.db", marker, str(tmp_path))
@@ -148,7 +150,7 @@ def _holds(host: RemoteHost, folder: Path) -> bool:
 
 
 def test_what_a_killed_agent_has_left_is_ended_by_the_next(
-    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
         host.call("hold", "study", "", marker, str(tmp_path))
@@ -156,7 +158,7 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
         signal_agent(signal.SIGKILL)
         eventually(host.is_lost)
         with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
-            host.call("sweep")
+            host.call("sweep", f"{marker}.1")
     with agent() as host:
         host.call("hold", "study", "", marker, str(tmp_path))
         assert one.wait() == -signal.SIGKILL
@@ -164,7 +166,7 @@ def test_what_a_killed_agent_has_left_is_ended_by_the_next(
 
 def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
     marker: str,
-    left: Callable[[], subprocess.Popen[bytes]],
+    left: Callable[..., subprocess.Popen[bytes]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -175,7 +177,7 @@ def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
         with monkeypatch.context() as patch:
             patch.setattr("tuner.hosts.remote.hosts.SILENT_S", 0.1)
             with pytest.raises(HostLostError, match="the host here is lost: its agent does not an"):
-                host.call("sweep")
+                host.call("sweep", f"{marker}.1")
         assert not host.is_cut_off, "another agent may be had there"
         with agent() as second:
             with pytest.raises(BusyError, match=r"study study\) already, which is stopped"):
@@ -185,8 +187,56 @@ def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
             assert one.wait() == -signal.SIGKILL
 
 
+def test_a_pause_stops_what_is_of_the_launch_and_nothing_else(
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    bystander = subprocess.Popen(["sleep", "100"])
+    with agent() as host:
+        host.call("hold", "study", "", marker, str(tmp_path))
+        one, other, third = left(1), left(1), left(12)
+        for _ in range(2):
+            host.call("pause", f"{marker}.1")
+            host.call("pause", f"{marker}.1")  # harmless
+            assert (state(one), state(other)) == ("T", "T")
+            assert "T" not in {state(third), state(bystander)}
+            host.call("resume", f"{marker}.1")
+            assert "T" not in {state(one), state(other)}
+        host.call("resume", f"{marker}.12")  # harmless
+        host.call("pause", f"{marker}.1")
+        assert host.call("sweep", f"{marker}.1") == 2
+        assert third.poll() is None
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+@pytest.mark.parametrize("end", ["terminated", "left alone", "killed"])
+def test_an_agent_that_ends_in_a_pause_leaves_nothing_stopped(
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, end: str
+) -> None:
+    with agent() as host:
+        host.call("hold", "study", "", marker, str(tmp_path))
+        one = left()
+        host.call("pause", f"{marker}.1")
+        if end != "left alone":
+            signal_agent(signal.SIGKILL if end == "killed" else signal.SIGTERM)
+            eventually(host.is_lost)
+        if end == "killed":
+            assert state(one) == "T"
+            with agent() as second:  # as a launch has it started, once it finds the first one lost
+                second.call("hold", "study", "", marker, str(tmp_path))
+                assert one.wait() == -signal.SIGKILL
+    assert one.wait() == -signal.SIGKILL
+
+
+def state(process: subprocess.Popen[bytes]) -> str:
+    found = procfs.stat(process.pid)
+    assert found is not None
+    return found.state
+
+
 def test_an_agent_that_is_terminated_sweeps(
-    marker: str, left: Callable[[], subprocess.Popen[bytes]], tmp_path: Path
+    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     with agent() as host:
         host.call("hold", "study", "", marker, str(tmp_path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,7 +16,7 @@ from tuner.hosts.remote.trial import TrialOnHosts
 class Launcher:
     """Has ended with this code, or runs until it is stopped."""
 
-    pid = 1
+    pid, marker = 1, "study.1"
 
     def __init__(self, code: int | None) -> None:
         self._code = code
@@ -31,11 +31,13 @@ class Launcher:
 class Hosts:
     """Have all their agents, and nothing to sweep."""
 
+    remote: ClassVar[dict[str, Any]] = {}
+
     def lost(self) -> list[Any]:
         return []
 
-    def sweep(self) -> int:
-        return 0
+    def each(self, *_: object) -> dict[str, int]:
+        return {}
 
 
 def ended(folder: Path, code: int | None, *names: str) -> Exit | None:

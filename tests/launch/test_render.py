@@ -119,7 +119,7 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def launched(**environ: str) -> Launch:
         folder = Path("/data/trial")
-        return render.launch(spec, setting, folder, environ=environ, cwd=Path("/"), marker="abc")
+        return render.launch(spec, setting, folder, environ=environ, cwd=Path("/"), marker="abc.7")
 
     launch = launched(HOME="/h")
     # ssh carries no variable there, and nothing of ours is installed there.
@@ -129,10 +129,11 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
         *("-n", "3"),
         *("env", "MPI4PY_LIBMPI=/opt/mpi/lib/libmpi.so.40"),
         *(f"{name}={launch.env[name]}" for name in ("PYTHONPATH", "TUNE_PROBE_DIR")),
-        "TUNE_LIVE_FILE=/dev/shm/tune-abc/live.json",
-        *("TUNE_TRIAL=abc", *ONE_THREAD, "prog", "/data/trial/out"),
+        "TUNE_LIVE_FILE=/dev/shm/tune-abc/7/live.json",
+        *("TUNE_TRIAL=abc.7", *ONE_THREAD, "prog", "/data/trial/out"),
     )
-    assert launch.env["TUNE_TRIAL"] == "abc"
+    assert launch.env["PYTHONPATH"] == "/dev/shm/tune-abc/code"
+    assert launch.env["TUNE_TRIAL"] == "abc.7"
     assert launch.env["TUNE_SSH"] == "ssh -F config"
     # Slurm starts what is on other nodes itself, with the whole environment.
     assert "TUNE_SSH" not in launched(SLURM_JOB_ID="7").env

@@ -10,27 +10,22 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, get_type_hints
 
 from tuner.hosts import lock, networks
-from tuner.hosts.activity import Activity
+from tuner.hosts.launch_on_host import LaunchOnHost
 from tuner.hosts.machine import this_machine
 from tuner.hosts.networks import Link, Network
-from tuner.hosts.observer import LaunchObserver, LaunchView
-from tuner.hosts.probe import private_folder, probe_folder
+from tuner.hosts.probe import private_folder
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
 from tuner.hosts.survey import Survey, survey
-from tuner.hosts.untrusted_files import create, make_folder, read_untrusted
-from tuner.model import Load, Machine, Observation, Telemetry
-from tuner.model.errors import TunerError
-
-#: No more of a log is brought from another host, bytes.
-MOST_LOG_BYTES = 64 << 20
+from tuner.hosts.untrusted_files import create, make_folder
+from tuner.model import Machine
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class HostDescription:
 
 
 class Host(Protocol):
-    """A host of a study.
+    """A host of a study; what it does for one launch is :class:`LaunchOnHost`.
 
     All raise :class:`tuner.hosts.remote.hosts.HostLostError` if the host cannot be reached.
     """
@@ -67,7 +62,7 @@ class Host(Protocol):
         Args:
             study: Told to those who find the host busy.
             database: Where the study is kept.
-            marker: That of all processes which launches of the study start there.
+            marker: The study's, as in that of each of its launches.
             lock_folder: ``TUNE_LOCK_DIR``; empty: the usual one.
 
         Raises:
@@ -82,47 +77,6 @@ class Host(Protocol):
         It is :func:`tuner.hosts.probe.private_folder`, and goes with :meth:`close`.
         """
 
-    def watch(self, ranks: int, gpus: bool, environ: Mapping[str, str]) -> None:
-        """Look at the launch that starts now, as a :class:`LaunchObserver` does.
-
-        Args:
-            ranks: How many of its ranks run on this host.
-            gpus: Whether there is a GPU to look at.
-            environ: What of the launch's environment matters for that.
-        """
-
-    def sample(self) -> float:
-        """See :class:`tuner.hosts.observer.Observer`, as for the next four."""
-
-    def activities(self) -> tuple[Activity, ...]:
-        """What the processes of the last sample have done so far."""
-
-    def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        """Whether one of these runs code of its own."""
-
-    def stacks(self) -> dict[str, str]:
-        """Where the ranks stand."""
-
-    def view(self) -> LaunchView:
-        """All that was seen of the launch; the recording ends."""
-
-    def share(self, folder: str, inode: int) -> bool:
-        """Have a folder for what the program writes.
-
-        Args:
-            folder: Its path.
-            inode: That of the folder where ``tune`` runs.
-
-        Returns:
-            Whether it is the same one. If not, it is made, and goes when the next one is.
-
-        Raises:
-            TunerError: It cannot be made, or another one is in its place.
-        """
-
-    def changed(self, pattern: str) -> dict[str, str]:
-        """The files of that folder, by their names, that are new or not as they were before."""
-
     def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
         """See :func:`tuner.hosts.survey.survey`."""
 
@@ -132,23 +86,22 @@ class Host(Protocol):
     def measure(self, address: str, port: int) -> Link:
         """See :func:`tuner.hosts.networks.measure`."""
 
-    def sweep(self) -> int:
-        """End what launches have left; return once a scan proves that nothing is left.
-
-        Returns:
-            How many processes had to be killed.
-
-        Raises:
-            TunerError: A process cannot be ended (it hangs in the kernel).
-        """
-
     def close(self) -> None:
-        """Sweep, and give the host back."""
+        """End the processes of all launches, and give the host back."""
+
+
+#: What may be asked of a host with the marker of a launch before the arguments.
+OF_A_LAUNCH = {name for name in vars(LaunchOnHost) if not name.startswith("_")} - {"close"}
+
+#: All that may be asked of a host.
+METHODS = OF_A_LAUNCH | {name for name in vars(Host) if not name.startswith("_")} - {"close"}
 
 
 @cache
 def types_of(method: str) -> dict[str, Any]:
-    """What a method of :class:`Host` takes, in order, and then gives (``return``)."""
+    """Return what a method of a host takes, in order, and then gives (``return``)."""
+    if method in OF_A_LAUNCH:
+        return {"launch": str, **get_type_hints(getattr(LaunchOnHost, method))}
     return get_type_hints(getattr(Host, method))
 
 
@@ -160,11 +113,23 @@ class LocalHost:
         self._note: Path | None = None
         self._folder = Path()
         self._held = ExitStack()
-        self._observer: LaunchObserver | None = None
-        self._recording = ExitStack()
-        self._out = Path()  # what the program writes lies there
-        self._made = ""  # the first of its folders that was missing; empty: none was
-        self._versions: dict[str, tuple[int, ...]] = {}
+        self._launches: dict[str, LaunchOnHost] = {}  # by their markers
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call one of :data:`METHODS`; before the arguments of a launch's is its marker."""
+        if method not in OF_A_LAUNCH:
+            return getattr(self, method)(*arguments)
+        launch, *others = arguments
+        return getattr(self._launch(launch), method)(*others)
+
+    def _launch(self, marker: str) -> LaunchOnHost:
+        """Return the launch with this marker; before a new one begins, those that are over go."""
+        if marker not in self._launches:
+            for over in [each for each, launch in self._launches.items() if launch.is_over]:
+                self._launches.pop(over).close()
+            since = now() - 1 if self._remains is None else self._remains.since
+            self._launches[marker] = LaunchOnHost(marker, since)
+        return self._launches[marker]
 
     def describe(self) -> HostDescription:
         """See :class:`Host`."""
@@ -201,79 +166,6 @@ class LocalHost:
             with os.fdopen(create(path), "w") as file:
                 file.write(text)
 
-    def watch(self, ranks: int, gpus: bool, environ: Mapping[str, str]) -> None:
-        """See :class:`Host`."""
-        self._recording.close()
-        remove_folder(str(probe_folder(self._folder)))
-        make_folder(probe_folder(self._folder))
-        self._observer = LaunchObserver(
-            self._folder, ranks=ranks, gpus=gpus, environ=environ, reaps=False
-        )
-        self._recording.enter_context(self._observer.recording())
-
-    def sample(self) -> float:
-        """See :class:`Host`."""
-        assert self._remains is not None
-        return self._watching.sample(each.pid for each in self._remains.survivors())
-
-    def activities(self) -> tuple[Activity, ...]:
-        """See :class:`Host`."""
-        return tuple(self._watching.activities())
-
-    def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        """See :class:`Host`."""
-        return self._watching.computes(processes, most_s)
-
-    def stacks(self) -> dict[str, str]:
-        """See :class:`Host`."""
-        return self._watching.stacks()
-
-    def view(self) -> LaunchView:
-        """See :class:`Host`."""
-        self._recording.close()
-        if self._observer is None:  # the launch's own agent is lost, this is another one
-            return LaunchView(Observation(), Telemetry(), Load(0.0))
-        return self._observer.view()
-
-    @property
-    def _watching(self) -> LaunchObserver:
-        if self._observer is None:
-            raise TunerError("no launch is watched")
-        return self._observer
-
-    def share(self, folder: str, inode: int) -> bool:
-        """See :class:`Host`."""
-        remove_folder(self._made)
-        self._made, self._out, self._versions = "", Path(folder), {}
-        missing = [path for path in (self._out, *self._out.parents) if not path.exists()]
-        try:
-            make_folder(self._out)
-            # A network file system may show a folder late: then none was made.
-            if self._out.stat().st_ino == inode:
-                return True
-        except OSError as error:
-            raise TunerError(f"the folder {folder} cannot be made: {error.strerror}") from error
-        if not missing:
-            raise TunerError(
-                f"there is another folder {folder}, which is not this launch's",
-                "move it away, or name a new folder with --run-dir",
-            )
-        self._made = str(missing[-1])
-        return False
-
-    def changed(self, pattern: str) -> dict[str, str]:
-        """See :class:`Host`."""
-        found = {}
-        for path in sorted(self._out.glob(pattern)) if self._made else ():
-            with suppress(OSError):
-                seen = path.stat()
-                version = seen.st_ino, seen.st_size, seen.st_mtime_ns
-                if version != self._versions.get(path.name):
-                    data = read_untrusted(path, MOST_LOG_BYTES)
-                    found[path.name] = data.decode("latin-1")
-                    self._versions[path.name] = version
-        return found
-
     def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
         """See :class:`Host`."""
         return survey(programs, folders)
@@ -286,21 +178,16 @@ class LocalHost:
         """See :class:`Host`."""
         return networks.measure(address, port)
 
-    def sweep(self) -> int:
-        """See :class:`Host`."""
-        if self._remains is None:
-            return 0
-        killed, left = self._remains.sweep()
-        if left:
-            raise left_over.unkillable(left, "a launch")
-        return killed
-
     def close(self) -> None:
         """See :class:`Host`."""
         with self._held:
-            self._recording.close()
-            self.sweep()
-            remove_folder(self._made)
+            left: list[int] = []
+            if self._remains is not None:
+                _, left = self._remains.sweep()
+            for launch in self._launches.values():
+                launch.close()
+            if left:
+                raise left_over.unkillable(left, "a launch")
             if self._note is not None:
                 remove_folder(str(self._folder))
                 left_over.remove(self._note)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.hosts.process.left_over import MEMORY, name_of
+from tuner.hosts.supervisor.cleanup import study_of
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.model import RankView
 from tuner.model.wording import one_line
@@ -61,11 +62,12 @@ LIVE = "live.json"
 
 
 def private_folder(marker: str) -> Path:
-    """The folder of a study over several hosts that each of them has of its own, in memory.
+    """The folder that each of several hosts has of its own, in memory, of a study or of a launch.
 
-    Nothing needs to be shared or installed for it.
+    Nothing needs to be shared or installed for it. A launch's is in that of its study.
     """
-    return MEMORY / name_of(marker)
+    study = study_of(marker)
+    return MEMORY / name_of(study) / marker[len(study) + 1 :]
 
 
 def probe_folder(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER
+from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER, study_of
 from tuner.launch import command
 from tuner.model import (
     ON,
@@ -57,7 +57,8 @@ def launch(
     ours = launcher.environment(info)
     if several and marker is not None:
         private = private_folder(marker)
-        ours |= probe_environment(private, {**environ, **ours}, private / CODE)
+        code = private_folder(study_of(marker)) / CODE
+        ours |= probe_environment(private, {**environ, **ours}, code)
     else:
         ours |= probe_environment(folder, {**environ, **ours})
     if marker is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tuner.hosts import process, stacks
+from tuner.hosts.supervisor.cleanup import marker_of_launch
 from tuner.launch import render
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import kept_record, recorded_environment
@@ -88,7 +89,7 @@ class StudyContext:
     stop: Interruption
     policy: Policy
     remeasure: bool = False
-    marker: str = ""  # of every launch, if they run on several hosts
+    marker: str = ""  # the study's, if launches run on several hosts
     hosts: HostsThere | None = None  # these
 
 
@@ -371,7 +372,8 @@ class StudyRun:
             LaunchStarted(number, purpose, step.setting, counted, history.most_trials, live)
         )
         cwd = Path(spec.folder or Path.cwd())
-        marker = self.context.marker or None
+        study = self.context.marker
+        marker = marker_of_launch(study, number) if study else None
         launch = render.launch(
             spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
         )

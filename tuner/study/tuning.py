@@ -182,7 +182,7 @@ def _held(
 def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, LiveJobs]:
     """What makes launches, and what measures in running jobs: on this host or on several."""
     from tuner.hosts import process
-    from tuner.hosts.probe import LIVE
+    from tuner.hosts.probe import LIVE, private_folder
     from tuner.hosts.remote import trial as remote
     from tuner.hosts.remote.connections import connections_folder
     from tuner.hosts.remote.observer import HostsObserver
@@ -202,8 +202,9 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, 
         make_folder(folder)
         return remote.TrialOnHosts(start(launch), hosts, folder)
 
-    def publish(_: Launch, text: str) -> None:
-        hosts.place({LIVE: text})
+    def publish(launch: Launch, text: str) -> None:
+        marker = launch.env[process.MARKER]
+        hosts.place({f"{private_folder(marker).name}/{LIVE}": text})
 
     observe = partial(HostsObserver, hosts)
     jobs = LiveJobs(start_on_hosts, observe, publish)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tuner.hosts.procfs import read
 from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
+from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder, study_of
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.untrusted_files import create, open_untrusted
 from tuner.model.errors import TunerError
@@ -51,8 +51,10 @@ def study_note_path(folder: Path) -> Path:
 
 
 def name_of(marker: str) -> str:
-    """What a trial's control group and its folder for temporary files are called."""
-    return f"tune-{marker[:16]}"
+    """What a trial's control group and its folder for temporary files are called, 21 letters."""
+    study = study_of(marker)
+    launch = marker[len(study) :]
+    return f"tune-{study[: 16 - len(launch)]}{launch}"
 
 
 def write(path: Path, request: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tuner.hosts.host import Host, LocalHost, types_of
+from tuner.hosts.host import METHODS, LocalHost, types_of
 from tuner.model import codec
 from tuner.model.errors import TunerError
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 #: How often an agent that works on an answer sends an empty message, s.
 SIGN_OF_LIFE_S = 1.0
-
-#: What may be asked for.
-METHODS = frozenset(name for name in vars(Host) if not name.startswith("_")) - {"close"}
 
 
 def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
@@ -80,7 +77,7 @@ def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
         if method not in METHODS:
             raise TunerError(f"an agent knows no {method}")
         arguments = map(codec.from_json, types_of(method).values(), request["arguments"])
-        value = getattr(host, method)(*arguments)
+        value = host.call(method, *arguments)
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}
     except OSError as error:  # of the host: its memory is full, say

@@ -241,7 +241,7 @@ class Hosts:
     def call(self, name: str, method: str, *arguments: Any) -> Any:
         """Call a method of :class:`tuner.hosts.host.Host` of one host, be it this one."""
         if name == self.name_here:
-            return getattr(self.here, method)(*arguments)
+            return self.here.call(method, *arguments)
         return self.remote[name].call(method, *arguments)
 
     def each(
@@ -250,7 +250,7 @@ class Hosts:
         """Call a method of all hosts of the layout at once; those that are lost are left out.
 
         Args:
-            method: Of :class:`tuner.hosts.host.Host`.
+            method: One of :data:`tuner.hosts.host.METHODS`.
             arguments: Gives the arguments for the host of this name.
 
         Returns:
@@ -259,25 +259,38 @@ class Hosts:
         Raises:
             TunerError: That of one of them.
         """
+        answers = self.others(method, arguments)
+        if self.name_here:
+            answers[self.name_here] = self.call(self.name_here, method, *arguments(self.name_here))
+        return answers
+
+    def others(
+        self,
+        method: str,
+        arguments: Callable[[str], Sequence[Any]],
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        """Call a method as :meth:`each` does, but not of this host; it does something meanwhile."""
         asked: list[RemoteHost] = []
         for host in self.remote.values():
             with suppress(HostLostError):
                 host.ask(method, *arguments(host.name))
                 asked.append(host)
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         errors: list[TunerError] = []
-        for host in asked:  # all answers are taken, whatever one of them is
-            try:
-                found[host.name] = host.answer(method)
-            except HostLostError:
-                continue
-            except TunerError as error:
-                errors.append(error)
+        try:
+            meanwhile()
+        finally:
+            for host in asked:  # all answers are taken, whatever one of them is
+                try:
+                    answers[host.name] = host.answer(method)
+                except HostLostError:
+                    continue
+                except TunerError as error:
+                    errors.append(error)
         if errors:
             raise errors[0]
-        if self.name_here:
-            found[self.name_here] = self.call(self.name_here, method, *arguments(self.name_here))
-        return found
+        return answers
 
     def place(self, files: Mapping[str, str]) -> None:
         """Put files into the private folder of each host, now or as soon as it is held."""
@@ -318,17 +331,6 @@ class Hosts:
                 self.name_here = ""
             self.remote[lost], self.descriptions[lost] = gone, was
             raise
-
-    def sweep(self) -> int:
-        """End what a launch has left on any host; see :class:`Host`.
-
-        Raises:
-            HostLostError: A host is lost; the others are empty.
-        """
-        found = self.each("sweep")
-        for host in self.lost():
-            raise host.error()
-        return sum(found.values())
 
     def close(self) -> None:
         """Leave all hosts; their agents sweep and end."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from tuner.hosts.activity import Activity
 from tuner.hosts.observer import LaunchView
 from tuner.hosts.remote.hosts import Hosts
+from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
 
@@ -28,55 +30,70 @@ class HostsObserver:
         self._ranks = dict(spec.layout.slots)
         self._views: Mapping[str, LaunchView] = {}
         inode = launch.out_dir.stat().st_ino
-        self._shared = hosts.each("share", lambda _: (str(launch.out_dir), inode))
+        self._shared = self._each("share", lambda _: (str(launch.out_dir), inode))
         self.begin()
+
+    def _each(
+        self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
+    ) -> dict[str, Any]:
+        """Call a method of a launch on all hosts."""
+        marker = self._launch.env[MARKER]
+        return self._hosts.each(method, lambda name: (marker, *arguments(name)))
 
     def begin(self, _: Iterable[int] = (), /) -> None:
         """See :class:`Observer`."""
         environ = {_OF_GPUS: found} if (found := self._launch.env.get(_OF_GPUS)) else {}
         gpus = bool(self._spec.machine.gpus)
-        self._hosts.each("watch", lambda name: (self._ranks.get(name, 0), gpus, environ))
+        self._each("watch", lambda name: (self._ranks.get(name, 0), gpus, environ))
+        self._views = {}
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """See :class:`Observer`; the hosts record from :meth:`begin` on."""
+        """See :class:`Observer`."""
+        self._each("record")
         try:
             yield
         finally:
-            self._views = self._hosts.each("view")
-            self._bring_log()
+            self._look()
 
     def sample(self, _: Iterable[int], /) -> float:
         """See :class:`Observer`."""
-        costs_s = self._hosts.each("sample")
+        costs_s = self._each("sample")
         self._bring_log()
         return max(costs_s.values(), default=0.0)
 
     def activities(self) -> list[Activity]:
         """See :class:`Observer`."""
-        found: Mapping[str, tuple[Activity, ...]] = self._hosts.each("activities")
+        found: Mapping[str, tuple[Activity, ...]] = self._each("activities")
         return [replace(each, host=name) for name, some in found.items() for each in some]
 
     def computes(self, processes: Collection[Activity], most_s: float) -> bool:
         """See :class:`Observer`."""
         of = {name: [each for each in processes if each.host == name] for name in self._ranks}
-        return any(self._hosts.each("computes", lambda name: (of[name], most_s)).values())
+        return any(self._each("computes", lambda name: (of[name], most_s)).values())
 
     def stacks(self) -> dict[str, str]:
         """See :class:`Observer`."""
-        found: Mapping[str, dict[str, str]] = self._hosts.each("stacks")
+        found: Mapping[str, dict[str, str]] = self._each("stacks")
         return {name: text for some in found.values() for name, text in some.items()}
 
     def view(self, _: Collection[int] = (), /) -> LaunchView:
         """See :class:`Observer`."""
+        if not self._views:  # it was not recorded
+            self._look()
         return joined(self._views)
+
+    def _look(self) -> None:
+        """Take all that the hosts have seen of the launch and have of its log."""
+        self._views = self._each("view")
+        self._bring_log()
 
     def _bring_log(self) -> None:
         if all(self._shared.values()):
             return
         # Which host has rank 0 is the launcher's affair: it writes the log.
         pattern = f"{self._spec.objective.log}*"
-        for files in self._hosts.each("changed", lambda _: (pattern,)).values():
+        for files in self._each("changed", lambda _: (pattern,)).values():
             for name, text in files.items():
                 with (
                     suppress(OSError),

@@ -15,7 +15,8 @@ from tuner.hosts import procfs
 from tuner.hosts.procfs import TICKS, Stat, processes, read, try_read
 from tuner.hosts.supervisor.cgroup import Cgroup
 
-#: The environment variable that marks every process of a trial.
+#: The environment variable that marks every process of a trial. The marker of a launch that has
+#: processes on several hosts is its study's with the launch's number: ``STUDY.NUMBER``.
 MARKER = "TUNE_TRIAL"
 #: The one that marks the supervisor itself: the next `tune` must know of it too.
 SUPERVISES = "TUNE_SUPERVISES"
@@ -31,6 +32,16 @@ GIVE_UP_S = 60.0
 
 #: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
 _SEGMENTS = ("/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/mpich_shm_")
+
+
+def marker_of_launch(study: str, number: int) -> str:
+    """Return the marker of a launch of the study that has this one."""
+    return f"{study}.{number}"
+
+
+def study_of(marker: str) -> str:
+    """Return the marker of a launch's study."""
+    return marker.partition(".")[0]
 
 
 def now() -> int:
@@ -70,12 +81,14 @@ def carriers(
     environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Stat]:
-    """Those that carry the marker of a trial, or supervise it.
+    """Those that carry the marker of a trial, or supervise it; the marker of a study finds all.
 
     One that shows no environment is looked at again for ``wait_s``: during an exec there is
     none, and what comes of it would be missed.
     """
-    wanted = {os.fsencode(f"{name}={marker}") for name in (MARKER, SUPERVISES)}
+    wanted = [
+        os.fsencode(f"\0{name}={marker}{end}") for name in (MARKER, SUPERVISES) for end in "\0."
+    ]
     found = []
     deadline, delay_s = time.monotonic() + wait_s, 0.001
     while True:
@@ -83,7 +96,7 @@ def carriers(
         for process in candidates:
             text = environ(process)
             if text:
-                if not wanted.isdisjoint(text.split(b"\0")):
+                if any(each in b"\0%b\0" % text for each in wanted):
                     found.append(process)
             elif text is not None and not process.kernel:
                 unclear.append(process)
@@ -109,10 +122,11 @@ class Remains(NamedTuple):
     seen: Collection[tuple[int, int]] = ()
     group: Cgroup = Cgroup("")
 
-    def survivors(self) -> list[Stat]:
+    def survivors(self, *, wait_s: float = EXEC_WAIT_S) -> list[Stat]:
         """What is alive below ``root``, carries the marker, was ``seen``, or is in the group.
 
-        What is below any of those belongs to it as well; ``root`` itself is left out.
+        What is below any of those belongs to it as well; ``root`` itself is left out. ``wait_s`` is
+        that of :func:`carriers`.
         """
         table = processes()
         members = self.group.members()
@@ -128,7 +142,7 @@ class Remains(NamedTuple):
             for each in table
             if each.started >= self.since and not each.dead and each.pid not in known
         ]
-        known |= {each.pid: each for each in carriers(others, self.marker)}
+        known |= {each.pid: each for each in carriers(others, self.marker, wait_s=wait_s)}
         known |= {each.pid: each for each in descendants(table, known)}
         spared = {*roots, os.getpid()}
         return [each for each in known.values() if each.pid not in spared and not each.dead]

@@ -1,4 +1,4 @@
-"""Stops all processes of a trial for a while, and lets them go on.
+"""Stops all processes of a trial on this host for a while, and lets them go on.
 
 The freezer of a control group stops what is in it at once, with what is just being started. What
 is in none gets SIGSTOP, one process after the other, until a scan shows none that runs.
@@ -7,49 +7,61 @@ is in none gets SIGSTOP, one process after the other, until a scan shows none th
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable
 
+from tuner.hosts import procfs
 from tuner.hosts.procfs import Stat
-from tuner.hosts.supervisor.cgroup import Cgroup
-from tuner.hosts.supervisor.cleanup import send
+from tuner.hosts.supervisor.cleanup import Remains, send
 
 
 class Pause:
     """A pause of a trial.
 
     Args:
-        members: Gives the live processes of the trial.
-        group: Its control group.
+        remains: Knows the processes of the trial, and its control group.
     """
 
-    def __init__(self, members: Callable[[], Iterable[Stat]], group: Cgroup) -> None:
-        self._members, self._group = members, group
+    def __init__(self, remains: Remains) -> None:
+        self._remains = remains
         self._stopped: dict[tuple[int, int], Stat] = {}
+        self._known: tuple[Stat, ...] = ()  # that were stopped in the last pause
         self._is_frozen = False
 
-    def begin(self) -> None:
-        """Stop the trial; returns once all of it stands still."""
-        self._is_frozen = self._group.freeze()
-        frozen = self._group.members() if self._is_frozen else set()
+    def begin(self) -> float:
+        """Stop the trial, and return once a scan has shown that all of it stands still.
+
+        Returns:
+            Since when it does, by ``time.monotonic``. The scan, which takes some ms, comes after.
+        """
+        self._is_frozen = self._remains.group.freeze()
+        frozen = self._remains.group.members() if self._is_frozen else set()
+        now = ((process, procfs.stat(process.pid)) for process in self._known)
+        self._stop([new for old, new in now if new is not None and new.started == old.started])
         while True:
-            # One that somebody else has stopped is not ours to wake.
-            running = [
-                process
-                for process in self._members()
-                if process.pid not in frozen
-                and process.state not in "Tt"
-                and (process.pid, process.started) not in self._stopped
-            ]
-            if not running:
-                return
-            for process in running:
-                send(process, signal.SIGSTOP)
-                self._stopped[process.pid, process.started] = process
+            still_s = time.monotonic()
+            others = self._remains.survivors(wait_s=0.0)
+            if not self._stop([process for process in others if process.pid not in frozen]):
+                return still_s
+
+    def _stop(self, processes: Iterable[Stat]) -> bool:
+        """Send SIGSTOP to those of them that run; return whether any does."""
+        running = [  # one that somebody else has stopped is not ours to wake
+            process
+            for process in processes
+            if process.state not in "Tt" and (process.pid, process.started) not in self._stopped
+        ]
+        for process in running:
+            send(process, signal.SIGSTOP)
+            self._stopped[process.pid, process.started] = process
+        return bool(running)
 
     def end(self) -> None:
         """Let the trial go on; harmless if it was not paused."""
         if self._is_frozen:
-            self._group.thaw()
+            self._remains.group.thaw()
         for process in self._stopped.values():
             send(process, signal.SIGCONT)
+        if self._stopped:
+            self._known = tuple(self._stopped.values())
         self._stopped, self._is_frozen = {}, False

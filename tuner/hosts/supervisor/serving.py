@@ -69,7 +69,10 @@ class Supervisor:
         self.started_s = 0.0
         self.hurry = False  # asked to end while it was ending
         self.group = Cgroup(request["cgroup"])
-        self.pausing = Pause(self._below, self.group)
+        me = procfs.stat(os.getpid())
+        since = me.started if me else 0
+        self.remains = Remains(request["marker"], os.getpid(), since, group=self.group)
+        self.pausing = Pause(self.remains)
         self.paused_s = 0.0  # in all
         self.paused_at_s = math.inf  # since when it is paused; infinite: it runs
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -149,10 +152,7 @@ class Supervisor:
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left; see :meth:`tuner.hosts.supervisor.cleanup.Remains.sweep`."""
-        me = procfs.stat(os.getpid())
-        since = me.started if me else 0
-        left = Remains(self.request["marker"], os.getpid(), since, group=self.group)
-        return left.sweep(reap=self._reap, pause=self._pause)
+        return self.remains.sweep(reap=self._reap, pause=self._pause)
 
     def _follow(self) -> bool:
         """Wait for the command's end (False) or the order to end it (True)."""
@@ -191,9 +191,9 @@ class Supervisor:
         """Pause the trial or let it go on, and return when, by the clock of all processes."""
         is_paused = self.paused_at_s < math.inf
         if number == PAUSE and not is_paused:
-            self.pausing.begin()
-            self.paused_at_s = time.monotonic()
-        elif number == RESUME and is_paused:
+            self.paused_at_s = self.pausing.begin()
+            return self.paused_at_s
+        if number == RESUME and is_paused:
             now_s = time.monotonic()
             self.pausing.end()
             self.paused_s += now_s - self.paused_at_s
