@@ -251,7 +251,7 @@ def mistakes(case: Case, folder: Path) -> list[str]:
     before = measured(folder)
     if not killed:  # of a killed one the next start clears up
         wrong += [f"left behind: {each}" for each in left(folder)]
-        if left_over.note_path(folder).exists():
+        if any(folder.glob(f"{left_over.note_path(folder).name}-*")):
             wrong.append("the note of the launch in flight is left")
         if len(before) < noted["finished"]:
             wrong.append(f"{noted['finished']} launches finished, {len(before)} are kept")

@@ -48,10 +48,14 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def note(environ: dict[str, str]) -> Path:
-    """Where the note of a launch in flight is kept."""
-    path = left_over.note_path(lock.lock_path(environ).parent)
+    """Where the note of a launch in flight is kept, with a marker as that of :func:`write`."""
+    path = left_over.note_of(left_over.note_path(lock.lock_path(environ).parent), "m" * 32)
     path.parent.mkdir()
     return path
+
+
+def noted(environ: dict[str, str]) -> list[Path]:
+    return sorted(lock.lock_path(environ).parent.glob("in-flight*"))
 
 
 def below(pid: int) -> list[int]:
@@ -60,7 +64,7 @@ def below(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
 def test_the_next_owner_of_the_lock_ends_it(
-    tmp_path: Path, environ: dict[str, str], note: Path, stopped: bool
+    tmp_path: Path, environ: dict[str, str], stopped: bool
 ) -> None:
     argv = [sys.executable, "-c", MEASURING, str(tmp_path), STUBBORN]
     env = {**os.environ, **environ}
@@ -80,6 +84,7 @@ def test_the_next_owner_of_the_lock_ends_it(
     folder = Path(f"/tmp/tune-{marker[:16]}")
     assert (folder / "mine").exists()
     has_group = group.exists()
+    (note,) = noted(environ)
     assert note.stat().st_mode & 0o777 == 0o600
     with lock.measuring("another study", environ=environ):
         assert not any(path.exists() for path in (note, folder, group))
@@ -95,16 +100,19 @@ def test_the_next_owner_of_the_lock_ends_it(
 def test_the_note_goes_with_the_launch(tmp_path: Path, environ: dict[str, str]) -> None:
     with lock.measuring("mine", environ=environ) as note:
         launch = Launch(("sleep", "600"), os.environ, tmp_path, tmp_path, tmp_path)
-        running = process.start(launch, note=note)
-        flight = left_over.parse(note.read_bytes())
-        assert flight is not None
-        assert flight.marker == running.marker
-        running.stop()
-        assert not note.exists()
+        both = [process.start(launch, note=note) for _ in range(2)]
+        flights = [left_over.parse(path.read_bytes()) for path in noted(environ)]
+        assert {flight.marker for flight in flights if flight} == {each.marker for each in both}
+        both[0].stop()
+        (path,) = noted(environ)
+        flight = left_over.parse(path.read_bytes())
+        assert flight is not None and flight.marker == both[1].marker
+        both[1].stop()
+        assert noted(environ) == []
         missing = Launch(("no-such-program",), os.environ, tmp_path, tmp_path, tmp_path)
         with pytest.raises(FileNotFoundError):
             process.start(missing, note=note)
-        assert not note.exists()
+        assert noted(environ) == []
 
 
 def write(note: Path, **fields: object) -> None:

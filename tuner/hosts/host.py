@@ -146,7 +146,7 @@ class LocalHost:
         """See :class:`Host`."""
         environ = {lock.LOCK_DIR_VARIABLE: lock_folder} if lock_folder else {}
         held = lock.measuring(study, environ=environ, database=database, is_agent=True)
-        self.begin(marker, self._held.enter_context(held))
+        self.begin(marker, left_over.note_of(self._held.enter_context(held), marker))
 
     def begin(self, marker: str, note: Path) -> None:
         """Begin a study on a host that is held.

@@ -112,7 +112,7 @@ def measuring(
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Path]:
-    """Hold the host for one measuring process; gives the file to note each launch in.
+    """Hold the host for one measuring process; gives how the files are called that note launches.
 
     What a killed owner has left running is ended first.
 
@@ -143,7 +143,7 @@ def measuring(
             os.ftruncate(held, 0)
             os.pwrite(held, json.dumps(asdict(owner)).encode(), 0)
         note = left_over.note_path(path.parent)
-        left_over.end(note)
+        left_over.end_all(note)
         left_over.end(left_over.study_note_path(path.parent))
         yield note
     finally:

@@ -60,7 +60,8 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
 
     Args:
         launch: What to start.
-        note: The file that tells the next ``tune`` of the launch, should this one be killed.
+        note: The next ``tune`` is told of the launch, should this one be killed, by a file whose
+            name begins so.
 
     Raises:
         OSError: The program or the working directory does not exist or may not be used (the
@@ -73,6 +74,7 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
         )
         request["input"] = _text(launch.input or os.devnull)
         if note is not None:
+            note = left_over.note_of(note, request["marker"])
             left_over.write(note, request)
         try:
             return RunningTrial(request, output=output, error=output, note=note)

@@ -2,6 +2,7 @@
 
 The supervisor ends a trial when ``tune`` is killed. Where both are, this is what is left: the
 note lies beside the lock of the host, so the next owner of the lock finds it, whatever its study.
+Two launches may run side by side, so each has a note.
 """
 
 from __future__ import annotations
@@ -41,8 +42,13 @@ class InFlightLaunch:
 
 
 def note_path(folder: Path) -> Path:
-    """The note of this user in the folder of the lock."""
+    """How the names of this user's notes in the folder of the lock begin."""
     return folder / f"in-flight-{os.geteuid()}"
+
+
+def note_of(notes: Path, marker: str) -> Path:
+    """Return the note of a launch, of :func:`note_path`."""
+    return notes.with_name(f"{notes.name}-{name_of(marker)}")
 
 
 def study_note_path(folder: Path) -> Path:
@@ -67,6 +73,12 @@ def write(path: Path, request: dict[str, Any]) -> None:
         file.write(json.dumps(asdict(flight)).encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def end_all(notes: Path) -> None:
+    """Do as :func:`end` for each launch that there is a note of."""
+    for path in notes.parent.glob(f"{notes.name}-*"):
+        end(path)
 
 
 def end(path: Path) -> int:
