@@ -1,7 +1,8 @@
-"""Two launches side by side, with a rank on each of two other hosts.
+"""Two launches side by side, with a rank on each of two hosts.
 
-Run on the first host as ``python -m tests.hosts.several.pair FOLDER SECONDS``. Each rank notes the
-moments at which it runs, until it has run for so long. Prints how each launch ended and its pauses.
+Run on the first host as ``python -m tests.hosts.several.pair FOLDER SECONDS HOST HOST``. Each rank
+notes the moments at which it runs, until it has run for so long. Prints how each launch ended and
+its pauses.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ print("done", rank)
 """
 
 
-def main(folder: Path, seconds: str) -> None:
+def main(folder: Path, seconds: str, *names: str) -> None:
     """Run the two."""
     (folder / "program.py").write_text(PROGRAM)
-    layout = Layout(2, ("h2", "h3"), (1, 1))
+    layout = Layout(2, names, (1, 1))
     launcher, marker = launchers.find(None, environ=os.environ), os.urandom(16).hex()
     running: list[TrialOnHosts] = []
     with closing(reach(launcher, layout.hosts, os.environ)) as hosts:
@@ -101,4 +102,4 @@ def main(folder: Path, seconds: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

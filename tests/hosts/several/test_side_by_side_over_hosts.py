@@ -21,9 +21,13 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 RANKS, WHO = (0, 1), ("itself", "child")
 
 
-def start(bench: Bench, folder: Path, seconds: float) -> subprocess.Popen[str]:
-    argv = (sys.executable, "-m", "tests.hosts.several.pair", str(folder), str(seconds))
-    return bench.start("h1", *argv, env={**os.environ, "PYTHONPATH": CHECKOUT[0]})
+def start(
+    bench: Bench, folder: Path, seconds: float, hosts: tuple[str, str] = ("h2", "h3")
+) -> subprocess.Popen[str]:
+    words = ("tests.hosts.several.pair", str(folder), str(seconds), *hosts)
+    return bench.start(
+        "h1", sys.executable, "-m", *words, env={**os.environ, "PYTHONPATH": CHECKOUT[0]}
+    )
 
 
 def beats(folder: Path, side: int, rank: int, who: str) -> list[float]:
@@ -42,8 +46,11 @@ def are_empty(bench: Bench) -> bool:
     return not any(bench.processes(host) for host in bench.names)
 
 
-def test_at_any_moment_only_one_of_them_runs_on_any_host(bench: Bench, folder: Path) -> None:
-    process = start(bench, folder, 0.8)
+@pytest.mark.parametrize("hosts", [("h2", "h3"), ("h1", "h3")], ids=["others", "this one too"])
+def test_at_any_moment_only_one_of_them_runs_on_any_host(
+    bench: Bench, folder: Path, hosts: tuple[str, str]
+) -> None:
+    process = start(bench, folder, 0.8, hosts)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, output + errors
     launches = [json.loads(line) for line in output.splitlines()]
