@@ -90,13 +90,12 @@ def main(folder: Path, seconds: str, *names: str) -> None:
 
         held = lock.measuring("pair", environ=os.environ)
         with hosts.held(held, "pair", database="", marker=marker):
-            pair = side_by_side.run(
+            outcomes = side_by_side.run(
                 [request(side) for side in (0, 1)],
-                slice_s=0.25,
                 start=start,
                 observe=partial(HostsObserver, hosts),
             )
-    for outcome, trial in zip(pair.outcomes, running, strict=True):
+    for outcome, trial in zip(outcomes, running, strict=True):
         ranks = [rank.rank for rank in outcome.observation.ranks]
         print(json.dumps({"ending": str(outcome.ending), "ranks": ranks, "pauses": trial.pauses()}))
 
