@@ -41,8 +41,6 @@ def why_in_turn(history: History, best: Setting, reference: Setting, ratio: floa
     if spec.compare == "in-turn" or spec.confirm == "exact":
         return ""
     impossible = [text for r in history.records if (text := _shows_that_it_cannot(r))]
-    if not spec.layout.is_local:
-        impossible.append("the ranks run on several hosts")
     if impossible:
         return impossible[0]
     if spec.compare == "side-by-side":

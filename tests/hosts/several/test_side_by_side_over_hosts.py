@@ -15,10 +15,30 @@ import pytest
 from tests.hosts.several.bench import CHECKOUT, Bench
 from tests.hosts.several.test_studies import AGENT
 from tests.marked import eventually
+from tuner.model import Purpose
+from tuner.store import Store, resolve_url
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 RANKS, WHO = (0, 1), ("itself", "child")
+
+#: Rank 0 writes Chainer's log; an iteration takes as much CPU time as the step says.
+LOGS = """
+import json, os, sys, time
+from mpi4py import MPI
+world, out, step = MPI.COMM_WORLD, sys.argv[1], int(sys.argv[2])
+log, begun_s = [], time.monotonic()
+while len(log) < 25:
+    end_s = time.process_time() + 0.02 * step
+    while time.process_time() < end_s:
+        pass
+    world.allreduce(1)
+    log.append({"iteration": len(log) + 1, "elapsed_time": time.monotonic() - begun_s})
+    if world.rank == 0:
+        with open(out + "/draft", "w") as file:
+            json.dump(log, file)
+        os.replace(out + "/draft", out + "/log")
+"""
 
 
 def start(
@@ -66,6 +86,31 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
                 assert len(moments) > 20
                 in_vain = [at for at in moments for begin, end in runs if begin < at < end]
                 assert in_vain == [], "it ran while the other one did"
+    eventually(lambda: are_empty(bench))
+
+
+def test_a_study_over_hosts_that_share_no_folder_is_compared_side_by_side(
+    bench: Bench, folder: Path
+) -> None:
+    (folder / "program.py").write_text(LOGS)
+    words = (
+        str(Path(sys.executable).parent / "tune"),
+        *("--live", "off", "--trials", "2", "--warm-ups", "0", "--fix", "omp_threads=1"),
+        *("--knob", "step=1,4", "--baseline", "step=4", "--hosts", "h2:1,h3:1"),
+        *("--storage", str(folder / "study.db"), "--name", "study"),
+        *("--run-dir", f"/tmp/{folder.name}"),
+        *("--", sys.executable, str(folder / "program.py"), "{out}", "{step}"),
+    )
+    process = bench.start("h1", *words, env={**os.environ, "TUNE_DISTURBED": "count"})
+    printed = "".join(process.communicate(timeout=200))
+    assert process.returncode == 0, printed
+    assert "faster than your defaults" in printed, printed
+    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
+        compared = [r for r in store.launches("study") if r.purpose is Purpose.CONFIRM]
+    assert len(compared) >= 2
+    for record in compared:
+        assert record.outcome.side_by_side is not None
+        assert record.outcome.side_by_side.slices
     eventually(lambda: are_empty(bench))
 
 
