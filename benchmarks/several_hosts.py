@@ -126,7 +126,7 @@ def started(host: str, folder: Path, words: Sequence[object]) -> Iterator[subpro
         process = subprocess.Popen(
             [*into, "sh", "-c", INIT, host, *tune],
             cwd=folder,
-            env=os.environ | {"TUNE_DISTURBED": "count"},
+            env=os.environ,
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -73,7 +73,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         storage = f"sqlite:///{folder}/tune.db"
-        environment = os.environ | {"TUNE_STORAGE": storage, "TUNE_DISTURBED": "count"}
+        environment = os.environ | {"TUNE_STORAGE": storage}
 
         def start(*words: str) -> subprocess.Popen[str]:
             return subprocess.Popen(

@@ -20,7 +20,6 @@ settings.load_profile("no deadline")
 settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 
 #: Tests run beside each other: how often a setting is launched must not depend on that.
-os.environ.setdefault("TUNE_DISTURBED", "count")
 # ... and each process of pytest measures as if the host were its own.
 _LOCKS = tempfile.TemporaryDirectory(prefix="tune-locks-")
 os.environ["TUNE_LOCK_DIR"] = _LOCKS.name

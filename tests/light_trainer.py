@@ -53,7 +53,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for ``tune`` in a folder: a lock and a database of its own."""
     names = ("OMP_NUM_THREADS", "TUNE_STORAGE", "TUNE_MPIRUN", "TUNE_DEBUG", "NO_COLOR")
     env = {name: value for name, value in os.environ.items() if name not in names}
-    ours = {"TUNE_LOCK_DIR": str(folder), "TUNE_DISTURBED": "count", "TERM": "xterm-256color"}
+    ours = {"TUNE_LOCK_DIR": str(folder), "TERM": "xterm-256color"}
     return env | ours | changes
 
 

@@ -252,7 +252,7 @@ def measured_live() -> StudyView:
     broken = dataclasses.replace(
         records[4],
         outcome=dataclasses.replace(
-            records[4].outcome, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why)
+            records[4].outcome, exclusion=Exclusion(ExclusionKind.OTHER_HOST, why)
         ),
     )
     history = History.judged(SPEC, (*records[:4], broken, *records[5:]))

@@ -51,8 +51,6 @@ from tuner.results.exporters import table
 from tuner.results.report import facts, words
 from tuner.results.study_view import StudyView
 from tuner.store import Store
-from tuner.study.history import History
-from tuner.study.interference import notes
 
 
 def shown(data: StudyView, capsys: pytest.CaptureFixture[str], *, summary: bool = False) -> str:
@@ -256,14 +254,14 @@ def test_a_study_that_failed_altogether_can_be_shown(tune_on: Tune) -> None:
 def test_launches_that_were_excluded_are_listed(tune_on: Tune) -> None:
     data = study()
     why = "other processes used 3.1 of 4 cores, above all pid 6263 (python)"
-    aside = changed(data.records[1], 9, exclusion=Exclusion(ExclusionKind.INTERFERENCE, why))
+    aside = changed(data.records[1], 9, exclusion=Exclusion(ExclusionKind.OTHER_HOST, why))
     data = dataclasses.replace(data, records=(*data.records, aside))
     text = tune_on(data, "show").out
     assert "Launches excluded\n  launch 9 (" in text
     assert f"): {why}" in " ".join(text.split())
     assert "1 launch was excluded (number 9: other" in text
     (row,) = json.loads(tune_on(data, "show", "--json").out)["excluded"]
-    assert (row["number"], row["disturbed"]) == (9, why)
+    assert (row["number"], row["excluded"]) == (9, why)
 
 
 #: What would set a terminal's title, make lines of its own, and turn text around.
@@ -410,8 +408,10 @@ def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixtu
     first, second = document["launches"][0]["window"], document["launches"][1]["window"]
     assert first is None
     assert (second["job"], second["live"], second["started_s"]) == (2, ["omp_threads"], 2.0)
-    (note,) = notes(History.judged(SPEC, data.records))
-    assert note.startswith("1 window of a running job was excluded (number 5: crashed")
+    notes = [note for note in data.result.notes if "excluded" in note]
+    assert [note.partition(":")[0] for note in notes] == [
+        "1 window of a running job was excluded (number 5"
+    ]
 
 
 def test_a_launch_is_explained_and_a_window_only_if_there_is_none() -> None:

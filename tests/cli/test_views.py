@@ -95,7 +95,7 @@ def test_timed_lines_and_a_tally_of_settings_not_launches() -> None:
 def test_a_launch_that_is_made_again_is_shown_and_not_counted() -> None:
     made = record(1, FAST, 3.6, purpose=Purpose.GUESS)
     why = "other processes used 0.8 of 4 cores, above all pid 6263 (python)"
-    exclusion = Exclusion(ExclusionKind.INTERFERENCE, why)
+    exclusion = Exclusion(ExclusionKind.OTHER_HOST, why)
     outcome = dataclasses.replace(made.outcome, exclusion=exclusion)
     started = LaunchStarted(1, Purpose.GUESS, FAST, 1, 8)
     lines, tally = plain([started, ended(dataclasses.replace(made, outcome=outcome), None)])

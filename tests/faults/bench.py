@@ -44,7 +44,6 @@ from tuner.search import Done
 from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History
-from tuner.study.interference import COUNT, VARIABLE
 from tuner.study.policy import Policy, Step, Stop
 
 TRAINER = Path(__file__).with_name("trainer.py")
@@ -187,7 +186,6 @@ class FaultBench:
         What else runs on the machine excludes no launch. No stacks are kept, which saves seconds.
         """
         changes = {
-            VARIABLE: COUNT,
             BENCH: self.name,
             # What hosts share cannot be the folder of their locks.
             "TUNE_LOCK_DIR": str(self.folder / "lock") if self.layout.is_local else "",

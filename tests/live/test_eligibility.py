@@ -252,7 +252,7 @@ def test_the_costs_are_those_seen() -> None:
     assert later.share == pytest.approx((0.1 + 0.2) / 2)
 
 
-@pytest.mark.parametrize("kind", [ExclusionKind.LIVE_DISAGREES, ExclusionKind.INTERFERENCE])
+@pytest.mark.parametrize("kind", [ExclusionKind.LIVE_DISAGREES, ExclusionKind.OTHER_HOST])
 def test_once_live_and_cold_disagree_no_job_runs(kind: ExclusionKind) -> None:
     told = (
         Records().starts(setting(2), 5.0).window(setting(1), 4.0).exclude((1,), Exclusion(kind, ""))

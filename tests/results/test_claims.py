@@ -8,10 +8,10 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, SPEC, launched, searched, setting, stopped, study
-from tuner.model import BASELINE, Conclusion, Finding, Load, Purpose, Stopped
+from tuner.model import BASELINE, Conclusion, Finding, Purpose, Stopped
 from tuner.results import claims
 from tuner.results.claims import BreakEven
-from tuner.results.study_view import StudyView, settings_table
+from tuner.results.study_view import StudyView
 from tuner.study.fewest import Contribution
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
@@ -269,21 +269,3 @@ def test_what_was_measured(settings_failed: int, settings_stopped: int, text: st
         study().result, settings_failed=settings_failed, settings_stopped=settings_stopped
     )
     assert claims.measured(found) == text
-
-
-def test_disturbed_launches_are_not_compared_with_quiet_ones() -> None:
-    """Quiet, the defaults take 8.32 s; the disturbed launches of both take twice as long."""
-    data = launched([*searched(), *samples.in_turn(16.6, 7.2, 6)])
-    load = Load(1.5, unusual=True)
-    records = tuple(
-        dataclasses.replace(record, outcome=dataclasses.replace(record.outcome, load=load))
-        if record.purpose is Purpose.CONFIRM or record.number == 4
-        else record
-        for record in data.records
-    )
-    view = dataclasses.replace(data, records=records)
-    rows = {row[-1] or row[0]: row for row in settings_table(view, reasons=False).rows}
-    assert rows["baseline"][:2] == ("8.32 s", "1.00x")
-    assert rows["3.60 s"][1] == "2.31x"
-    disturbed = next(row for row in rows.values() if row[-1] == "disturbed")
-    assert disturbed[1] == "", "a disturbed launch says nothing beside quiet ones"

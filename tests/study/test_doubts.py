@@ -11,6 +11,7 @@ from tuner.model import (
     BASELINE,
     Finished,
     LaunchRecord,
+    Load,
     Observation,
     Outcome,
     Purpose,
@@ -116,3 +117,30 @@ def test_a_best_that_printed_nothing_where_others_print_a_word() -> None:
 def test_one_long_error_does_not_make_the_defaults_suspicious() -> None:
     others = [wrote(1, BASELINE, 5), wrote(2, THIRD, 5)]
     assert doubts(History.judged(SPEC, [*others, wrote(3, BEST, 105)])) == []
+
+
+def beside(*loads: Load) -> list[str]:
+    """What is said of launches during which the host did this."""
+    made = [
+        record(n, BEST, Purpose.SEARCH, replace(ran(4.0), load=load))
+        for n, load in enumerate(loads, start=1)
+    ]
+    return doubts(History.judged(SPEC, made))
+
+
+@pytest.mark.parametrize(
+    ("loads", "said"),
+    [
+        ([Load(0.05)] * 8, ""),
+        (
+            [Load(1.0), *[Load(1.4, "pid 6263 (python)")] * 2],
+            "other processes used 1.4 of 4 cores during a launch, above all pid 6263 (python)",
+        ),
+        (
+            [Load(0.0, hot=True), Load(0.0, swapped_bytes=5)],
+            "CPUs were slowed down for their temperature in 1 launch; memory was swapped",
+        ),
+    ],
+)
+def test_a_machine_that_was_not_quiet_is_told(loads: list[Load], said: str) -> None:
+    assert beside(*loads) == ([f"this machine was not quiet: {said}"] if said else [])

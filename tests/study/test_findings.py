@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.study_samples import SPEC, capped_study, setting, study
-from tests.study_surface import CONFIRMED, crash, nearly_flat, played
+from tests.study_surface import CONFIRMED, crash, nearly_flat, played, ran, record
 from tests.study_surface import SPEC as SEARCHED
 from tuner.model import (
     BASELINE,
     Cap,
     Conclusion,
     Ending,
+    Exclusion,
+    ExclusionKind,
+    Purpose,
     Result,
     Setting,
     Stopped,
@@ -29,6 +32,7 @@ from tuner.store.urls import resolve_url
 from tuner.study.findings import build, inherited_note, summary
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm
+from tuner.study.tuning import REMEASURED
 
 UNCONFIRMED = replace(SPEC, confirm="none")
 STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
@@ -182,3 +186,19 @@ def test_the_best_that_keeps_the_numerics_is_named_where_the_best_does_not() -> 
     defaults = found({BASELINE: 3.5, chosen(1): 4.0, chosen(2): 3.0}, spec).best_keeping
     assert defaults is not None
     assert defaults.setting.is_baseline
+
+
+def test_launches_that_do_not_count_are_told_with_the_last_reason() -> None:
+    reasons = ["launch 2 failed beside another one: in use", "number 3 was on a slower host"]
+    kinds = [ExclusionKind.SIDE_BY_SIDE, ExclusionKind.OTHER_HOST]
+    made = [record(n, BASELINE, Purpose.SEARCH, ran(4.0)) for n in (1, 2, 3, 4)]
+    whys = [REMEASURED, *map(Exclusion, kinds, reasons), None]
+    records = [
+        replace(launch, outcome=replace(launch.outcome, exclusion=why))
+        for launch, why in zip(made, whys, strict=True)
+    ]
+    result = build(History.judged(SEARCHED, records), "", StudyState.RUNNING, "", None)
+    assert [note for note in result.notes if "count" in note or "excluded" in note] == [
+        f"2 launches were excluded (the last one, number 3: {reasons[1]})",
+        "1 earlier launch not counted: --remeasure",
+    ]

@@ -54,7 +54,7 @@ def test_what_was_kept_is_read_again(ending: float | Ending) -> None:
     outcome = replace(
         made.record.outcome,
         load=Load(0.5, "pid 1 (x)"),
-        exclusion=Exclusion(ExclusionKind.INTERFERENCE, "a neighbour"),
+        exclusion=Exclusion(ExclusionKind.OTHER_HOST, "a neighbour"),
     )
     made = replace(made, record=replace(made.record, outcome=outcome))
     assert journal.parse(journal.text(made).encode("ascii")) == made

@@ -133,7 +133,7 @@ def url_of(folder: Path) -> str:
 
 def not_counted(folder: Path) -> None:
     with Store.open(url_of(folder), create=False) as store:
-        store.exclude(SPEC.name, Exclusion(ExclusionKind.INTERFERENCE, "a neighbour"), {3})
+        store.exclude(SPEC.name, Exclusion(ExclusionKind.OTHER_HOST, "a neighbour"), {3})
 
 
 def of_another_program(folder: Path) -> None:

@@ -26,7 +26,7 @@ from tuner.results import study_view
 from tuner.store.store import Store
 from tuner.study.events import LaunchEnded, Note
 from tuner.study.history import History
-from tuner.study.interference import REMEASURED
+from tuner.study.tuning import REMEASURED
 
 BUSY = Load(3.0, "pid 6263 (python)")
 

@@ -18,7 +18,7 @@ from tuner.store import Store
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 TUNE = Path(sys.executable).parent / "tune"
-ENV = {**os.environ, "PATH": f"{TUNE.parent}:{os.environ['PATH']}", "TUNE_DISTURBED": "count"}
+ENV = {**os.environ, "PATH": f"{TUNE.parent}:{os.environ['PATH']}"}
 SHORT = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
 
 

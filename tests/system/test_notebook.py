@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 def environment(folder: Path) -> dict[str, str]:
     """A lock of its own, and this Python first on ``PATH``."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "TUNE_LOCK_DIR": str(folder), "TUNE_DISTURBED": "count"}
+    return {**os.environ, "PATH": path, "TUNE_LOCK_DIR": str(folder)}
 
 
 def test_the_example_notebook_ends_with_a_result_a_bar_and_a_plot(

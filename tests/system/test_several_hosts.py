@@ -225,7 +225,7 @@ def test_a_host_joins_with_the_stored_command(server: str, tmp_path: Path) -> No
         return subprocess.Popen(
             [sys.executable, "-c", NAMED, host, *words],
             cwd=tmp_path,
-            env=os.environ | {"TUNE_LOCK_DIR": str(tmp_path / host), "TUNE_DISTURBED": "count"},
+            env=os.environ | {"TUNE_LOCK_DIR": str(tmp_path / host)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -131,7 +131,7 @@ def print_failures(data: StudyView) -> None:
 def print_excluded(data: StudyView) -> None:
     """Each launch that was excluded, with the reason."""
     rows = facts.excluded(data)
-    lines = [f"{_numbered(row)} ({row['name']}): {row['disturbed']}" for row in rows]
+    lines = [f"{_numbered(row)} ({row['name']}): {row['excluded']}" for row in rows]
     _print_block(f"{facts.kinds(rows).capitalize()} excluded", lines)
 
 

@@ -301,8 +301,7 @@ class Load:
     ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
     ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty if none was.
     ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
-    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap. ``unusual``:
-    it was more than is usual on the machine, and disturbed the launch.
+    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
     """
 
     others_cores: float
@@ -310,13 +309,11 @@ class Load:
     throttled_s: float = 0.0
     hot: bool = False
     swapped_bytes: int = 0
-    unusual: bool = False
 
 
 class ExclusionKind(StrEnum):
     """Why a launch does not count although it ended as it should."""
 
-    INTERFERENCE = "interference"  # other processes, a quota, heat, or swapping
     REMEASURED = "remeasured"  # the user asked to measure anew
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused

@@ -38,47 +38,10 @@ class StudyView:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Every setting that was launched: the fastest first, then stopped ones, then failures.
+        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
+        from tuner.stats.estimates import measurements
 
-        A setting that was launched on a quiet host too is measured by these launches alone.
-        """
-        from tuner.stats.estimates import counted, measurements
-
-        canonical = self.pooling.canonical
-        quiet = {
-            canonical(record.setting)
-            for record in counted(self.records)
-            if record.outcome.samples and record.number not in self._disturbed
-        }
-        records = [
-            record
-            for record in self.records
-            if record.number not in self._disturbed or canonical(record.setting) not in quiet
-        ]
-        return tuple(sorted(measurements(records, canonical), key=_rank))
-
-    @cached_property
-    def _disturbed(self) -> frozenset[int]:
-        """The launches that count though other processes disturbed them, by number."""
-        from tuner.study.interference import met
-
-        return frozenset(r.number for r in self.records if met(r, self.records) == "disturbed")
-
-    def is_disturbed(self, setting: Setting) -> bool:
-        """Whether other processes disturbed every launch by which the setting is measured."""
-        return setting in self._only_disturbed
-
-    @cached_property
-    def _only_disturbed(self) -> frozenset[Setting]:
-        """The (canonical) settings for which that is so."""
-        canonical = self.pooling.canonical
-        settings = {
-            record.number: canonical(record.setting)
-            for record in self.records
-            if record.outcome.samples and record.outcome.exclusion is None
-        }
-        quiet = {setting for n, setting in settings.items() if n not in self._disturbed}
-        return frozenset(settings.values()) - quiet
+        return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
 
     @cached_property
     def _reference(self) -> Measurement | None:
@@ -88,14 +51,9 @@ class StudyView:
         return next(same, chosen)
 
     def speed_up(self, measurement: Measurement) -> float | None:
-        """How many times faster a setting is than the reference.
-
-        ``None`` if one has no time, or was launched on a disturbed host only and the other was not.
-        """
+        """How many times faster a setting is than the reference; ``None`` if one has no time."""
         reference = self._reference
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
-            return None
-        if self.is_disturbed(measurement.setting) != self.is_disturbed(reference.setting):
             return None
         return reference.elapsed_s / measurement.elapsed_s
 
@@ -191,8 +149,6 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
         note = ["baseline"] if measurement.setting.is_baseline else []
         if measurement.samples and measurement.windows == len(measurement.samples):
             note.append("only measured in a running job")
-        if view.is_disturbed(measurement.setting):
-            note.append("disturbed")
         if reasons and measurement.failure is not None:
             note.append(wording.failure(measurement.failure))
         rows.append(

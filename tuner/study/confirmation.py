@@ -22,7 +22,6 @@ from tuner.stats import confirm, estimates, pairs
 from tuner.stats.confirm import AUTO, EXACT, LEAST_CUT, Evidence, Next, Run, SearchTimes, Side
 from tuner.study import pairing
 from tuner.study.history import History
-from tuner.study.interference import comparable, met
 from tuner.study.stopping_rules import max_cost
 
 #: The confirmation may cost this share of the search; then the next look by ranks is the last.
@@ -170,7 +169,6 @@ def _in_turn(
         last.purpose is Purpose.BASELINE
         and last.job is None
         and last.machine.hostname == history.spec.machine.hostname
-        and met(last, history.records) == "usual"
         and not is_search_best
     )
 
@@ -196,7 +194,7 @@ def _in_turn(
             known_ratio=times.known_s / times.best_s if times else 0.0,
             most_s=math.inf if most_s is None else most_s,
         )
-        return evidence, _runs(comparable(in_turn, history.records), sides, canonical)
+        return evidence, _runs(in_turn, sides, canonical)
 
     evidence, runs = evidence_by(history.spec.confirm)
     step = evidence.judge(runs)
@@ -377,16 +375,14 @@ def _cut_s(
 
 
 def _known_s(history: History, setting: Setting) -> float:
-    """What a setting took for certain in launches of its own, on a quiet host, in the search.
+    """What a setting took for certain in launches of its own in the search.
 
     The shortest run to the end, else how long the longest launch ran until it was stopped.
     """
     endings = [
         record.outcome.ending
         for record in history.of(history.searched, setting)
-        if record.job is None
-        and record.machine.hostname == history.spec.machine.hostname
-        and met(record, history.records) == "usual"
+        if record.job is None and record.machine.hostname == history.spec.machine.hostname
     ]
     times = [ending.elapsed_s for ending in endings if isinstance(ending, Finished)]
     bounds = [ending.bound_s for ending in endings if isinstance(ending, Stopped)]

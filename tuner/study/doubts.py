@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Sequence
 from functools import lru_cache
 
+from tuner.hosts.interference import QUIET_CORES
 from tuner.knobs import setting_text
 from tuner.knobs.effects import shared_cpus
 from tuner.launch import command, failure
@@ -42,13 +43,16 @@ OUTPUT_TIMES, OUTPUT_BYTES = 4, 64
 WRITERS = 2
 #: A run that is shorter differs by chance and by its start more than by most knobs, s.
 SHORT_S = 1.0
+#: Other processes use a host that is not quiet for this share of its CPUs at least: as far as the
+#: kernel's two ways to count CPU time differ.
+BUSY_SHARE = 0.05
 #: So many settings that fail with one message are pointed out; so many knobs the example names.
 SAME_MESSAGE, EXAMPLE_KNOBS = 3, 3
 
 
 def doubts(history: History) -> list[str]:
     """Return a sentence for each reason to doubt the study's figures; empty if there is none."""
-    return [*early_doubts(history), *_wrote_less(history)]
+    return [*early_doubts(history), *_wrote_less(history), *filter(None, [_loaded(history)])]
 
 
 def early_doubts(history: History) -> list[str]:
@@ -213,3 +217,23 @@ def _less_than_others(
 def _printed(group: Sequence[LaunchRecord]) -> int:
     """What the launches of a setting printed, bytes, at least one of them."""
     return max(record.outcome.observation.output_bytes or 0 for record in group)
+
+
+def _loaded(history: History) -> str:
+    """Say what else the machine did during the launches that count."""
+    loads = [load for r in history.valid if (load := r.outcome.load)]
+    if not loads:
+        return ""
+    cpus, reasons = history.spec.machine.affinity_cpus, []
+    usual = statistics.median(load.others_cores for load in loads)
+    if usual >= max(QUIET_CORES, BUSY_SHARE * cpus):
+        worst = max(loads, key=lambda load: load.others_cores)
+        used = wording.cores(usual, cpus)
+        reasons.append(f"other processes used {used} during a launch{wording.most_of_it(worst)}")
+    if hot := sum(load.hot for load in loads):
+        launches = wording.count(hot, "launch", "launches")
+        reasons.append(f"CPUs were slowed down for their temperature in {launches}")
+    if any(load.swapped_bytes > 0 for load in loads):
+        reasons.append("memory was swapped")
+    where = "this machine" if history.spec.layout.is_local else "a host"
+    return f"{where} was not quiet: {'; '.join(reasons)}" if reasons else ""

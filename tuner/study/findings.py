@@ -11,6 +11,7 @@ from tuner.live.eligibility import why_switched_off
 from tuner.model import (
     Cap,
     Conclusion,
+    ExclusionKind,
     Failed,
     LaunchRecord,
     Measurement,
@@ -26,7 +27,6 @@ from tuner.model import (
 from tuner.stats import estimates
 from tuner.store.rows import Summary
 from tuner.store.urls import display_url
-from tuner.study import interference
 from tuner.study.confirmation import confirm_s, confirmation, search_s
 from tuner.study.doubts import doubts, early_doubts
 from tuner.study.history import History
@@ -178,10 +178,40 @@ def _notes(history: History) -> list[str]:
             f"{history.outside} of the settings tried before are outside of what is asked for now:"
             " they are not compared"
         )
-    return [*notes, *doubts(history), *interference.notes(history), *_of_knobs(history)]
+    return [*notes, *doubts(history), *_excluded(history), *_of_knobs(history)]
 
 
 def _of_knobs(history: History) -> list[str]:
     """Return which knobs are not tuned any more, and why no setting is measured live any more."""
     dropped = [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]
     return [*dropped, *filter(None, [why_switched_off(history.records)])]
+
+
+def _excluded(history: History) -> list[str]:
+    """Return how many launches do not count, with the last reason of each kind."""
+    excluded = [r for r in history.records if r.outcome.exclusion is not None]
+    remeasured = [r for r in excluded if _kind(r) is ExclusionKind.REMEASURED]
+    texts = []
+    for one, several, is_window in (
+        ("launch was", "launches were", False),
+        ("window of a running job was", "windows of running jobs were", True),
+    ):
+        reasons = [
+            f"number {record.number}: {record.outcome.exclusion.text}"
+            for record in excluded
+            if record.outcome.exclusion
+            and record not in remeasured
+            and (record.job is not None) == is_window
+        ]
+        if reasons:
+            last = "the last one, " if len(reasons) > 1 else ""
+            count = wording.count(len(reasons), one, several)
+            texts.append(f"{count} excluded ({last}{reasons[-1]})")
+    if remeasured:
+        count = wording.count(len(remeasured), "earlier launch", "earlier launches")
+        texts.append(f"{count} not counted: --remeasure")
+    return texts
+
+
+def _kind(record: LaunchRecord) -> ExclusionKind | None:
+    return None if record.outcome.exclusion is None else record.outcome.exclusion.kind

@@ -19,8 +19,6 @@ from tuner.live.measurement import LiveMeasurement
 from tuner.model import (
     FROM_OUTSIDE,
     LOGGED_TIME,
-    Exclusion,
-    ExclusionKind,
     Failed,
     FailureKind,
     LaunchRecord,
@@ -46,7 +44,6 @@ from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.findings import build, early_notes, inherited_note, summary
 from tuner.study.history import History
 from tuner.study.hosts_there import HostsThere
-from tuner.study.interference import InterferenceFilter
 from tuner.study.interruption import Interruption
 from tuner.study.journal import RECORD_FILE, Journal
 from tuner.study.optuna_study import OptunaStudy
@@ -102,7 +99,6 @@ class StudyRun:
     study: OptunaStudy
     journal: Journal
     live: LiveMeasurement
-    interference: InterferenceFilter
     _broken_off: bool = False  # a second signal ended a launch
     _lost: int = 0  # launches in a row that were ended from outside
     _said: set[str] = field(default_factory=set)
@@ -148,7 +144,6 @@ class StudyRun:
     def _next(self) -> Step | Stop:
         """Return what comes next; before the end windows and launches must agree."""
         self.history = self.study.history()
-        self._exclude_outdated()
         step = self._next_once_others_are_done()
         if isinstance(step, Stop):
             why = live_vs_cold(self.history.records, self.history.pooling.canonical)
@@ -160,20 +155,6 @@ class StudyRun:
                 self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
                 step = self._next_once_others_are_done()
         return step
-
-    def _exclude_outdated(self) -> None:
-        """Exclude launches that were disturbed, once an undisturbed launch exists."""
-        records = self.history.records
-        if outdated := self.interference.outdated(records, self.spec):
-            numbers = [record.number for record in outdated]
-            host = self.spec.machine.hostname
-            quiet = next(r.number for r in reversed(records) if r.machine.hostname == host)
-            text = f"disturbed, while launch {quiet} was not"
-            exclusion = Exclusion(ExclusionKind.INTERFERENCE, text)
-            self.history = self.study.exclude(numbers, exclusion)
-            one, several = "disturbed launch counts", "disturbed launches count"
-            which = wording.count(len(numbers), one, several)
-            self.context.emit(Note(f"{which} no more: the machine is quiet again"))
 
     def _next_once_others_are_done(self) -> Step | Stop:
         """Return what the policy says once no other host measures a part of a search that ends."""
@@ -346,20 +327,7 @@ class StudyRun:
                     self._say(text)
             # Before anybody hears of it: the database, Optuna, the terminal.
             records.append(kept_record(record, request.launch.env))
-        return self._judged(records)
-
-    def _judged(self, records: list[LaunchRecord]) -> list[LaunchRecord]:
-        """Return the launches, excluded if they say nothing of their settings."""
-        if len(records) == 1:
-            record, note = self.interference.judged(records[0], self.spec, self.history.records)
-            if note:
-                self.context.emit(Note(note))
-            return [record]
-        why = pairing.failure_in_pair(records)
-        if not why:
-            return records
-        exclusion = Exclusion(ExclusionKind.SIDE_BY_SIDE, why)
-        return [replace(r, outcome=replace(r.outcome, exclusion=exclusion)) for r in records]
+        return records if len(records) == 1 else pairing.judged(records)
 
     def _request(self, spec: StudySpec, trial: RunningTrial) -> MeasurementRequest:
         """Say that a launch begins, and return what it is to measure."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tuner.model import (
     FROM_OUTSIDE,
+    Exclusion,
     ExclusionKind,
     Failed,
     Finished,
@@ -84,14 +86,16 @@ def log_ratios(history: History, best: Setting, reference: Setting) -> list[floa
     return ratios
 
 
-def failure_in_pair(records: Sequence[LaunchRecord]) -> str:
-    """Return what failed in a pair of launches, each of which may work by itself; else empty."""
-    for record in records:
+def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
+    """Return both launches of a pair, excluded if one has failed: by itself it may work."""
+    for record in pair:
         ending = record.outcome.ending
         if isinstance(ending, Failed) and ending.kind not in FROM_OUTSIDE:
             reason = wording.one_line(ending.reason)
-            return f"launch {record.number} failed beside another one: {reason}"
-    return ""
+            text = f"launch {record.number} failed beside another one: {reason}"
+            why = Exclusion(ExclusionKind.SIDE_BY_SIDE, text)
+            return [replace(r, outcome=replace(r.outcome, exclusion=why)) for r in pair]
+    return list(pair)
 
 
 def _shows_that_it_cannot(record: LaunchRecord) -> str:

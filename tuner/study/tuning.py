@@ -19,7 +19,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find
 from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.live.measurement import LiveMeasurement, PairRunner, TrialRunner
-from tuner.model import Launch, Result, StudySpec, StudyState
+from tuner.model import Exclusion, ExclusionKind, Launch, Result, StudySpec, StudyState
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError, UsageError
 from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
@@ -31,7 +31,6 @@ from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
 from tuner.study.history import History, changes
 from tuner.study.hosts_there import HostsThere
-from tuner.study.interference import COUNT, FAILED_STUDY, REMEASURED, VARIABLE, InterferenceFilter
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.joining import JoinedStore, Joining
 from tuner.study.journal import Journal, missing
@@ -43,6 +42,13 @@ if TYPE_CHECKING:
     from tuner.hosts.remote.hosts import Hosts
     from tuner.hosts.remote.trial import TrialOnHosts
     from tuner.live.jobs import LiveJobs
+
+
+#: Why launches do not count that the user measures anew.
+REMEASURED = Exclusion(ExclusionKind.REMEASURED, "measured anew (--remeasure)")
+
+#: Why launches without a time do not count in a study that had failed, once it goes on.
+FAILED_STUDY = Exclusion(ExclusionKind.REMEASURED, "the study had failed: launched anew")
 
 
 def tune(
@@ -235,7 +241,7 @@ def _measure(
 ) -> Result:
     """Create or resume the study and work on it; whatever ends that, it is not left as running.
 
-    The host is ours; it is looked at for interference if it ``is_real``.
+    The host is ours. If launches are real, what else it does is looked at first, and said.
     """
     store, spec, name = context.store, context.spec, context.spec.name
     if fresh and store.has(name):
@@ -253,14 +259,9 @@ def _measure(
             _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
         )
         journal = _journal(context, store.load(name))
-        interference_filter = InterferenceFilter()
-        if is_real:  # the machine is looked at before anything is launched
-            load = interference.before()
-            if note := interference.complaint(load, spec.machine):
-                context.emit(Note(note))
-            counts_all = os.environ.get(VARIABLE) == COUNT
-            interference_filter = InterferenceFilter(load, counts_all=counts_all)
-        run = StudyRun(context, history, optuna_study, journal, live, interference_filter)
+        if is_real and (note := interference.complaint(interference.before(), spec.machine)):
+            context.emit(Note(note))
+        run = StudyRun(context, history, optuna_study, journal, live)
         try:
             reason = run.measure()
         except (Cancelled, KeyboardInterrupt) as error:

@@ -53,7 +53,7 @@ class Study:
             *("--storage", self.storage, "--name", "study", "--run-dir", f"/tmp/{folder.name}"),
             *("--", sys.executable, str(folder / "program.py"), "{out}", "{step}"),
         ]
-        env = {**os.environ, "TUNE_DISTURBED": "count"}
+        env = {**os.environ}
         self._process = bench.start("h1", *words, env=env)
 
     def records(self) -> tuple[LaunchRecord, ...]:

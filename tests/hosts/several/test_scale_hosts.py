@@ -40,7 +40,7 @@ def test_a_slow_link_turns_the_verdict(
             *(name, "--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--storage"),
             *(str(folder / "scale.db"), "--", sys.executable, str(folder / "program.py")),
         ]
-        env = {**os.environ, "TUNE_DISTURBED": "count"}
+        env = {**os.environ}
         done = bench.run("h1", *words, env=env, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         eventually(lambda: not bench.processes("h2"))

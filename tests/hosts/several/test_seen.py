@@ -52,7 +52,7 @@ def tune(
         *("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2", *options),
         *("--", sys.executable, str(folder / "program.py"), "{out}", *ways),
     )
-    return bench.start("h1", *words, env={**os.environ, "TUNE_DISTURBED": "count"})
+    return bench.start("h1", *words, env={**os.environ})
 
 
 def private_folders(bench: Bench) -> list[str]:

@@ -81,7 +81,6 @@ class Slurm:
         self.env = {
             **os.environ,
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "TUNE_DISTURBED": "count",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PMIX": str(PMIX),
         }

@@ -29,7 +29,7 @@ class Guide:
         self.hosts("h2", "h3")
         path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         storage = str(folder / "study.db")
-        self._env = {**os.environ, "PATH": path, "TUNE_STORAGE": storage, "TUNE_DISTURBED": "count"}
+        self._env = {**os.environ, "PATH": path, "TUNE_STORAGE": storage}
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)

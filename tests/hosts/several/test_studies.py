@@ -70,7 +70,7 @@ class Tune:
         self.process = self.start()
 
     def start(self) -> subprocess.Popen[str]:
-        env = {**os.environ, "TUNE_DISTURBED": "count"}
+        env = {**os.environ}
         return self.bench.start("h1", *self.words, env=env)
 
     def end(self) -> tuple[int, str]:

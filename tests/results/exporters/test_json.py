@@ -69,6 +69,7 @@ def test_a_proven_gain_is_there() -> None:
         "reference_runs": 3,
         "claim": "faster",
         "pairs_missing": None,
+        "is_side_by_side": False,
     }
     assert result["export"] == CONFIRMED["best"]["setting"] != {}
     assert result["search_s"] == pytest.approx(sum(walls(*set(Purpose) - {Purpose.CONFIRM})))

@@ -151,7 +151,7 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         **{part: plain(getattr(outcome, part)) for part in (*parts, "window")},
         "ending": {"state": type(outcome.ending).__name__.lower(), **ending},
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
-        "disturbed": outcome.exclusion.text if outcome.exclusion else "",
+        "excluded": outcome.exclusion.text if outcome.exclusion else "",
     }
 
 

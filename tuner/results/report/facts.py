@@ -64,7 +64,7 @@ def failures(data: StudyView) -> list[JsonDict]:
 def excluded(data: StudyView) -> list[JsonDict]:
     """The launches that do not count, with the reason, for people and for ``--json``."""
     return [
-        _launch(data, record) | {"disturbed": why.text, "exclusion": asdict(why)}
+        _launch(data, record) | {"excluded": why.text, "exclusion": asdict(why)}
         for record in data.records
         if (why := record.outcome.exclusion) is not None
     ]

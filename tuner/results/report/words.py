@@ -229,7 +229,7 @@ def failures(data: StudyView) -> Table | None:
         for each in facts.failures(data)
     ]
     rows += [
-        (str(each["number"]), str(each["name"]), f"excluded: {each['disturbed']}", "")
+        (str(each["number"]), str(each["name"]), f"excluded: {each['excluded']}", "")
         for each in facts.excluded(data)
     ]
     rows.sort(key=lambda row: int(row[0]))
