@@ -148,7 +148,7 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
     parts = ("exit_code", "wall_s", "progress", "effects", "observation", "load", "exclusion")
     return {
         **document,
-        **{part: plain(getattr(outcome, part)) for part in (*parts, "window")},
+        **{part: plain(getattr(outcome, part)) for part in (*parts, "window", "side_by_side")},
         "ending": {"state": type(outcome.ending).__name__.lower(), **ending},
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "excluded": outcome.exclusion.text if outcome.exclusion else "",
