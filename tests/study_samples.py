@@ -272,12 +272,12 @@ def at_least() -> StudyView:
 
 def no_gain() -> StudyView:
     """Launched in turn, the best of the search is as fast as the defaults."""
-    return launched([*searched(3.7), *in_turn(3.59, 3.6, 6)])
+    return launched([*searched(3.7), *in_turn(3.55, 3.6, 8)])
 
 
 def inconclusive() -> StudyView:
     """Launched in turn, it cannot be told which of the two is faster."""
-    made = in_turn(3.6, 3.6, 6)
+    made = in_turn(3.6, 3.6, 10)
     for number, (how, each, came) in enumerate(made):
         assert isinstance(came, float)
         made[number] = how, each, came * (1.1 if number % 4 == 0 else 1.0)

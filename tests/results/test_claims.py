@@ -161,7 +161,7 @@ def test_a_best_that_fails_when_launched_again_is_no_gain() -> None:
 def test_defaults_that_leave_out_what_is_fixed_cannot_be_kept() -> None:
     spec = dataclasses.replace(SPEC, fixed=setting(communicator="naive"))
     made = [each for each in searched(3.0) if each[1] != samples.BROKEN]
-    found = launched([*made, *samples.in_turn(3.0, 4.2, 2)], spec=spec).result
+    found = launched([*made, *samples.in_turn(3.0, 4.2, 3)], spec=spec).result
     assert claims.comparison(found).startswith(
         "no gain worth having against your defaults (0.72 times as fast, 95 % interval"
     )

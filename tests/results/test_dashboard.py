@@ -80,7 +80,7 @@ def test_note_and_plot_are_saved_again_and_again_the_same(url: str) -> None:
         after = found._storage.get_study_system_attrs(found._study_id)
     assert before == after
     assert [key for key in before if key.startswith("dashboard:plot_data:tune-history:")]
-    assert "times faster than your defaults (95 % sure" in str(before["dashboard:note_str:0"])
+    assert "times faster than your defaults (95 % interval" in str(before["dashboard:note_str:0"])
 
 
 def test_settings_that_were_stopped_are_pruned_trials(url: str) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tuner.model import Purpose
 from tuner.search import Done, Key, KnobAxis, Options, Proposal, Search, SearchObservation, Space
-from tuner.stats.confirm import LEAST_CUT, ONE_IS_ENOUGH
+from tuner.search.engine import BASELINE_TIMES
 
 SPACE = Space(
     (
@@ -113,7 +113,7 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert (step.setting, step.purpose) == (None, Purpose.BASELINE)
     limit, _ = search.race(history, Purpose.BASELINE, None)
     assert limit is not None
-    assert (limit.factor, limit.least) == (ONE_IS_ENOUGH, LEAST_CUT)
+    assert limit.factor == BASELINE_TIMES
     told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     after = search.next(told)
     assert isinstance(after, Proposal)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tuner.stats.pairs import MOST_PAIRS, judge, student, typical
+from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE, judge, student, typical
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_where_all_launches_scatter_by_much_none_is_an_outlier() -> None:
     assert typical(log_ratios) == log_ratios
 
 
-many_log_ratios = st.lists(st.floats(-3, 3), max_size=MOST_PAIRS)
+many_log_ratios = st.lists(st.floats(-3, 3), max_size=SIDE_BY_SIDE.most_pairs)
 
 
 @given(many_log_ratios, st.floats(0.001, 0.2))
@@ -74,7 +74,7 @@ def test_whatever_the_pairs_the_last_look_ends_it_and_the_interval_holds_the_rat
 ) -> None:
     finding = judge(log_ratios, precision)
     if finding is None:
-        assert len(log_ratios) < MOST_PAIRS
+        assert len(log_ratios) < SIDE_BY_SIDE.most_pairs
         return
     assert finding.high is not None and finding.low <= finding.ratio <= finding.high
     assert finding.best_runs == finding.reference_runs == len(log_ratios)
@@ -110,3 +110,22 @@ def test_a_reference_that_is_slower_by_a_factor_shifts_the_interval_by_it(
     assert finding.high is not None and shifted.high is not None
     for shown, expected in (("ratio", finding.ratio), ("low", finding.low), ("high", finding.high)):
         assert getattr(shifted, shown) == pytest.approx(factor * expected)
+
+
+def test_in_turn_three_pairs_have_to_agree_and_a_small_gain_takes_more() -> None:
+    gain = [math.log(1.5)] * 3
+    assert judge(gain[:2], 0.02, IN_TURN) is None
+    finding = judge(gain, 0.02, IN_TURN)
+    assert finding is not None and finding.claim == "faster" and not finding.is_side_by_side
+    small = [math.log(1.1)] * 4
+    assert judge(small, 0.02) is not None and judge(small, 0.02, IN_TURN) is None
+
+
+def test_of_lower_bounds_only_a_lower_end_is_found() -> None:
+    finding = judge([math.log(5), math.log(5.2)], 0.02, at_least=True)
+    assert finding is not None and finding.claim == "faster"
+    assert finding.at_least and 4.5 < finding.low < 5
+    equal = [0.0] * (SIDE_BY_SIDE.most_pairs - 1)
+    assert judge(equal, 0.02, at_least=True) is None
+    last = judge([*equal, 0.0], 0.02, at_least=True)
+    assert last is not None and last.claim == "inconclusive"

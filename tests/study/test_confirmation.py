@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +16,7 @@ from tests.study_surface import (
     BEST,
     CONFIRMED,
     CRASH,
+    ITERATIONS,
     FakeRunner,
     events_of,
     ran,
@@ -23,24 +24,35 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.clocks import once_compared
 from tuner.model import (
     BASELINE,
+    Compare,
     Conclusion,
     Ending,
     Failed,
+    FailureKind,
     ObjectiveSpec,
+    Observation,
+    Outcome,
     Purpose,
     Result,
     Setting,
+    SideBySide,
     Stopped,
     StudySpec,
     StudyState,
 )
-from tuner.search.stopper import TimeLimitStopper
+from tuner.model.outcome import PACE
+from tuner.study import pairing
 from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
 from tuner.study.events import Event, Note
 from tuner.study.findings import build
 from tuner.study.history import History
+from tuner.study.pairing import typical
+
+#: Its comparison is made side by side.
+PAIRED = replace(CONFIRMED, compare="auto")
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
 
@@ -83,12 +95,18 @@ def searched(
 
 def proved(history: History, times: Times) -> History:
     """The confirmation of `BEST` to its end."""
+    clock = history.spec.objective.clock
     while (state := confirmation(history, BEST)).next:
         assert len(history.confirming) < 100, "it does not end"
-        judge = None if state.limit_s is None else TimeLimitStopper(state.limit_s)
-        outcome = ran(times[state.next[0]](), stopper=judge)
-        made = record(len(history.records) + 1, state.next[0], Purpose.CONFIRM, outcome)
-        history = history.add(made)
+        numbers = [len(history.records) + place for place in (1, 2)][: len(state.next)]
+        usual = [typical(history, s) for s in (state.other_side(state.next[0]), BEST) if s]
+        judge = usual[0] and once_compared(clock, ITERATIONS, *usual[0])
+        for number, setting in zip(numbers, state.next, strict=True):
+            stopper = None if len(numbers) == 2 and setting == BEST else judge
+            outcome = ran(times[setting](), stopper=stopper)
+            if len(numbers) == 2:
+                outcome = replace(outcome, side_by_side=SideBySide(sum(numbers) - number))
+            history = history.add(record(number, setting, Purpose.CONFIRM, outcome))
     return history
 
 
@@ -108,80 +126,85 @@ def found(history: History) -> Result:
 # --- what it comes to --------------------------------------------------------------------
 
 
-def test_far_slower_defaults_are_cut_and_only_a_lower_end_is_claimed() -> None:
-    stopped = Stopped(1.6, 8.0, 7.0, 9.0, 0.1, "drift")
-    history = proved(searched(stopped), {BEST: always(1.0), BASELINE: always(8.0)})
+@pytest.mark.parametrize(("spec", "order"), [(PAIRED, "bddb"), (CONFIRMED, "dbbddb")])
+def test_of_far_slower_defaults_the_pace_is_enough(spec: StudySpec, order: str) -> None:
+    history = proved(searched(8.0, spec=spec), {BEST: always(1.0), BASELINE: always(8.0)})
     state = confirmation(history, BEST)
-    assert sides(history) == "bd"
+    assert sides(history) == order
     defaults = [m.outcome.ending for m in history.confirming if m.setting.is_baseline]
-    assert all(isinstance(ending, Stopped) for ending in defaults)
-    assert state.finding is not None and state.finding.at_least
-    assert state.conclusion is Conclusion.FASTER and state.finding.low < 8.0
+    assert all(isinstance(ending, Stopped) and ending.rule == PACE for ending in defaults)
+    assert state.conclusion is Conclusion.FASTER and state.finding is not None
+    assert state.finding.is_side_by_side == (spec is PAIRED)
+    assert state.finding.high is not None and state.finding.low < 8.0 < state.finding.high
 
 
-def test_a_baseline_that_came_last_in_the_search_is_the_first_launch_in_turn() -> None:
-    stopped = Stopped(1.6, 4.0, 3.5, 4.5, 0.1, "drift")
-    far, near = (
-        history_of((Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, default))
-        for default in (stopped, 1.5)
-    )
-    far = proved(far, {BEST: always(1.0)})
-    assert sides(far) == "b"
-    finding = confirmation(far, BEST).finding
-    assert finding is not None and finding.at_least and finding.low == pytest.approx(1.5)
-    near = proved(near, {BEST: always(1.0), BASELINE: always(1.5)})
-    assert sides(near) == "bbd"
-    assert confirmation(near, BEST).conclusion is Conclusion.FASTER
+@pytest.mark.parametrize("compare", ["auto", "in-turn"])
+def test_if_no_pace_shows_only_a_lower_end_is_claimed(compare: Compare) -> None:
+    spec = replace(CONFIRMED, objective=ObjectiveSpec(kind="wall"), compare=compare)
+    history = proved(searched(9.0, spec=spec), {BEST: always(1.0), BASELINE: always(9.0)})
+    state = confirmation(history, BEST)
+    assert state.conclusion is Conclusion.FASTER and state.finding is not None
+    assert state.finding.at_least and 3.0 < state.finding.low < 9.0
 
 
-def test_defaults_that_are_known_to_be_far_slower_are_not_launched_again() -> None:
-    """Whatever is measured: here 40 times, of which an outlier may be 3.2."""
-    by_figure = replace(
-        CONFIRMED, objective=ObjectiveSpec(kind="pattern", key="FOM", maximize=True)
-    )
-    for spec in (CONFIRMED, by_figure):
-        history = proved(searched(40.0, spec=spec), {BEST: always(1.0)})
-        assert sides(history) == "b"
-        finding = confirmation(history, BEST).finding
-        assert finding is not None and finding.at_least
-        assert finding.low == pytest.approx(40 / 3.2)
-        assert (finding.best_runs, finding.reference_runs) == (1, 1)
-    more = replace(CONFIRMED, confirm="more")
-    history = proved(searched(40.0, spec=more), {BEST: always(1.0), BASELINE: always(40.0)})
-    assert sides(history).count("d") > 1
+def test_two_are_launched_side_by_side_unless_something_speaks_against_it() -> None:
+    def of(outcome: Outcome, **fields: Any) -> Confirmation:
+        history = searched(2.0, spec=replace(PAIRED, **fields))
+        records = [
+            replace(r, outcome=replace(outcome, ending=r.outcome.ending)) for r in history.records
+        ]
+        return confirmation(History.judged(history.spec, records), BEST)
+
+    plain = ran(1.0)
+    assert of(plain).next == (BEST, BASELINE)
+    prepared = of(plain, prepare=("rm", "-rf", "cache"))
+    assert prepared.next == (BASELINE,) and "--prepare" in prepared.why_in_turn
+    shared = replace(plain, observation=Observation(written=("/home/me/model.pt",)))
+    assert of(shared).why_in_turn == "both write /home/me/model.pt"
+    large = replace(plain, observation=Observation(memory_bytes=PAIRED.machine.memory_bytes))
+    assert "of memory" in of(large).why_in_turn
+    assert of(large, compare="side-by-side").next == (BEST, BASELINE), "the user knows better"
+    chosen = of(plain, compare="in-turn")
+    assert (chosen.next, chosen.why_in_turn) == ((BASELINE,), "")
+
+
+def test_once_a_launch_has_failed_beside_another_one_they_are_launched_in_turn() -> None:
+    history = searched(2.0, spec=PAIRED)
+    number = len(history.records) + 1
+    busy = Failed(FailureKind.CRASHED, "address already in use")
+    ended = Failed(FailureKind.INTERRUPTED, "ended, as the launch beside it had failed")
+    made = [
+        record(n, setting, Purpose.CONFIRM, replace(ran(ending), side_by_side=SideBySide(other)))
+        for n, other, setting, ending in (
+            (number, number + 1, BEST, ended),
+            (number + 1, number, BASELINE, busy),
+        )
+    ]
+    history = history.with_records((*history.records, *pairing.judged(made)))
+    state = confirmation(history, BEST)
+    assert state.next == (BASELINE,)
+    assert state.why_in_turn == f"launch {number + 1} failed beside another one: {busy.reason}"
+    history = proved(history, {BEST: always(1.0), BASELINE: always(2.0)})
+    state = confirmation(history, BEST)
+    assert state.conclusion is Conclusion.FASTER and state.failure is None
+    assert state.finding is not None and not state.finding.is_side_by_side
+
+
+def test_a_pair_of_which_one_was_lost_says_nothing() -> None:
+    history = proved(searched(2.0, spec=PAIRED), {BEST: always(1.0), BASELINE: always(2.0)})
+    left = history.with_records(history.records[:-1])
+    assert len(left.confirming) == len(history.confirming) - 1
+    assert confirmation(left, BEST).next, "it has to be made again"
 
 
 def test_what_is_left_is_told_by_what_both_sides_are_known_to_take() -> None:
-    """A launch takes a second beside its figure: two more of the defaults, two of the best."""
+    """A launch takes a second beside its figure; of the defaults the pace is enough."""
     history = searched(2.0)
     left_s = confirmation(history, BEST).left_s
-    assert left_s == pytest.approx(2 * (2.0 + 1.0) + 2 * (1.0 + 1.0), rel=0.01)
+    assert left_s == pytest.approx(3 * ((1.0 + 1.0) + (1.0 + 1.0)), rel=0.01)
     assert found(history).confirm_left_s == left_s
     history = proved(history, {BEST: always(1.0), BASELINE: always(2.0)})
     assert confirmation(history, BEST).left_s == 0.0
-
-
-def test_the_longest_launch_of_the_search_says_where_the_defaults_are_cut() -> None:
-    """A wall time tells nothing before its end; an early stop may have had a slow launch."""
-    stopped = Stopped(3.3, 3.96, 3.3, None, 0.5, "elapsed")
-    by_wall = replace(CONFIRMED, objective=ObjectiveSpec(kind="wall"))
-    early = searched(stopped, spec=by_wall)
-    last = history_of((Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, stopped))
-    for before in (early, replace(last, spec=by_wall)):
-        history = proved(before, {BEST: always(1.0), BASELINE: always(6.0)})
-        assert sides(history) == "bd"
-        finding = confirmation(history, BEST).finding
-        assert finding is not None and finding.low == pytest.approx(2.2)
-
-
-def test_the_baseline_of_another_host_is_no_launch_in_turn() -> None:
-    stopped = Stopped(1.6, 4.0, 3.5, 4.5, 0.1, "drift")
-    best, default = history_of(
-        (Purpose.SEARCH, BEST, 1.0), (Purpose.BASELINE, BASELINE, stopped)
-    ).records
-    elsewhere = replace(default, machine=replace(default.machine, hostname="node2"))
-    history = History.judged(CONFIRMED, (best, elsewhere))
-    assert sides(proved(history, {BEST: always(1.0), BASELINE: always(4.0)})) == "bd"
 
 
 def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
@@ -227,9 +250,9 @@ def test_a_best_that_cannot_be_told_from_the_defaults_is_inconclusive_until_more
     history = proved(searched(1.04), noisy)
     state = confirmation(history, BEST)
     assert (state.conclusion, state.export(history)) == (Conclusion.INCONCLUSIVE, BASELINE)
-    assert sides(history) == "dbbd" * 3
+    assert sides(history) == "dbbd" * 5
     more = replace(history, spec=replace(CONFIRMED, confirm="more"))
-    history = proved(more, {BEST: always(1.0), BASELINE: always(1.04)})
+    history = proved(more, {BEST: always(1.0), BASELINE: always(1.1)})
     assert confirmation(history, BEST).conclusion is Conclusion.FASTER
 
 
@@ -252,13 +275,14 @@ def test_what_was_proven_stands_until_more_is_proven(
     assert confirmation(more, BEST).next
     result = build(more, "tune.db", StudyState.INTERRUPTED, "", BEST)
     assert (result.conclusion, result.export) == (Conclusion.FASTER, BEST)
-    assert result.finding == proven.finding
+    assert result.finding is not None and proven.finding is not None
+    assert result.finding.best_runs >= proven.finding.best_runs
 
 
 def test_exact_confirms_by_ranks_alone() -> None:
     exact = replace(CONFIRMED, confirm="exact")
     far = proved(searched(8.0, spec=exact), {BEST: always(1.0), BASELINE: always(8.0)})
-    assert sides(far) == "bdbdbdb"
+    assert sides(far) == "dbbd" * 3
     near = proved(searched(2.0, spec=exact), {BEST: always(1.0), BASELINE: always(2.0)})
     assert sides(near) == "dbbd" * 3
 
@@ -266,7 +290,7 @@ def test_exact_confirms_by_ranks_alone() -> None:
 def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
     history = proved(searched(CRASH), {BEST: always(1.0), GUESS: always(1.5)})
     state = confirmation(history, BEST)
-    assert sides(history) == "gbbg"
+    assert sides(history) == "gbbggb"
     assert (state.reference, state.failure) == (GUESS, CRASH)
     assert (state.conclusion, state.export(history)) == (Conclusion.BASELINE_FAILS, BEST)
     assert state.finding is not None and state.finding.claim == "faster"
@@ -289,7 +313,7 @@ def test_one_failure_is_launched_again() -> None:
         searched(2.0), {BEST: first(CRASH, then=1.0), BASELINE: first(CRASH, then=2.0)}
     )
     state = confirmation(history, BEST)
-    assert sides(history) == "ddbbbd"
+    assert sides(history) == "ddbbbddb"
     assert state.conclusion is Conclusion.FASTER and state.best_failed is None
 
 

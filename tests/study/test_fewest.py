@@ -132,7 +132,7 @@ def test_each_knob_says_what_it_alone_contributes() -> None:
     assert said(view(history))["omp_threads"].startswith("no effect seen (0.9")
     assert by_knob["omp_threads"].value is None, "left as it is"
     confirmed = said(view(played(SPEC, noisy(one_matters))))
-    assert confirmed["nstlist"].startswith("at least 1."), "as the launches in turn prove"
+    assert "times (2." in confirmed["nstlist"], "as the launches in turn prove"
 
 
 def test_of_two_knobs_that_matter_each_has_its_own_part() -> None:

@@ -7,9 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, CONFIRMED, ran, record
-from tuner.model import BASELINE, Finished, LaunchRecord, ObjectiveSpec, Progress, Purpose
+from tuner.launch.clocks import once_compared
+from tuner.model import (
+    BASELINE,
+    Finished,
+    LaunchRecord,
+    ObjectiveSpec,
+    Progress,
+    Purpose,
+    Stopped,
+)
 from tuner.store.identity import identity
-from tuner.study.confirmation import confirmation
 from tuner.study.history import History
 
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
@@ -35,23 +43,20 @@ def searched(objective: ObjectiveSpec, scale: float = 1.0, iterations: int = 100
     return History.judged(replace(CONFIRMED, objective=objective), tuple(made))
 
 
-def cut(history: History) -> float | None:
-    """Where the defaults are cut, as the first launch of them is told."""
-    best = history.records[-1].outcome.samples[0]
-    turn = launched(Purpose.CONFIRM, 3, best.elapsed_s, best.iterations)
-    standing = confirmation(history.add(turn), BEST)
-    assert standing.next == (standing.reference,)
-    return standing.limit_s
-
-
 @pytest.mark.parametrize(
-    ("objective", "scale", "limit_s"),
-    [(RATE, 1.0, None), (KEY, 1.0, None), (STEADY, 0.01, 0.04 / 1.5), (STEADY, 5.0, 20 / 1.5)],
+    ("objective", "scale", "is_stopped"),
+    [(RATE, 1.0, False), (KEY, 1.0, False), (STEADY, 0.01, True), (STEADY, 5.0, True)],
 )
-def test_the_defaults_are_cut_only_at_a_figure_that_is_known_before_the_end(
-    objective: ObjectiveSpec, scale: float, limit_s: float | None
+def test_the_pace_of_the_defaults_is_enough_only_if_the_figure_follows_it(
+    objective: ObjectiveSpec, scale: float, is_stopped: bool
 ) -> None:
-    assert cut(searched(objective, scale)) == (None if limit_s is None else pytest.approx(limit_s))
+    """The best does 100 iterations in a second each, or a share of it; the defaults take four."""
+    stopper = once_compared(objective.clock, 100, 1.0 + 100 * scale, scale)
+    log = [(done, 4.0 * scale * done) for done in range(10, 90, 10)]
+    verdict = stopper(log, log[-1][1] + 1.0, 1.0)
+    assert isinstance(verdict, Stopped) == is_stopped
+    if isinstance(verdict, Stopped):
+        assert verdict.projection_s == pytest.approx(4.0 * scale)
 
 
 def test_a_study_belongs_to_its_figure() -> None:

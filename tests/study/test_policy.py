@@ -44,8 +44,8 @@ from tuner.model import (
     StudyState,
     Verdict,
 )
+from tuner.search.engine import BASELINE_TIMES
 from tuner.search.stopper import ProjectionStopper
-from tuner.stats.confirm import ONE_IS_ENOUGH
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
@@ -119,7 +119,7 @@ def test_the_defaults_have_more_time_than_a_setting() -> None:
     policy = SearchThenConfirm()
     assert policy.next(history) == Step(Purpose.BASELINE, BASELINE)
     stopper = policy.race(history, Purpose.BASELINE, BASELINE)
-    assert isinstance(stopper, ProjectionStopper) and stopper.limit.factor == ONE_IS_ENOUGH
+    assert isinstance(stopper, ProjectionStopper) and stopper.limit.factor == BASELINE_TIMES
     assert stopper.iterations == 100
     assert isinstance(ran(5.0, stopper=stopper).ending, Finished)
     assert isinstance(ran(20.0, stopper=stopper).ending, Stopped)

@@ -1,17 +1,13 @@
-"""Launches that are made again: beside other processes, and since the user wants them to be."""
+"""Launches that are made again since the user wants them to be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.study_surface import (
-    BEST,
-    CONFIRMED,
     SPEC,
     FakeRunner,
     counted_in,
@@ -20,63 +16,16 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.launch.request import MeasurementRequest
-from tuner.model import Load, Outcome, Purpose, StudyState
+from tuner.model import Purpose, StudyState
 from tuner.results import study_view
 from tuner.store.store import Store
-from tuner.study.events import LaunchEnded, Note
+from tuner.study.events import Note
 from tuner.study.history import History
 from tuner.study.tuning import REMEASURED
-
-BUSY = Load(3.0, "pid 6263 (python)")
-
-
-@dataclass
-class LoadedRunner(FakeRunner):
-    """Runs launches beside others, by the count of launches before."""
-
-    load: Callable[[int], Load] = lambda _: Load(0.0)
-
-    def __call__(self, request: MeasurementRequest) -> Outcome:
-        number = len(self.settings)
-        return replace(super().__call__(request), load=self.load(number))
 
 
 def history_of(folder: Path) -> History:
     return History.judged(SPEC, records_in(folder))
-
-
-def test_a_disturbed_launch_is_made_again(folder: Path) -> None:
-    """With half of its time each disturbed launch would be the best, if it counted."""
-    runner = LoadedRunner(load=lambda number: BUSY if number in {4, 6} else Load(0.0))
-    events: list[Any] = []
-    found = study_in(folder, runner, on_event=events.append)
-    assert found.best is not None
-    assert found.best.setting == BEST
-    history = history_of(folder)
-    aside = [record for record in history.records if record.outcome.exclusion]
-    assert [record.number for record in aside] == [5, 7]
-    for record in aside:
-        again = history.records[record.number]
-        assert (again.setting, again.purpose) == (record.setting, record.purpose)
-        assert not again.outcome.exclusion
-    assert not {5, 7} & counted_in(folder)
-    assert {6, 8} <= counted_in(folder) | {r.number for r in history.records if r.trial is None}
-    ended = [each for each in events_of(LaunchEnded, events) if each.record.number in {5, 7}]
-    assert [each.measurement for each in ended] == [None, None]
-    assert any(note.startswith("2 launches were excluded") for note in found.notes)
-
-
-def test_the_course_is_the_same_as_on_a_quiet_machine(
-    folder: Path, folders: Callable[[str], Path]
-) -> None:
-    other, spec = folders("quiet"), replace(CONFIRMED, trials=3)
-    busy = LoadedRunner(load=lambda number: BUSY if number % 5 == 4 else Load(0.0))
-    study_in(folder, busy, spec)
-    study_in(other, FakeRunner(), spec)
-    history = history_of(folder)
-    assert any(record.outcome.exclusion for record in history.records)
-    assert [r.setting for r in history.valid] == [r.setting for r in history_of(other).valid]
 
 
 def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None:

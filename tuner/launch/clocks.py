@@ -14,7 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuner.model import Clock
-from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict
+from tuner.search.stopper import (
+    After,
+    EarlyStopper,
+    FirstOf,
+    GoOn,
+    Log,
+    PaceKnown,
+    TimeLimitStopper,
+    Verdict,
+)
 from tuner.search.throughput import warmed_up
 
 
@@ -57,3 +66,29 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
     if clock == "wall":
         return Through(stopper)
     return Through(stopper, iterations) if clock == "steady" and iterations else None
+
+
+#: The pace of one side of a comparison is known once its own scatter leaves its finish as uncertain
+#: as this (the standard deviation of its logarithm).
+KNOWN = 0.05
+
+#: A launch that shows no pace is ended after this many times what the other side takes.
+MOST_TIMES = 5.0
+
+
+def once_compared(
+    clock: Clock, iterations: int | None, other_wall_s: float, other_cost: float
+) -> EarlyStopper:
+    """Return what stops the slower side of a comparison once it has shown enough.
+
+    A longer time alone would add noise: nothing cancels what the machine does then.
+
+    Args:
+        clock: That of the objective.
+        iterations: How many a full launch does; ``None`` if that is not known.
+        other_wall_s: How long a launch of the other side runs, s.
+        other_cost: What that comes to, as a cost.
+    """
+    known = stopper_by(clock, PaceKnown(iterations, KNOWN), iterations) if iterations else None
+    far = stopper_by(clock, TimeLimitStopper(MOST_TIMES * other_cost, iterations), iterations)
+    return After(other_wall_s, FirstOf(tuple(filter(None, (known, far)))))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tuner.hosts import process
 from tuner.hosts.observer import LaunchObserver, Observer
-from tuner.launch.clocks import stopper_by
+from tuner.launch.clocks import once_compared
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.model import (
@@ -31,37 +31,32 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
-from tuner.search.stopper import EarlyStopper, GoOn, Log, PaceKnown, Verdict
+from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
 LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
 
-#: A pace is known once its own scatter leaves the finish that uncertain (the standard deviation of
-#: its logarithm). A longer time alone would add more: nothing cancels what the machine does then.
-KNOWN = 0.05
-
 
 @dataclass
-class StopsOncePaceIsKnown:
-    """Stops a launch that goes on after the other one has ended, once its pace is known.
+class OnceTheOtherHasEnded:
+    """Stops a launch that goes on after the other one has ended, once it has shown enough.
 
     Attributes:
-        stopper: What may stop it before.
-        known: What stops it then; ``None``: it runs to its end.
-        other_s: How long the other one ran; ``None``: it has not ended.
+        stopper: What may stop it before; ``None``: nothing does.
+        then: What stops it then; ``None``: the other one has not ended.
     """
 
     stopper: EarlyStopper | None
-    known: EarlyStopper | None
-    other_s: float | None = None
+    then: EarlyStopper | None = None
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Return what the launch's own stopper says, then whether the pace is known."""
-        verdict = GoOn() if self.stopper is None else self.stopper(log, since_launch_s, startup_s)
-        is_alone = self.other_s is not None and since_launch_s >= self.other_s
-        if self.known is None or not is_alone or isinstance(verdict, Stopped):
-            return verdict
-        return self.known(log, since_launch_s, startup_s)
+        """Return what the launch's own stopper says, then the other one."""
+        verdict: Verdict = GoOn()
+        for stopper in filter(None, (self.stopper, self.then)):
+            verdict = stopper(log, since_launch_s, startup_s)
+            if isinstance(verdict, Stopped):
+                break
+        return verdict
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper itself: a pair has no windows."""
@@ -73,18 +68,14 @@ class _Side:
     """One launch of the two."""
 
     request: MeasurementRequest
-    stopper: StopsOncePaceIsKnown
+    stopper: OnceTheOtherHasEnded
     running: RunningLaunch | None = None
     outcome: Outcome | None = None
     slices: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: MeasurementRequest) -> _Side:
-        known, iterations = None, request.expected_iterations
-        if iterations:
-            clock = request.spec.objective.clock
-            known = stopper_by(clock, PaceKnown(iterations, KNOWN), iterations)
-        stopper = StopsOncePaceIsKnown(request.stopper, known)
+        stopper = OnceTheOtherHasEnded(request.stopper)
         return cls(replace(request, stopper=stopper), stopper)
 
     @property
@@ -176,8 +167,14 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
     side.outcome = running.outcome_of_slice(lambda: not goes_on and time.monotonic() >= end_s)
     if side.outcome is None:
         running.monitor.running.pause()
-    else:
-        other.stopper.other_s = side.outcome.wall_s
+    elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
+        request = other.request
+        other.stopper.then = once_compared(
+            request.spec.objective.clock,
+            request.expected_iterations,
+            side.outcome.wall_s,
+            side.outcome.ending.elapsed_s,
+        )
 
 
 def _end_beside(side: _Side, other: Failed) -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tuner.model import LOGGED_TIME, JsonDict, Purpose
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count
-from tuner.stats.confirm import WORTH
+from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, speed_up
 
 #: The rows that are of no single setting.

@@ -13,7 +13,7 @@ from tuner.model.wording import count, duration
 from tuner.results.report.plots import Figure, Table, style
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates
-from tuner.stats.confirm import WORTH
+from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, least_time, speed_up
 
 

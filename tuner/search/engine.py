@@ -25,7 +25,9 @@ from tuner.search.scoring import Live, ScoredCandidates, State, candidates
 from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.search.transfer import translated
-from tuner.stats.confirm import LEAST_CUT, ONE_IS_ENOUGH
+
+#: The baseline is stopped once it will take this many times what the best setting does.
+BASELINE_TIMES = 3.2
 
 #: Of single runs about their setting's median, before any setting was run twice.
 _RUN_SD = 0.05
@@ -104,9 +106,9 @@ class Search:
             return None, noise
         limit = Limit(math.exp(best.log_s), min(best.se, 0.1))
         if purpose is Purpose.BASELINE:
-            # The search stops the baseline, which may be ruinously slow, as soon as its time so far
-            # serves the confirmation as a bound. A bound needs no margin for the noise of runs.
-            limit = replace(limit, log_se=0.0, factor=ONE_IS_ENOUGH, least=LEAST_CUT)
+            # The baseline should run to its end, which shows what its result is, unless it is
+            # ruinously slow.
+            limit = replace(limit, log_se=0.0, factor=BASELINE_TIMES)
             return limit, replace(noise, run_sd=0.0)
         if purpose is Purpose.SIMPLIFY:  # the launch may be as slow as the best
             return replace(limit, factor=1 + self.options.precision), noise
@@ -150,7 +152,7 @@ class Search:
         if guess is not None:
             return Proposal(guess, Purpose.GUESS)
         # Among windows of a running job it comes last: as a launch of its own it is stopped
-        # earlier once a good setting is known, and the confirmation counts it as its first.
+        # earlier once a good setting is known.
         # After an earlier study it comes last, too: little is to be learnt from it then.
         later = state.live is not None or self._uses_lesson(state.groups)
         later = later and state.best is not None and not is_shared

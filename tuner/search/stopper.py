@@ -54,15 +54,11 @@ class Noise:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a launch must come in under: ``factor`` times an estimate with a standard error.
-
-    A launch whose log has an entry runs for ``least`` times the estimate in any case.
-    """
+    """What a launch must come in under: ``factor`` times an estimate with a standard error."""
 
     seconds: float
     log_se: float = 0.0
     factor: float = 1.0
-    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -171,8 +167,6 @@ class ProjectionStopper:
             verdict = rule(progress, iterations, bound)
         if isinstance(verdict, GoOn) and self._exceeds(bound):  # longer than the limit already
             verdict = Stopped(bound, bound * 1.2, bound, None, 0.5, ELAPSED)
-        if isinstance(verdict, Stopped) and bound < self.limit.least * self.limit.seconds:
-            return GoOn(verdict.projection_s)
         return verdict
 
     def in_window(self) -> ProjectionStopper:
@@ -278,6 +272,24 @@ class PaceKnown:
     def in_window(self) -> PaceKnown:
         """Return the stopper itself: a window ends by its own rule."""
         return self
+
+
+@dataclass(frozen=True)
+class After:
+    """Asks a stopper once the launch has run for ``wall_s``, and lets it go on before."""
+
+    wall_s: float
+    stopper: EarlyStopper
+
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Return what the stopper says."""
+        if since_launch_s < self.wall_s:
+            return GoOn()
+        return self.stopper(progress, since_launch_s, startup_s)
+
+    def in_window(self) -> EarlyStopper:
+        """Return the stopper as it judges a window, at once."""
+        return self.stopper.in_window()
 
 
 @dataclass(frozen=True)

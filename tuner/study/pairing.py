@@ -1,10 +1,13 @@
-"""Pairs of launches side by side: whether they can be made, and what ratios they show. Pure."""
+"""Pairs of launches, side by side or in turn: which way they are made, and what they show. Pure."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from tuner.model import (
     FROM_OUTSIDE,
@@ -18,26 +21,48 @@ from tuner.model import (
     wording,
 )
 from tuner.model.outcome import PACE
+from tuner.stats import pairs
 from tuner.study.history import History
 
 #: Both launches together may need this share of the host's memory.
 MEMORY_SHARE = 0.8
 
-#: A baseline whose log shows no pace has to run to its end, so it may be this much slower.
-MOST_WITHOUT_PACE = 5.0
+
+@dataclass(frozen=True)
+class Ratios:
+    """What the pairs of a comparison show so far.
+
+    Attributes:
+        logs: The logarithm of each pair's ratio, reference over best, in their order.
+        at_least: The reference of some of them was ended before it showed its pace.
+        rule: That for how they were made.
+    """
+
+    logs: tuple[float, ...]
+    at_least: bool
+    rule: pairs.Rule
+
+    def first(self, count: int) -> Ratios:
+        """Return what so many of them show."""
+        return replace(self, logs=self.logs[:count])
 
 
-def why_in_turn(history: History, best: Setting, reference: Setting, ratio: float) -> str | None:
+class Typical(NamedTuple):
+    """What a launch of a setting usually takes, as the search saw it.
+
+    Attributes:
+        wall_s: Until its end, s.
+        cost: The figure, as a cost.
+    """
+
+    wall_s: float
+    cost: float
+
+
+def why_in_turn(history: History, best: Setting, reference: Setting) -> str | None:
     """Return why two settings are launched in turn; ``None``: they can be launched side by side.
 
-    Args:
-        history: The study so far.
-        best: One of the settings.
-        reference: The other one.
-        ratio: How many times slower the reference is, as the search saw it.
-
-    Returns:
-        A reason; an empty one if the user has asked for it.
+    The reason is empty if the user has asked for it.
     """
     spec = history.spec
     if spec.compare == "in-turn" or spec.confirm == "exact":
@@ -47,17 +72,24 @@ def why_in_turn(history: History, best: Setting, reference: Setting, ratio: floa
         return impossible[0]
     if spec.compare == "side-by-side":
         return None
-    return next(_doubts(history, best, reference, ratio), None)
+    return next(_doubts(history, best, reference), None)
 
 
-def _doubts(history: History, best: Setting, reference: Setting, ratio: float) -> Iterator[str]:
+def _shows_that_it_cannot(record: LaunchRecord) -> str:
+    """Return why a launch of a pair had nothing to compare; empty: it had, or was in no pair."""
+    exclusion = record.outcome.exclusion
+    if exclusion is not None:
+        return exclusion.text if exclusion.kind is ExclusionKind.SIDE_BY_SIDE else ""
+    if record.outcome.side_by_side is not None and _cost(record) is None:
+        return f"launch {record.number} was stopped beside another one before it showed anything"
+    return ""
+
+
+def _doubts(history: History, best: Setting, reference: Setting) -> Iterator[str]:
     """Yield what speaks against two launches at once; the user may know better."""
     spec = history.spec
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
-    if spec.objective.clock in {"wall", "none"} and ratio > MOST_WITHOUT_PACE:
-        times = f"the baseline is more than {MOST_WITHOUT_PACE:g} times slower"
-        yield f"{times}, and shows no pace before its end"
     sides = [history.of(history.searched, setting) for setting in (best, reference)]
     need_bytes = sum(map(_memory_bytes, sides))
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
@@ -65,25 +97,6 @@ def _doubts(history: History, best: Setting, reference: Setting, ratio: float) -
         yield f"both together need {needed} of memory, and the host has {there}"
     if written := set.intersection(*map(_written, sides)):
         yield f"both write {wording.one_line(min(written))}"
-
-
-def log_ratios(history: History, best: Setting, reference: Setting) -> list[float]:
-    """Return the logarithm of reference over best for each pair of the comparison, in order.
-
-    A pair counts if both of its launches do: each came to its end, or its pace is known.
-    """
-    costs: dict[int, tuple[Setting, float]] = {}
-    ratios = []
-    for record in history.confirming:
-        pair, cost = record.outcome.side_by_side, _cost(record)
-        if pair is None or cost is None:
-            continue
-        costs[record.number] = history.pooling.canonical(record.setting), cost
-        if pair.other in costs:
-            by_setting = dict((costs[record.number], costs[pair.other]))
-            if by_setting.keys() == {best, reference}:
-                ratios.append(math.log(by_setting[reference] / by_setting[best]))
-    return ratios
 
 
 def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
@@ -98,23 +111,84 @@ def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
     return list(pair)
 
 
-def _shows_that_it_cannot(record: LaunchRecord) -> str:
-    """Return why a launch of a pair had nothing to compare; empty: it had, or was in no pair."""
-    exclusion = record.outcome.exclusion
-    if exclusion is not None:
-        return exclusion.text if exclusion.kind is ExclusionKind.SIDE_BY_SIDE else ""
-    is_stopped = isinstance(record.outcome.ending, Stopped)
-    if record.outcome.side_by_side is not None and is_stopped and _cost(record) is None:
-        return f"launch {record.number} was stopped beside another one before it showed its pace"
-    return ""
+def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
+    """Return what the pairs of the comparison show that were made in one of the two ways."""
+    made = _in_turn(history, best, reference) if in_turn else _side_by_side(history)
+    logs, at_least = [], False
+    for pair in made:
+        sides = {history.pooling.canonical(record.setting): record for record in pair}
+        costs = {setting: _cost(record) for setting, record in sides.items()}
+        best_cost, reference_cost = costs.get(best), costs.get(reference)
+        if best_cost is not None and reference_cost is not None:
+            logs.append(math.log(reference_cost / best_cost))
+            at_least |= _is_bound(sides[reference])
+    return Ratios(tuple(logs), at_least, pairs.IN_TURN if in_turn else pairs.SIDE_BY_SIDE)
+
+
+def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[Setting]:
+    """Return what comes next of launches in turn: A B B A."""
+    launched = {setting: _launched(history, setting) for setting in (best, reference)}
+    made = min(map(len, launched.values()))
+    order = (reference, best) if made % 2 == 0 else (best, reference)
+    return (next((setting for setting in order if len(launched[setting]) == made), best),)
+
+
+def typical(history: History, setting: Setting) -> Typical | None:
+    """Return what a launch of a setting takes to its end; ``None``: the search saw no such one.
+
+    If none came to its end, it is where the launches were going.
+    """
+    whole, projected = [], []
+    for record in history.of(history.searched, setting):
+        ending, wall_s = record.outcome.ending, record.outcome.wall_s
+        if isinstance(ending, Finished):
+            whole.append(Typical(wall_s, ending.elapsed_s))
+        elif isinstance(ending, Stopped) and ending.bound_s > 0:
+            share = ending.projection_s / ending.bound_s
+            projected.append(Typical(wall_s * share, ending.projection_s))
+    own = [launch for launch in whole or projected if launch.cost > 0]
+    if not own:
+        return None
+    return Typical(*(statistics.median(values) for values in zip(*own, strict=True)))
+
+
+def _side_by_side(history: History) -> list[tuple[LaunchRecord, LaunchRecord]]:
+    """Return the pairs of the comparison of which both launches count."""
+    launches = [r for r in history.confirming if r.outcome.side_by_side is not None]
+    return [
+        (first, second)
+        for first, second in pairwise(launches)
+        if second.outcome.side_by_side and second.outcome.side_by_side.other == first.number
+    ]
+
+
+def _in_turn(
+    history: History, best: Setting, reference: Setting
+) -> list[tuple[LaunchRecord, LaunchRecord]]:
+    """Return the launches in turn by pairs, as far as there are as many of both settings."""
+    sides = (_launched(history, setting) for setting in (best, reference))
+    return list(zip(*sides, strict=False))
+
+
+def _launched(history: History, setting: Setting) -> list[LaunchRecord]:
+    """Return the launches in turn of a setting that show what it takes."""
+    launches = history.of(history.confirming, setting)
+    return [r for r in launches if r.outcome.side_by_side is None and _cost(r) is not None]
 
 
 def _cost(record: LaunchRecord) -> float | None:
-    """Return what is compared of a launch of a pair; ``None``: it shows too little."""
-    ending = record.outcome.ending
+    """Return what is compared of a launch, a bound if no more is known; ``None``: nothing is."""
+    ending, cost = record.outcome.ending, 0.0
     if isinstance(ending, Finished):
-        return ending.elapsed_s if ending.elapsed_s > 0 else None
-    return ending.projection_s if isinstance(ending, Stopped) and ending.rule == PACE else None
+        cost = ending.elapsed_s
+    elif isinstance(ending, Stopped):
+        cost = ending.bound_s if _is_bound(record) else ending.projection_s
+    return cost if cost > 0 else None
+
+
+def _is_bound(record: LaunchRecord) -> bool:
+    ending = record.outcome.ending
+    return isinstance(ending, Stopped) and ending.rule != PACE
 
 
 def _memory_bytes(records: Sequence[LaunchRecord]) -> int:

@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tuner.launch.clocks import stopper_by
+from tuner.launch.clocks import once_compared, stopper_by
 from tuner.live.running import live_costs
 from tuner.model import Purpose, Setting, wording
 from tuner.search import Done, Options
 from tuner.search.problem import Problem, Suggestion, search_over
-from tuner.search.stopper import EarlyStopper, ProjectionStopper, TimeLimitStopper
+from tuner.search.stopper import EarlyStopper, ProjectionStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_s
 from tuner.study.fewest import FewestChanges
 from tuner.study.history import History
 from tuner.study.observations import as_key, as_setting, observations, pending, search_space
+from tuner.study.pairing import typical
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -126,10 +127,13 @@ class SearchThenConfirm(Policy):
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
             standing = self._confirmation(history)
-            limit_s = None if standing is None else standing.limit_s
-            if limit_s is None:
-                return None
-            return stopper_by(clock, TimeLimitStopper(limit_s, iterations), iterations)
+            other = (
+                None
+                if standing is None
+                else standing.other_side(history.pooling.canonical(setting))
+            )
+            times = None if other is None else typical(history, other)
+            return None if times is None else once_compared(clock, iterations, *times)
         problem = self.problem(history)
         if problem.search is None:
             return None
