@@ -98,11 +98,17 @@ Rng = np.random.Generator
 class Machine:
     """A machine whose speed changes in steps; knows how much work it does until when."""
 
-    def __init__(self, share: float, rng: Rng) -> None:
-        """Draw the times at which neighbours come and go, and the drift."""
-        logs = rng.uniform(math.log(LEAST_S), math.log(MOST_S), int(STUDY_S / 7))
+    def __init__(self, share: float, rng: Rng, study_s: float = STUDY_S) -> None:
+        """Draw the times at which neighbours come and go, and the drift.
+
+        Args:
+            share: What neighbours take of the machine while they are on.
+            rng: The source of the times and the drift.
+            study_s: How long the study may take. The drift is as large in a longer one.
+        """
+        logs = rng.uniform(math.log(LEAST_S), math.log(MOST_S), int(study_s / 7))
         switches = np.cumsum(np.exp(logs)) - rng.uniform(MOST_S, 2 * MOST_S)
-        steps = np.arange(0, STUDY_S, DRIFT_S)
+        steps = np.arange(0, study_s, DRIFT_S * study_s / STUDY_S)
         self.times = np.sort(np.concatenate((steps, switches[switches > 0])))
         is_busy = np.searchsorted(switches, self.times[:-1], side="right") % 2
         drift = np.exp(np.cumsum(rng.normal(0, DRIFT, len(steps))))

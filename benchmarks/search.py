@@ -1,12 +1,16 @@
 """The search replayed on every surface: what it costs, and how good what it finds is.
 
     python -m benchmarks.search [--seeds 20] [--first 0] [--only mlp] [--jobs 2]
-        [SURFACE.json|FOLDER ...]
+        [--neighbours SHARE] [SURFACE.json|FOLDER ...]
 
 Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
 Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface, or a
 kind of them (`NAME-1`, `NAME-2`, …: `benchmarks/synthetic.py`), with the target beside each figure,
 then what holds over all of them; ends with 1 if one is missed.
+
+With `--neighbours` others take this share of the machine while they are on; they come and go after
+0.1 to 100 s. A share of 0.22 makes launches in turn scatter by some 10 %, one of 0.67 makes a
+launch up to three times slower. The targets are those of the quiet machine.
 """
 
 from __future__ import annotations
@@ -102,12 +106,12 @@ class Result:
         return re.sub(r"-\d+$", "", self.name)
 
 
-def study(task: tuple[Path, int]) -> Result:
+def study(task: tuple[Path, int, float]) -> Result:
     """Replay one study."""
-    path, seed = task
+    path, seed, neighbours = task
     surface = replay.load(path)
     course = Timed()
-    done = replay.play(surface, replay.spec(surface, seed=seed), seed, course)
+    done = replay.play(surface, replay.spec(surface, seed=seed), seed, course, neighbours)
     steps = done.searched
     kills, losers = _races(surface, steps)
     ratio, share = FLAT
@@ -129,13 +133,13 @@ def study(task: tuple[Path, int]) -> Result:
         covered=_covered(surface, done),
         thinking_ms=1000 * statistics.median(course.thinking_s),
         ended=done.result.reason,
-        live=_in_jobs(surface, seed),
+        live=_in_jobs(surface, seed, neighbours),
     )
 
 
-def _in_jobs(surface: replay.Surface, seed: int) -> InJobs:
-    options = {"live": "on", "confirm": "none"}
-    done = replay.play(surface, replay.spec(surface, seed=seed, options=options), seed)
+def _in_jobs(surface: replay.Surface, seed: int, neighbours: float) -> InJobs:
+    spec = replay.spec(surface, seed=seed, options={"live": "on", "confirm": "none"})
+    done = replay.play(surface, spec, seed, neighbours=neighbours)
     return InJobs(
         to_5=cost_to(0.05, surface, done.searched),
         to_2=cost_to(0.02, surface, done.searched),
@@ -306,14 +310,20 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--only", default="", help="surfaces with this in their name")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--neighbours", type=float, default=0.0, metavar="SHARE")
     options = parser.parse_args()
+    if not 0 <= options.neighbours < 1:
+        parser.error(
+            f"--neighbours {options.neighbours} must be a share of at least 0, and below 1"
+        )
     paths = [
         path
         for named in options.surfaces or [SURFACES]
         for path in (sorted(named.glob("*.json")) if named.is_dir() else [named])
     ]
     seeds = range(options.first, options.first + options.seeds)
-    tasks = [(p, seed) for p in paths if options.only in p.name for seed in seeds]
+    surfaces = [path for path in paths if options.only in path.name]
+    tasks = [(path, seed, options.neighbours) for path in surfaces for seed in seeds]
     if not tasks:
         parser.error("no surface to replay")
     with ProcessPoolExecutor(options.jobs) as pool:

@@ -1,9 +1,16 @@
-"""A surface in place of the machine: launches are drawn, time is a number."""
+"""A surface in place of the machine: launches are drawn, time is a number.
+
+The recorded times are of the quiet machine. With neighbours they are the work of a launch, which
+takes longer while others take their share (`benchmarks.pairs.Machine`).
+"""
 
 from __future__ import annotations
 
 import random
 
+import numpy as np
+
+from benchmarks.pairs import Machine as SharedMachine
 from benchmarks.replay.surface import Run, Surface
 from tuner.model import (
     Failed,
@@ -26,6 +33,9 @@ STOP_S = 0.5
 #: A log has this many entries, evenly spaced.
 ENTRIES = 20
 
+#: With neighbours a study takes at most so many launches of the best.
+LONGEST_STUDY = 2000
+
 #: How often a running launch is judged between its log entries, s.
 TICK_S = 0.5
 
@@ -38,11 +48,21 @@ _KINDS = {
 
 
 class VirtualMachine:
-    """Runs one launch at a time; ``clock_s`` is the virtual time used so far."""
+    """Runs one launch at a time; ``clock_s`` is the virtual time used so far.
 
-    def __init__(self, surface: Surface, seed: int) -> None:
+    Args:
+        surface: The recorded job.
+        seed: Which of its runs are drawn, and when neighbours come and go.
+        neighbours: The share of the machine that they take while they are on; 0: it is quiet.
+    """
+
+    def __init__(self, surface: Surface, seed: int, neighbours: float = 0.0) -> None:
         self.surface, self.clock_s = surface, 0.0
         self._rng = random.Random(seed)
+        self._shared: SharedMachine | None = None
+        if neighbours:
+            study_s = LONGEST_STUDY * surface.unit_s
+            self._shared = SharedMachine(neighbours, np.random.default_rng(seed), study_s)
 
     def warmed_up(self, _setting: Setting, /) -> tuple[LaunchRecord, ...]:
         """What is launched and thrown away before a study begins with a setting: it costs nothing.
@@ -69,12 +89,14 @@ class VirtualMachine:
         log: tuple[Progress, ...] = ()
         ending: Finished | Failed
         if point.fail_after_s is not None:
-            end_s = point.fail_after_s
+            end_s = self.wall_s(point.fail_after_s)
             ending = Failed(_kind(point.reason), point.reason)
         else:
             run = self._rng.choice(point.runs)
-            end_s, log = run.startup_s + run.elapsed_s, self._log(run)
-            ending = Finished(run.elapsed_s, self.surface.iterations)
+            start_s = self.wall_s(run.startup_s)
+            elapsed_s = self.wall_s(run.elapsed_s, start_s)
+            end_s, log = start_s + elapsed_s, self._log(run)
+            ending = Finished(elapsed_s, self.surface.iterations)
         outcome = None if stopper is None else _stopped(log, end_s, stopper)
         if outcome is None:
             outcome = Outcome(ending, end_s, int(isinstance(ending, Failed)), log)
@@ -86,8 +108,17 @@ class VirtualMachine:
         n = self.surface.iterations
         steps = sorted({max(1, round(n * number / ENTRIES)) for number in range(1, ENTRIES + 1)})
         pace_s = (run.elapsed_s - run.first_iteration_s) / max(1, n - 1)
-        times = [(step, run.first_iteration_s + (step - 1) * pace_s) for step in steps]
-        return tuple(Progress(step, time_s, run.startup_s + time_s) for step, time_s in times)
+        start_s, entries = self.wall_s(run.startup_s), []
+        for step in steps:
+            time_s = self.wall_s(run.first_iteration_s + (step - 1) * pace_s, start_s)
+            entries.append(Progress(step, time_s, start_s + time_s))
+        return tuple(entries)
+
+    def wall_s(self, work_s: float, after_s: float = 0.0) -> float:
+        """Return how long some work takes that begins so many seconds from now."""
+        if self._shared is None:
+            return work_s
+        return self._shared.wall_s(self.clock_s + after_s, work_s)
 
 
 def _kind(reason: str) -> FailureKind:

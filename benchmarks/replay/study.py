@@ -120,7 +120,13 @@ def spec(
     return replace(made, **dict(options or {}))  # type: ignore[arg-type]
 
 
-def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = None) -> Study:
+def play(
+    surface: Surface,
+    spec: StudySpec,
+    seed: int,
+    course: Policy | None = None,
+    neighbours: float = 0.0,
+) -> Study:
     """Search the surface, and confirm what was found.
 
     Args:
@@ -128,9 +134,10 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
         spec: Its study.
         seed: Which of the recorded runs are drawn.
         course: What comes next; that of live studies where not given.
+        neighbours: The share of the machine that others take while they are on.
     """
     course = course or SearchThenConfirm()
-    machine = _machine(surface, spec, 7919 * seed + 13)
+    machine = _machine(surface, spec, 7919 * seed + 13, neighbours)
     history = History.judged(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(history), Step):
@@ -149,10 +156,10 @@ def play(surface: Surface, spec: StudySpec, seed: int, course: Policy | None = N
     return Study(tuple(launches), best, found)
 
 
-def _machine(surface: Surface, spec: StudySpec, seed: int) -> VirtualMachine:
+def _machine(surface: Surface, spec: StudySpec, seed: int, neighbours: float) -> VirtualMachine:
     if spec.live == "off":
-        return VirtualMachine(surface, seed)
-    return LiveMachine(surface, seed, spec)
+        return VirtualMachine(surface, seed, neighbours)
+    return LiveMachine(surface, seed, spec, neighbours)
 
 
 def _record(

@@ -50,8 +50,10 @@ class _Entry:
 class LiveMachine(VirtualMachine):
     """Measures in windows; what is confirmed, or failed in one, is launched."""
 
-    def __init__(self, surface: Surface, seed: int, spec: StudySpec) -> None:
-        super().__init__(surface, seed)
+    def __init__(
+        self, surface: Surface, seed: int, spec: StudySpec, neighbours: float = 0.0
+    ) -> None:
+        super().__init__(surface, seed, neighbours)
         self._spec = spec
         self._live = tuple(sorted(set(surface.knobs) - surface.cold))
         self._failed: set[Setting] = set()
@@ -105,22 +107,24 @@ class LiveMachine(VirtualMachine):
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
             return _Entry(job.number, 0.0, SWITCH_S, None)
         ends_s = 0.0 if job is None else STOP_S
-        return _Entry(number, ends_s + run.startup_s, 0.0, run.first_iteration_s)
+        started_s = ends_s + self.wall_s(run.startup_s, ends_s)
+        return _Entry(number, started_s, 0.0, run.first_iteration_s)
 
     def _window(
         self, run: Run, entry: _Entry, known: FullRunModel, stopper: EarlyStopper | None
     ) -> Outcome:
         times_s: list[float] = []
         found, verdict = Estimate(0, ()), None
-        for time_s in self._iterations(run, entry.first_s):
-            times_s.append(time_s)
+        wall_s = entry.started_s + entry.switch_s
+        for work_s in self._iterations(run, entry.first_s):
+            times_s.append(self.wall_s(work_s, wall_s))
+            wall_s += times_s[-1]
             found = estimate(times_s)
             if not found.iterations:
                 continue
             verdict = stopped(found, known, stopper)
             if verdict is not None or is_long_enough(found, known, self._spec.precision):
                 break
-        wall_s = entry.started_s + entry.switch_s + math.fsum(times_s)
         ending = verdict or Finished(known.figure_s(found.pace_s), known.iterations)
         window = Window(
             job=entry.job,

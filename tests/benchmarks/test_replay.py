@@ -34,6 +34,20 @@ def test_a_launch_takes_its_start_up_and_its_run(tmp_path: Path) -> None:
     assert played.progress[-1].elapsed_s == pytest.approx(played.ending.elapsed_s)
 
 
+def test_neighbours_take_their_share_of_launches_while_they_are_on(tmp_path: Path) -> None:
+    loaded = surface(tmp_path)
+    quiet, busy = VirtualMachine(loaded, seed=1), VirtualMachine(loaded, seed=1, neighbours=0.5)
+    slower = []
+    for _ in range(60):
+        alone, beside = (machine.launch(setting(2, 2), None) for machine in (quiet, busy))
+        assert isinstance(beside.ending, Finished)
+        assert beside.progress[-1].elapsed_s == pytest.approx(beside.ending.elapsed_s)
+        slower.append(beside.wall_s / alone.wall_s)
+    assert busy.clock_s > 1.2 * quiet.clock_s
+    assert min(slower) == pytest.approx(1.0, abs=0.1)
+    assert max(slower) == pytest.approx(2.0, abs=0.2)
+
+
 def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     machine = VirtualMachine(surface(tmp_path), seed=1)
     shown: list[tuple[int, float, float | None]] = []

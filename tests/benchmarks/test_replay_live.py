@@ -28,10 +28,10 @@ def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
     return replay.play(loaded, replay.spec(loaded, seed=seed, options=asked), seed)
 
 
-def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
+def measured(loaded: replay.Surface, *settings: Setting, neighbours: float = 0.0) -> list[Any]:
     """Windows of these settings, one after the other."""
     spec = replay.spec(loaded, options={"live": "on"})
-    machine = LiveMachine(loaded, 1, spec)
+    machine = LiveMachine(loaded, 1, spec, neighbours)
     history = History.judged(spec, (), baseline=loaded.setting(loaded.default))
     outcomes = []
     for number, each in enumerate(settings, start=1):
@@ -41,6 +41,16 @@ def measured(loaded: replay.Surface, *settings: Setting) -> list[Any]:
         )
         outcomes.append(outcome)
     return outcomes
+
+
+def test_neighbours_make_windows_differ(tmp_path: Path) -> None:
+    def spread(neighbours: float) -> float:
+        windows = measured(surface(tmp_path), *[setting(2, 2)] * 40, neighbours=neighbours)
+        paces_s = [outcome.window.pace_s for outcome in windows]
+        return float(max(paces_s) / min(paces_s))
+
+    assert spread(0.0) < 1.3
+    assert spread(0.5) > 1.7
 
 
 def test_a_start_up_a_job_and_a_switch_a_setting(tmp_path: Path) -> None:
