@@ -36,7 +36,7 @@ def test_the_result_in_words(replay: Callable[..., Done], tmp_path: Path) -> Non
     assert (done.code, done.err) == (0, "")
     assert re.match(
         r"1\.\d\d times faster than your defaults"
-        r" \(95 % interval \d\.\d\d to \d\.\d\d, \d+ pairs\)\n",
+        r" \(95 % interval \d\.\d\d to \d\.\d\d, \d+ pairs in turn\)\n",
         done.out,
     )
     assert "best:     iterator_workers=2 omp_threads=2\n" in done.out

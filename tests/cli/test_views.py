@@ -30,11 +30,13 @@ from tuner.model import (
     BASELINE,
     Exclusion,
     ExclusionKind,
+    Finding,
     Finished,
     LaunchRecord,
     Measurement,
     Progress,
     Purpose,
+    SideBySide,
 )
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
 
@@ -139,6 +141,52 @@ def test_every_purpose_has_its_line() -> None:
     assert lines[-1].startswith(f"- {fast} (confirmation): 3.60 s")
 
 
+def pair_events(*, excluded: bool = False) -> Iterator[Event]:
+    """A pair side by side, of which the second launch is stopped, or fails."""
+    so_far = None if excluded else Finding(3.412, 3.1, 3.74, 3, 3, "faster", is_side_by_side=True)
+    yield LaunchStarted(9, Purpose.CONFIRM, FAST, None, 8)
+    yield LaunchStarted(10, Purpose.CONFIRM, BASELINE, None, 8, beside=9)
+    yield LaunchProgress(9, Progress(12, 3.2))
+    yield LaunchProgress(10, Progress(4, 3.1))
+    for number, chosen in ((9, FAST), (10, BASELINE)):
+        launch = record(number, chosen, 3.6, purpose=Purpose.CONFIRM)
+        pair = SideBySide(19 - number, ((0.0, 0.5),) * 7)
+        why = Exclusion(ExclusionKind.SIDE_BY_SIDE, "launch 10 failed beside another one: why")
+        outcome = dataclasses.replace(
+            launch.outcome, side_by_side=pair, exclusion=why if excluded else None
+        )
+        shown = dataclasses.replace(launch, outcome=outcome)
+        so_far_here = so_far if number == 10 else None
+        yield dataclasses.replace(ended(shown, None), so_far=so_far_here)
+
+
+def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
+    lines, tally = plain(pair_events())
+    assert lines == [
+        f"- side by side: {NAME} 3.60 s, baseline 3.60 s; 14 slices",
+        "side by side: 3 pairs, best 3.41 times faster (3.10 to 3.74)",
+    ]
+    assert [text for _, text in tally.last] == [lines[0].removeprefix("- ")]
+    said = "launch 10 failed beside another one: why"
+    assert plain(pair_events(excluded=True))[0] == [f"- side by side: excluded: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.9, 1.2, "in turn: 1 pair, best 1.04 times as fast (0.90 to 1.20)"),
+        (1.3, None, "in turn: 1 pair, best at least 1.30 times faster"),
+    ],
+)
+def test_pairs_so_far_claim_no_more_than_they_show(
+    low: float, high: float | None, said: str
+) -> None:
+    so_far = Finding(1.04, low, high, 1, 1, "inconclusive")
+    assert (
+        plain([dataclasses.replace(ended(record(2, FAST, 3.6), 3.6), so_far=so_far)])[0][1] == said
+    )
+
+
 def test_a_line_says_which_job_it_is_a_window_of() -> None:
     purposes = (Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT)
     made = [record(n, NEXT, 3.9, purpose=purpose) for n, purpose in enumerate(purposes, start=2)]
@@ -194,6 +242,13 @@ def test_the_live_view_shows_what_matters_and_cuts_nothing(width: int) -> None:
         "iteration 12 of 20",
     ):
         assert words in text, words
+
+
+def test_the_live_view_shows_both_launches_of_a_pair_and_what_pairs_show() -> None:
+    shown = [*pair_events()]
+    running = drawn(shown[:4])
+    assert f"side by side: {NAME} and baseline iterations 12 and 4" in " ".join(running.split())
+    assert "compared side by side: 3 pairs, best 3.41 times faster (3.10 to 3.74)" in drawn(shown)
 
 
 def test_the_live_view_says_that_it_is_a_window() -> None:

@@ -15,7 +15,7 @@ from tuner.results.study_view import StudyView
 from tuner.study.fewest import Contribution
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
-AT_LEAST = Finding(2.7, 2.509, None, 4, 3, "faster")
+AT_LEAST = Finding(2.7, 2.509, None, 4, 4, "faster")
 CRASHED = "crashed: rank 1 ended with status 1"
 GUESS = "communicator=naive iterator_workers=2 omp_threads=1"
 
@@ -73,28 +73,28 @@ def concluded(data: StudyView, finding: Finding | None) -> str:
 
 def test_a_proven_gain_has_an_interval() -> None:
     assert concluded(samples.faster(), TWO_SIDED) == (
-        "2.31 times faster than your defaults (95 % interval 2.24 to 2.39, 6 pairs)"
+        "2.31 times faster than your defaults (95 % interval 2.24 to 2.39, 6 pairs in turn)"
     )
 
 
 def test_a_bound_is_never_rounded_up() -> None:
     assert concluded(samples.at_least(), AT_LEAST).startswith(
-        "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs"
+        "at least 2.50 times faster than your defaults (95 % sure, 4 pairs in turn"
     )
     for low, said in ((9.999, "9.99"), (25.99, "25.9"), (262.9, "262")):
         of_many = dataclasses.replace(AT_LEAST, low=low)
         assert concluded(samples.at_least(), of_many).startswith(f"at least {said} times faster")
     lower = dataclasses.replace(AT_LEAST, low=2.0)
-    assert concluded(samples.at_least(), lower).endswith("3 runs; projected: 8.3 times)")
+    assert concluded(samples.at_least(), lower).endswith("4 pairs in turn; projected: 8.3 times)")
     assert samples.at_least().result.conclusion is Conclusion.FASTER
-    assert concluded(samples.faster(), AT_LEAST).endswith("3 runs; 2.3 times by the medians)")
+    assert concluded(samples.faster(), AT_LEAST).endswith("turn; 2.3 times by the medians)")
 
 
 def test_a_bound_times_a_constant_is_not_called_a_projection() -> None:
     by_clock = Stopped(10.8, 12.96, 10.8, None, 0.5, "elapsed")
     found = launched([*searched(by_clock), *samples.cut_in_turn(9.0, 3.6)])
     said = claims.comparison(dataclasses.replace(found.result, finding=AT_LEAST))
-    assert said == "at least 2.50 times faster than your defaults (95 % sure, 4 and 3 runs)"
+    assert said == "at least 2.50 times faster than your defaults (95 % sure, 4 pairs in turn)"
     assert claims.comparison(launched(searched(by_clock)).result) == (
         "3.60 s; your defaults were stopped after 10.8 s; not confirmed"
     )
@@ -106,29 +106,29 @@ def test_a_bound_times_a_constant_is_not_called_a_projection() -> None:
         (
             Finding(1.012, 0.974, 1.019, 10, 10, "no gain worth having"),
             "no gain worth having: keep your defaults"
-            " (1.01 times as fast, 95 % interval 0.97 to 1.02, 10 pairs)",
+            " (1.01 times as fast, 95 % interval 0.97 to 1.02, 10 pairs in turn)",
         ),
         (
             Finding(0.912, 0.874, 0.951, 6, 6, "slower"),
             "no gain worth having: keep your defaults"
-            " (0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs)",
+            " (0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs in turn)",
         ),
         (
             Finding(1.04, 0.95, 1.12, 6, 6, "inconclusive", 9),
             "inconclusive: keep your defaults"
-            " (1.04 times as fast, 95 % interval 0.95 to 1.12, 6 pairs;"
+            " (1.04 times as fast, 95 % interval 0.95 to 1.12, 6 pairs in turn;"
             " about 9 more pairs may tell: the same command with --confirm more)",
         ),
         (
             Finding(1.01, 0.92, 1.12, 6, 6, "inconclusive"),
             "inconclusive: keep your defaults"
-            " (1.01 times as fast, 95 % interval 0.92 to 1.12, 6 pairs;"
+            " (1.01 times as fast, 95 % interval 0.92 to 1.12, 6 pairs in turn;"
             " it is too small to be told beside the noise of these runs)",
         ),
         (
-            Finding(1.9, 0.989, None, 10, 9, "inconclusive", 6),
+            Finding(1.9, 0.989, None, 10, 10, "inconclusive", 6),
             "inconclusive: keep your defaults"
-            " (at least 0.98 times as fast, 95 % sure, 10 and 9 runs;"
+            " (at least 0.98 times as fast, 95 % sure, 10 pairs in turn;"
             " about 6 more pairs may tell: the same command with --confirm more)",
         ),
     ],
@@ -170,7 +170,7 @@ def test_defaults_that_leave_out_what_is_fixed_cannot_be_kept() -> None:
 def test_defaults_that_fail_are_said_with_what_the_best_is_compared_with() -> None:
     assert concluded(samples.failing(), TWO_SIDED) == (
         f"your defaults fail ({CRASHED}); 2.31 times faster than the first guess that worked,"
-        f" {GUESS} (95 % interval 2.24 to 2.39, 6 pairs)"
+        f" {GUESS} (95 % interval 2.24 to 2.39, 6 pairs in turn)"
     )
 
 
@@ -178,7 +178,7 @@ def test_no_gain_over_the_first_guess_asks_nobody_to_keep_it() -> None:
     no_gain = Finding(1.01, 0.97, 1.02, 6, 6, "no gain worth having")
     assert concluded(samples.failing(), no_gain) == (
         f"your defaults fail ({CRASHED}); no gain worth having against the first guess that worked,"
-        f" {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs)"
+        f" {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs in turn)"
     )
 
 

@@ -117,7 +117,9 @@ def test_a_whole_study_with_its_confirmation(folder: Path) -> None:
     assert found.confirm_s == pytest.approx(sum(record.outcome.wall_s for record in made))
     started = events_of(LaunchStarted, events)
     assert {e.trial for e in started if e.purpose is Purpose.CONFIRM} == {None}
-    assert events_of(LaunchEnded, events)[-1].is_best
+    last = events_of(LaunchEnded, events)[-1]
+    assert last.is_best and last.so_far is not None
+    assert last.so_far.best_runs == len(made) // 2
 
 
 @pytest.mark.parametrize("spec", [SPEC, CONFIRMED])

@@ -15,7 +15,7 @@ from rich.text import Text
 from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.knobs import setting_text
-from tuner.model import figures, wording
+from tuner.model import Purpose, figures, wording
 from tuner.study.events import Event, Note
 
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
@@ -94,7 +94,7 @@ class LiveView:
         if tally.best_s is not None and tally.best is not None:
             name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
             line = _text(name, style="bold green")
-            if tally.ratio is not None and not tally.best.is_baseline:
+            if tally.so_far is None and tally.ratio is not None and not tally.best.is_baseline:
                 line.append(f"   {tally.ratio:.2f} times as fast as the baseline", "not bold")
             best = _text(figures.shown(tally.objective, tally.best_s), style="bold green")
             grid.add_row("best", best, line)
@@ -105,15 +105,24 @@ class LiveView:
             grid.add_row("baseline", time, f"{own}; stopped early")
         elif tally.baseline_failed:
             grid.add_row("baseline", "failed", "compared with the first guess that works")
+        if tally.so_far is not None:
+            grid.add_row("compared", "", _text(tally.pairs_line, style="bold green"))
 
     def _add_current(self, grid: Table) -> None:
         current = self.tally.current
         if current is None:
             return
-        line = _text(self.tally.name(current.purpose, current.setting), style="cyan")
+        name = self.tally.name(current.purpose, current.setting)
+        if current.beside is not None:
+            sides = (current.setting, current.beside)
+            names = [self.tally.name(Purpose.SEARCH, side) for side in sides]
+            name = f"side by side: {' and '.join(names)}"
+        line = _text(name, style="cyan")
         if current.live:
             line.append("   in a running job", style="default")
-        elif current.progress is not None:
+        elif current.progress:
             of = f" of {self.tally.iterations}" if self.tally.iterations else ""
-            line.append(f"   iteration {current.progress.iteration}{of}", style="default")
+            last = [str(progress.iteration) for progress in current.progress.values()]
+            which = "iterations" if len(last) > 1 else "iteration"
+            line.append(f"   {which} {' and '.join(last)}{of}", style="default")
         grid.add_row("now", wording.clock(self.tally.clock() - current.started_s), line)

@@ -39,13 +39,18 @@ class PlainView:
             place = f"{tally.done}/{tally.asked}" if counts else "-"
             left_s = tally.left_s
             left = f"  [about {wording.duration(left_s)} left]" if left_s else ""
-            text = f"{place} {tally.ended_line(event)}{left}"
+            text = f"{place} {tally.line}{left}" if tally.line else ""
         elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
             text = "warm-up: this launch does not count"
         elif isinstance(event, Note):
             text = event.text
         if text:
-            self.write(f"[{wording.clock(tally.elapsed_s)}] {text}")
+            self._write(text)
+        if isinstance(event, LaunchEnded) and tally.new_pair:
+            self._write(tally.pairs_line)
+
+    def _write(self, text: str) -> None:
+        self.write(f"[{wording.clock(self.tally.elapsed_s)}] {text}")
 
 
 def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:

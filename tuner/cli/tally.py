@@ -11,7 +11,9 @@ from tuner.model import (
     Effect,
     Ending,
     Failed,
+    Finding,
     Finished,
+    LaunchRecord,
     ObjectiveSpec,
     Progress,
     Purpose,
@@ -36,13 +38,23 @@ _AGAIN = {
 
 @dataclass
 class Current:
-    """The launch that runs now."""
+    """The launch that runs now, or two side by side.
+
+    Attributes:
+        purpose: What it is launched for.
+        setting: Its setting.
+        started_s: When it began.
+        live: It is a window of a running job.
+        beside: The setting of the launch that takes turns with it; ``None``: none does.
+        progress: The last entry in the log of each launch, by its number.
+    """
 
     purpose: Purpose
     setting: Setting
     started_s: float
     live: bool = False
-    progress: Progress | None = None
+    beside: Setting | None = None
+    progress: dict[int, Progress] = field(default_factory=dict)
 
 
 @dataclass
@@ -61,6 +73,10 @@ class Tally:
     baseline_stopped: Stopped | None = None
     iterations: int | None = None
     current: Current | None = None
+    so_far: Finding | None = None  # by the pairs of the comparison
+    new_pair: bool = False
+    line: str = ""  # what the last launch or pair came to; empty: one launch of a pair is not told
+    _first: LaunchRecord | None = None  # of a pair whose second launch is not told yet
     failures: int = 0
     last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
     started_s: float = 0.0
@@ -78,6 +94,8 @@ class Tally:
             self.spec, self.asked = event.spec, event.spec.trials
             if event.so_far is not None:
                 self._resume(event.so_far)
+        elif isinstance(event, LaunchStarted) and event.beside is not None and self.current:
+            self.current.beside = event.setting
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
             if not event.purpose.stage.counts_for_budget and self.searched_s is None:
@@ -86,7 +104,7 @@ class Tally:
             if event.trial is not None:
                 self.done = event.trial - 1
         elif isinstance(event, LaunchProgress) and self.current is not None:
-            self.current.progress = event.progress
+            self.current.progress[event.number] = event.progress
         elif isinstance(event, LaunchEnded):
             self._ended(event)
 
@@ -105,6 +123,9 @@ class Tally:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
         self.confirm_left_s, self.known_at_s = event.confirm_left_s, self.clock()
+        pairs_before = 0 if self.so_far is None else self.so_far.best_runs
+        self.new_pair = event.so_far is not None and event.so_far.best_runs > pairs_before
+        self.so_far = event.so_far
         if not estimates.is_excluded(record):  # else it is launched again
             if record.purpose.stage.counts_as_trial:
                 self.done = min(self.asked, self.done + 1)
@@ -123,25 +144,66 @@ class Tally:
                 self.new_best = event.is_best and measurement.setting != self.best and not in_turn
                 if event.is_best:
                     self.best_s, self.best = measurement.elapsed_s, measurement.setting
-        self.last.append((self._time(ending), self.ended_line(event, with_time=False)))
+        pair = record.outcome.side_by_side
+        if pair is not None and pair.other > record.number:
+            self._first, self.line = record, ""
+        elif self._first is not None:
+            self.line, self._first = self._pair_line(self._first, record), None
+            self.last.append(("pair", self.line))
+        else:
+            self.line = self.ended_line(event)
+            self.last.append((self._time(ending), self.ended_line(event, with_time=False)))
+
+    def _pair_line(self, first: LaunchRecord, second: LaunchRecord) -> str:
+        """Return in one line what two launches came to that ran side by side."""
+        exclusion, slices, sides = second.outcome.exclusion, 0, []
+        for record in (first, second):
+            pair = record.outcome.side_by_side
+            slices += 0 if pair is None else len(pair.slices)
+            sides.append(f"{self.name(Purpose.SEARCH, record.setting)} {self._came_to(record)}")
+        if exclusion is not None:
+            return f"side by side: excluded: {exclusion.text}"
+        return f"side by side: {', '.join(sides)}; {wording.count(slices, 'slice')}"
 
     def ended_line(self, event: LaunchEnded, *, with_time: bool = True) -> str:
         """One launch that ended, in one line; a time may stand in a column of its own."""
         record, where = event.record, ""
-        ending, exclusion = record.outcome.ending, record.outcome.exclusion
         window = record.outcome.window
         if window is not None:
             where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
         name = self.name(record.purpose, record.setting, record.outcome.effects, where)
+        exclusion = record.outcome.exclusion
         if exclusion is not None:
             return f"{name}: excluded: {exclusion.text}"
-        if isinstance(ending, Failed):
-            return f"{name}: {wording.failure(ending)}"
-        if isinstance(ending, Stopped):
-            said = figures.stopped(self.objective, ending, in_window=window is not None)
-            return f"{name}: {said}"
+        if not isinstance(record.outcome.ending, Finished):
+            return f"{name}: {self._came_to(record)}"
         mark = "  (best so far)" if self.new_best else ""
-        return f"{name}: {self._time(ending)}{mark}" if with_time else f"{name}{mark}"
+        return f"{name}: {self._came_to(record)}{mark}" if with_time else f"{name}{mark}"
+
+    def _came_to(self, record: LaunchRecord) -> str:
+        """Return how a launch ended: its figure, where it was stopped, or why it failed."""
+        ending = record.outcome.ending
+        if isinstance(ending, Failed):
+            return wording.failure(ending)
+        if isinstance(ending, Stopped):
+            in_window = record.outcome.window is not None
+            return figures.stopped(self.objective, ending, in_window=in_window)
+        return self._time(ending)
+
+    @property
+    def pairs_line(self) -> str:
+        """What the pairs of the comparison show so far: ``3 pairs, best 3.41 times faster …``."""
+        so_far = self.so_far
+        if so_far is None:
+            return ""
+        how = "side by side" if so_far.is_side_by_side else "in turn"
+        pairs = wording.count(so_far.best_runs, "pair")
+        words = figures.words(self.objective)
+        word = words.better if so_far.low > 1 else f"as {words.good}"
+        if so_far.high is None:
+            return f"{how}: {pairs}, best at least {so_far.low:.2f} times {word}"
+        ratio = f"{so_far.ratio:.2f} times {word} ({so_far.low:.2f} to {so_far.high:.2f})"
+        return f"{how}: {pairs}, best {ratio}"
 
     def name(
         self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = (), where: str = ""

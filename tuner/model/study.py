@@ -81,7 +81,7 @@ class Finding:
 
 
 class Conclusion(StrEnum):
-    """What a study comes to, once its best was launched in turn with the reference."""
+    """What a study comes to, once its best was compared with the reference."""
 
     FASTER = "faster"
     NO_GAIN = "no gain worth having"

@@ -55,7 +55,7 @@ def _not_compared(result: Result) -> str:
 
 
 def _concluded(result: Result) -> str:
-    """What the launches in turn show."""
+    """What the launches of the comparison show."""
     finding, said = result.finding, words(result.objective)
     if result.conclusion is Conclusion.BASELINE_FAILS:
         failed = result.baseline.failure if result.baseline else None
@@ -80,7 +80,7 @@ def _concluded(result: Result) -> str:
 
 
 def _not_pursued(result: Result) -> str:
-    """Why the launches in turn came to nothing, or were not made."""
+    """Why the launches of the comparison came to nothing, or were not made."""
     best, reference, said = result.candidate, result.reference, words(result.objective)
     if reference is None:
         return "they were not launched"
@@ -138,12 +138,13 @@ def _span(finding: Finding) -> str:
 
 
 def _launched(finding: Finding) -> str:
-    """How often each side was launched: ``6 pairs``, ``1 run each``, ``4 and 3 runs``."""
-    if finding.best_runs == finding.reference_runs:
-        if finding.high is None:
-            return f"{count(finding.best_runs, 'run')} each"
-        return count(finding.best_runs, "pair")
-    return f"{finding.best_runs} and {finding.reference_runs} runs"
+    """How often both were launched, and how: ``6 pairs side by side``, ``3 pairs in turn``."""
+    return f"{count(finding.best_runs, 'pair')} {how_compared(finding)}"
+
+
+def how_compared(finding: Finding) -> str:
+    """Say which way a verdict was made."""
+    return "side by side" if finding.is_side_by_side else "in turn"
 
 
 def rests_on(data: StudyView) -> str:
@@ -158,13 +159,18 @@ def rests_on(data: StudyView) -> str:
         r.number for r in usable if r.purpose.stage.is_evidence and r.purpose is not Purpose.CONFIRM
     ]
     begins = max(searched, default=0)
-    in_turn = [r for r in usable if r.purpose is Purpose.CONFIRM and r.number > begins]
-    is_reference = {r.number: canonical(r.setting) == reference.setting for r in usable}
-    best = [r.number for r in in_turn if not is_reference[r.number]][: finding.best_runs]
-    own = [r.number for r in in_turn if is_reference[r.number]]
-    if len(own) < finding.reference_runs:  # then the search's last launch of it is the first one
-        own = [number for number in searched if is_reference[number]][-1:] + own
-    numbers = sorted((*best, *own[: finding.reference_runs]))
+    compared = [
+        r
+        for r in usable
+        if r.purpose is Purpose.CONFIRM
+        and r.number > begins
+        and (r.outcome.side_by_side is not None) is finding.is_side_by_side
+    ]
+    is_reference = {r.number: canonical(r.setting) == reference.setting for r in compared}
+    sides = (
+        [r.number for r in compared if is_reference[r.number] is side] for side in (True, False)
+    )
+    numbers = sorted(number for side in sides for number in side[: finding.best_runs])
     return f"launches {', '.join(map(str, numbers))}"
 
 
@@ -173,7 +179,7 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
 
     Args:
         conclusion: What the study came to; ``None``: it was not confirmed.
-        finding: What its launches in turn prove.
+        finding: What the launches of its comparison prove.
         ratio: Of the medians.
     """
     if conclusion is None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuner.model import LaunchRecord, Measurement, Progress, Purpose, Result, Setting, StudySpec
+from tuner.model import (
+    Finding,
+    LaunchRecord,
+    Measurement,
+    Progress,
+    Purpose,
+    Result,
+    Setting,
+    StudySpec,
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class LaunchStarted:
     """A launch begins, as trial number ``trial`` of at most ``trials``; ``None``: it is no trial.
 
     ``live`` says that it is a window of a running job, which may have to be started for it.
+    ``beside`` is the number of the launch that it takes turns with, and that began before it.
     """
 
     number: int
@@ -30,6 +40,7 @@ class LaunchStarted:
     trial: int | None
     trials: int
     live: bool = False
+    beside: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,12 +56,14 @@ class LaunchEnded:
     """A launch is over and saved; no measurement for warm-ups and interrupted ones.
 
     ``confirm_left_s`` is how long the confirmation takes from here, as far as that is known.
+    ``so_far`` is what the pairs of the comparison show up to here.
     """
 
     record: LaunchRecord
     measurement: Measurement | None
     is_best: bool
     confirm_left_s: float | None = None
+    so_far: Finding | None = None
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class FewestChanges:
 
         Args:
             best: The (canonical) setting that is called best.
-            finding: What launches in turn with the baseline prove of it.
+            finding: What the comparison with the baseline proves of it.
         """
         chosen, changes = best.as_dict(), self.changes(best)
         full = self.fastest.as_dict()

@@ -21,6 +21,7 @@ from tuner.model import (
     LOGGED_TIME,
     Failed,
     FailureKind,
+    Finding,
     LaunchRecord,
     ObjectiveSpec,
     Outcome,
@@ -35,7 +36,7 @@ from tuner.model import (
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.search import Done
-from tuner.stats import estimates
+from tuner.stats import estimates, pairs
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import believed_figures, doubts, outputs, pairing, stopping_rules
@@ -306,7 +307,8 @@ class StudyRun:
         spec, history = self.spec, self.history
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
-        requests = [self._request(spec, trial) for trial in trials]
+        beside = (None, trials[0].launch)
+        requests = [self._request(spec, *pair) for pair in zip(trials, beside, strict=False)]
         started_at = now()
         records = []
         outcomes = self._outcomes(requests)
@@ -329,7 +331,9 @@ class StudyRun:
             records.append(kept_record(record, request.launch.env))
         return records if len(records) == 1 else pairing.judged(records)
 
-    def _request(self, spec: StudySpec, trial: RunningTrial) -> MeasurementRequest:
+    def _request(
+        self, spec: StudySpec, trial: RunningTrial, beside: int | None
+    ) -> MeasurementRequest:
         """Say that a launch begins, and return what it is to measure."""
         step, number, history = trial.step, trial.launch, self.history
         purpose = step.purpose
@@ -337,7 +341,7 @@ class StudyRun:
         counted = history.trials + 1 if purpose.stage.counts_as_trial else None
         live = self.live.is_window(history.records, purpose, step.setting)
         self.context.emit(
-            LaunchStarted(number, purpose, step.setting, counted, history.most_trials, live)
+            LaunchStarted(number, purpose, step.setting, counted, history.most_trials, live, beside)
         )
         cwd = Path(spec.folder or Path.cwd())
         study = self.context.marker
@@ -432,7 +436,21 @@ class StudyRun:
         best = None if result.best is None else result.best.setting
         is_best = measurement is not None and measurement.setting == best
         is_best = is_best and bool(kept.outcome.samples)
-        self.context.emit(LaunchEnded(kept, measurement, is_best, result.confirm_left_s))
+        is_compared = kept.purpose is Purpose.CONFIRM
+        so_far = self._shown_by_pairs() if is_compared else None
+        self.context.emit(LaunchEnded(kept, measurement, is_best, result.confirm_left_s, so_far))
+
+    def _shown_by_pairs(self) -> Finding | None:
+        """Return what the pairs of the comparison show so far; ``None``: there is none."""
+        best = self.context.policy.best(self.history)
+        standing = None if best is None else confirmation(self.history, best)
+        if standing is None or standing.reference is None:
+            return None
+        compared = standing.best, standing.reference
+        is_in_turn = self.history.records[-1].outcome.side_by_side is None
+        seen = pairing.ratios(self.history, *compared, in_turn=is_in_turn)
+        precision, at_least = self.spec.precision, seen.at_least
+        return pairs.judge(seen.logs, precision, seen.rule, at_least=at_least, is_last=True)
 
 
 def give_up(

@@ -72,7 +72,7 @@ def test_nothing_is_drawn_of_a_study_without_a_time() -> None:
 def test_best_stands_against_the_defaults_with_the_proven_ratio_in_words() -> None:
     found = figures(samples.faster())["versus"]
     assert found.summary == (
-        "2.33 times faster than your defaults (95 % interval 2.19 to 2.47, 6 pairs)."
+        "2.33 times faster than your defaults (95 % interval 2.19 to 2.47, 6 pairs in turn)."
         " Your defaults: median 8.33 s (95 % interval 8.31 to 8.37 s)."
         " Best: median 3.59 s (95 % interval 3.57 to 3.60 s)."
     )

@@ -72,7 +72,7 @@ def _caution(data: StudyView, found: Iterable[Measurement]) -> str:
         return ""
     if all(len(each.samples) < len(best.samples) for each in faster):
         return " What looks faster than the best was launched less often."
-    return " What looks faster than the best was not so when both were launched in turn."
+    return " What looks faster than the best was not so when both were compared."
 
 
 # --- the weight of each knob -----------------------------------------------------------------
