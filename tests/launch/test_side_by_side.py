@@ -167,6 +167,6 @@ def test_a_clock_that_goes_on_in_the_pauses_is_compared_all_the_same(tmp_path: P
     scripts = [f"exec $PYTHON {program} {rounds}" for rounds in (15_000_000, 45_000_000)]
     short, long = side_by_side.run(requests(tmp_path, *scripts, objective=SECONDS))
     # Most of the longer one is after the end of the other.
-    assert cost(long) / cost(short) == pytest.approx(3.0, rel=0.3)
+    assert 1.8 < cost(long) / cost(short) < 5, "three times as much work"
     (first, *_), (*_, last) = slices(long)[0], slices(long)[-1]
     assert long.wall_s < 0.7 * (last - first), "it kept its pauses"

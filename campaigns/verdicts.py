@@ -1,0 +1,210 @@
+"""Verdicts of real studies whose truth is known: of two equal settings, and of one with less work.
+
+    python -m campaigns.verdicts [--studies 20] [--program NAME ...] [--neighbour] [--compare HOW]
+
+Each study compares one fixed setting with the defaults. In the first half of the studies both do
+the same; in the second half the defaults have some 10 % more work. With ``--neighbour`` a loop runs
+beside them on one core, on for 1 to 20 s and off for 1 to 20 s. Prints a line for each study, then
+for each program how many claims were false, how many studies were decided, how many intervals hold
+the truth, and the median ratio. The truth is 1 in the first half; in the second it is the median of
+all studies, since no program does exactly 10 % more.
+
+It ends with 1 if more than one of the equal ones is called faster or slower, if their median is
+off by more than 1 %, if fewer than nine in ten of the others are decided, or if more than one in
+ten of the intervals misses the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.side_by_side import WORK, neighbour
+
+HERE = Path(__file__).parents[1]
+WORKLOADS = HERE / "workloads"
+PYTHON = sys.executable
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and what gives it more work.
+
+    Attributes:
+        ranks: How many it runs on.
+        options: Of ``tune``: its objective.
+        command: With ``{work}``.
+        work: The argument of the setting, and of the defaults with more work.
+    """
+
+    ranks: int
+    options: tuple[str, ...]
+    command: tuple[str, ...]
+    work: tuple[int, int]
+
+
+def workload(name: str, *words: str) -> tuple[str, ...]:
+    """Return the command of a shipped program, as short as it can be."""
+    return (PYTHON, str(WORKLOADS / name), "--benchmark", *words)
+
+
+TORCH = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+inputs, targets = torch.rand(256, 256), torch.randint(10, (256,))
+for _ in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(inputs), targets).backward()
+    optimizer.step()
+"""
+
+PROGRAMS = {
+    "numpy": Program(1, ("--objective", "wall"), (PYTHON, "-c", WORK, "{work}"), work=(3000, 3300)),
+    "chainermn": Program(
+        4,
+        (),
+        workload("chainer_mnist.py", "-i", "60", "-j", "1", "-u", "{work}", "--out", "{out}"),
+        work=(1000, 1060),
+    ),
+    "torch": Program(1, ("--objective", "wall"), (PYTHON, "-c", TORCH, "{work}"), work=(400, 440)),
+    "mpi": Program(
+        2,
+        ("--objective", r"pattern:time per step: ([0-9.]+)", "--unit", "ms"),
+        workload("mpi_stencil.py", "--rows", "{work}"),
+        work=(1024, 1126),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one study said."""
+
+    claim: str
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+    is_side_by_side: bool
+
+    def holds(self, truth: float) -> bool:
+        """Return whether the interval holds the truth."""
+        return self.low <= truth <= self.high
+
+
+def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Verdict:
+    """Run one study.
+
+    Raises:
+        subprocess.CalledProcessError: It ended with an error.
+    """
+    less, more = program.work
+    # A knob that changes nothing is the name under which the shell starts the command.
+    knob, best, usual = ("work", less, more) if has_more else ("label", 1, 2)
+    command = [
+        word.replace("{work}", "{work}" if has_more else str(less)) for word in program.command
+    ]
+    if not has_more:
+        command = ["sh", "-c", 'exec "$@"', "{label}", *command]
+    argv = [
+        *(
+            str(Path(PYTHON).parent / "tune"),
+            "--name",
+            "study",
+            "--json",
+            "--quiet",
+            "--live",
+            "off",
+        ),
+        *("--mpi-procs", str(program.ranks), "--knob", f"{knob}={best}"),
+        *("--baseline", f"{knob}={usual}", "--trials", "1"),
+        # What the environment says for the defaults, too: nothing else may differ.
+        *(
+            "--fix",
+            "omp_threads=1",
+            "--learn-from",
+            "none",
+            "--compare",
+            compare,
+            "--storage",
+            str(folder / "tune.db"),
+        ),
+        *(*program.options, "--", *command),
+    ]
+    environ = {**os.environ, "TUNE_LOCK_DIR": str(folder), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        argv, check=True, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True
+    )
+    finding = json.loads(run.stdout)["finding"]
+    return Verdict(
+        finding["claim"],
+        finding["ratio"],
+        finding["low"],
+        finding["high"] or float("inf"),
+        finding["best_runs"],
+        finding["is_side_by_side"],
+    )
+
+
+def table(name: str, verdicts: Sequence[Verdict], *, has_more: bool) -> bool:
+    """Print what some studies of a program come to; False if a promise is not kept."""
+    median = statistics.median(verdict.ratio for verdict in verdicts)
+    truth = median if has_more else 1.0
+    claims = [verdict.claim for verdict in verdicts]
+    right = claims.count("faster") if has_more else claims.count("no gain worth having")
+    false = len(verdicts) - right - claims.count("inconclusive")
+    held = sum(verdict.holds(truth) for verdict in verdicts)
+    pairs = statistics.fmean(verdict.pairs for verdict in verdicts)
+    beside = sum(verdict.is_side_by_side for verdict in verdicts)
+    print(
+        f"{name:<10} {'more work' if has_more else 'equal':<9}: median {median:.3f}, decided"
+        f" {right} of {len(verdicts)}, false {false}, intervals hold {held}, {pairs:.1f} pairs,"
+        f" {beside} side by side",
+        flush=True,
+    )
+    is_decided = not has_more or right >= 0.9 * len(verdicts)
+    is_centred = has_more or abs(median - 1) <= 0.01
+    return false <= 1 and is_decided and is_centred and held >= 0.9 * len(verdicts) - 0.5
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the studies; 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--studies", type=int, default=20)
+    parser.add_argument("--program", choices=PROGRAMS, action="append")
+    parser.add_argument("--neighbour", action="store_true")
+    parser.add_argument("--compare", default="auto")
+    options = parser.parse_args(argv)
+    is_kept = True
+    with neighbour(is_there=options.neighbour):
+        for name in options.program or PROGRAMS:
+            for has_more in (False, True):
+                verdicts = []
+                for number in range(options.studies):
+                    with tempfile.TemporaryDirectory() as folder:
+                        verdict = study(
+                            PROGRAMS[name], Path(folder), has_more=has_more, compare=options.compare
+                        )
+                    verdicts.append(verdict)
+                    print(
+                        f"  {number + 1:>2} {verdict.claim:<20} {verdict.ratio:.3f}"
+                        f" ({verdict.low:.3f} to {verdict.high:.3f}), {verdict.pairs} pairs",
+                        flush=True,
+                    )
+                is_kept &= table(name, verdicts, has_more=has_more)
+    return not is_kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())
