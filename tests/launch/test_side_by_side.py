@@ -151,6 +151,14 @@ def test_the_longer_one_ends_once_its_pace_is_known(tmp_path: Path) -> None:
     assert slow.ending.projection_s > 4 * cost(quick), "but said to be far slower"
 
 
+def test_of_a_clock_that_stands_still_in_the_pauses_none_is_taken_off(tmp_path: Path) -> None:
+    program = tmp_path / "cpu.py"
+    program.write_text(LOGS.replace("time.monotonic()", "time.process_time()"))
+    script = f"exec $PYTHON {program} 200 500000"
+    for outcome in side_by_side.run(requests(tmp_path, script, script, objective=ObjectiveSpec())):
+        assert 0.4 * outcome.wall_s < cost(outcome) <= outcome.wall_s
+
+
 #: Prints how long so many rounds took by its own clock.
 TIMES = """
 import sys, time

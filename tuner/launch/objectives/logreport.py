@@ -28,6 +28,8 @@ from tuner.stats import loss_check
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
+#: A clock that has stood still for this share of the pauses does so in each.
+STOOD_SHARE = 0.5
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 #: Iterations that a database holds and a float tells apart.
@@ -51,6 +53,7 @@ class LogReport(Objective):
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
         self._zero_s = math.inf  # when the program's clock began, by `time.time`
+        self._stood_s = 0.0  # how long that clock has stood still since
 
     def names(self, out_dir: Path) -> tuple[Path, ...]:
         """Where the log may be: the given name, then with each suffix unless it has one."""
@@ -69,8 +72,9 @@ class LogReport(Objective):
                     for step in steps(entries):
                         entries_so_far.append(step)
                 if entries_so_far:  # it was written a moment after it was made
-                    written_s = stat.st_mtime_ns / 1e9
-                    self._zero_s = min(self._zero_s, written_s - entries_so_far[-1].elapsed_s)
+                    zero_s = stat.st_mtime_ns / 1e9 - entries_so_far[-1].elapsed_s
+                    self._zero_s = min(self._zero_s, zero_s)
+                    self._stood_s = zero_s - self._zero_s
                 self._version, self._progress = version, tuple(map(self._as_run, entries_so_far))
         return self._progress
 
@@ -99,10 +103,14 @@ class LogReport(Objective):
         return replace(entry, elapsed_s=self._running_s(entry.elapsed_s))
 
     def _running_s(self, elapsed_s: float) -> float:
-        """Return how long the program had run when its clock said ``elapsed_s``."""
+        """Return how long the program had run when its clock said ``elapsed_s``.
+
+        A clock that stands still in the pauses, as that of the CPU time does, says so by itself.
+        """
         end_s = self._zero_s + elapsed_s
         overlaps = (min(end, end_s) - max(begin, self._zero_s) for begin, end in self.pauses())
-        return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
+        paused_s = sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
+        return elapsed_s if self._stood_s > STOOD_SHARE * paused_s else elapsed_s - paused_s
 
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:
         progress = list(map(self._as_run, steps(entries)))
