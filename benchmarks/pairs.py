@@ -50,8 +50,7 @@ from itertools import product
 import numpy as np
 
 from tuner.model import Finding
-from tuner.stats.confirm import WORTH
-from tuner.stats.pairs import judge
+from tuner.stats.pairs import WORTH, judge
 
 WORK_S, SLICE_S = 4.0, 0.25
 

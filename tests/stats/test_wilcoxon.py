@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.stats.wilcoxon import interval, rank_sum_counts, rank_sum_trimmed, signed_rank_counts
-
-
-@given(st.integers(0, 4), st.integers(0, 4))
-def test_rank_sums_are_what_counting_gives(m: int, n: int) -> None:
-    counted: Counter[int] = Counter()
-    for above in itertools.combinations(range(m + n), m):
-        below = set(range(m + n)) - set(above)
-        counted[sum(a > b for a in above for b in below)] += 1
-    assert rank_sum_counts(m, n) == tuple(counted[u] for u in range(m * n + 1))
+from tuner.stats.wilcoxon import interval, signed_rank_counts
 
 
 @given(st.integers(0, 7))
@@ -30,9 +21,7 @@ def test_signed_ranks_are_what_counting_gives(n: int) -> None:
 
 
 def test_the_smallest_errors() -> None:
-    """4 launches all below 3 of the other: 1 of 35; 6 pairs all of one sign: 2 of 64."""
-    assert rank_sum_trimmed(4, 3, 1 / 35) == 0
-    assert rank_sum_trimmed(4, 3, 1 / 36) is None
+    """6 pairs all of one sign: 2 of 64."""
     assert interval([0.1] * 6, 2 / 64) is not None
     assert interval([0.1] * 6, 2 / 65) is None
     assert interval([0.1] * 5, 0.05) is None

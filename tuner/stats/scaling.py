@@ -7,7 +7,15 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tuner.stats.confirm import Evidence, Look
+from tuner.stats import noise
+from tuner.stats.wilcoxon import interval
+
+#: From so many rounds on an interval goes by ranks: 2 / 2**6 is below the error.
+BY_RANKS = 6
+
+#: With fewer it is so many standard errors wide on each side, whose spread is shrunk towards the
+#: usual one; and nothing is said if the runs of a side differ by more than this factor.
+DEVIATIONS, OUTLIER = 6.0, 1.5
 
 
 class SpeedUp(NamedTuple):
@@ -24,12 +32,28 @@ class SpeedUp(NamedTuple):
 
 def speed_up(before: Sequence[float], after: Sequence[float], *, error: float = 0.05) -> SpeedUp:
     """How many times faster the second is, by rounds; an interval by ranks may err so much."""
-    look, pairs = Look(len(after), len(before)), min(len(before), len(after))
-    if pairs >= 6:  # enough to go by ranks: 2 / 2**6 is below the error
-        look = Look(pairs, pairs, error)
-    found = Evidence().two_sided(look, before[: look.references], after[: look.bests])
+    pairs = min(len(before), len(after))
+    logs = interval(list(map(_log_ratio, before, after)), error) if pairs >= BY_RANKS else None
+    if logs is not None:
+        return SpeedUp(*map(math.exp, logs))
     center = math.log(statistics.median(before) / statistics.median(after))
-    return SpeedUp(*map(math.exp, found or (center, -math.inf, math.inf)))
+    sides = [[math.log(time_s) for time_s in _usual(side)] for side in (before, after)]
+    if any(max(side) - min(side) > math.log(OUTLIER) for side in sides):
+        return SpeedUp(math.exp(center), 0.0, math.inf)
+    sd, _ = noise.pooled(sides, noise.RUNS)
+    half = DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
+    center = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
+    return SpeedUp(*(math.exp(center + off) for off in (0.0, -half, half)))
+
+
+def _usual(times: Sequence[float]) -> Sequence[float]:
+    """Return, of three runs and more, those that are not far slower than their median."""
+    most = OUTLIER * statistics.median(times) if len(times) > 2 else math.inf
+    return [time_s for time_s in times if time_s <= most]
+
+
+def _log_ratio(before_s: float, after_s: float) -> float:
+    return math.log(before_s / after_s)
 
 
 def least_time(seen: Sequence[tuple[int, Sequence[float]]], ranks: int) -> float:

@@ -1,8 +1,7 @@
-"""What ranks alone tell of a centre or of a difference, exactly. Pure.
+"""What ranks alone tell of a centre, exactly. Pure.
 
-The null distributions of Wilcoxon's signed rank and rank sum statistics, and the interval of
-Hodges & Lehmann from the former (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods,
-3rd ed., sections 3.2-3.3 and 4.1-4.3).
+The null distribution of Wilcoxon's signed rank statistic, and the interval of Hodges & Lehmann from
+it (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2-3.3).
 """
 
 from __future__ import annotations
@@ -35,27 +34,6 @@ def signed_rank_counts(n: int) -> tuple[int, ...]:
         for total, count in enumerate(counts):
             longer[total + rank] += count
         counts = longer
-    return tuple(counts)
-
-
-@cache
-def rank_sum_trimmed(m: int, n: int, error: float) -> int | None:
-    """How many of the m * n differences to leave out at the low end."""
-    return _trimmed(rank_sum_counts(m, n), error)
-
-
-@cache
-def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
-    """How many arrangements of m and n values give each Mann-Whitney count 0 .. m * n."""
-    if m == 0 or n == 0:
-        return (1,)
-    # The largest value is one of the m, above all n, or one of the n.
-    of_m, of_n = rank_sum_counts(m - 1, n), rank_sum_counts(m, n - 1)
-    counts = [0] * (m * n + 1)
-    for total, count in enumerate(of_m):
-        counts[total + n] += count
-    for total, count in enumerate(of_n):
-        counts[total] += count
     return tuple(counts)
 
 

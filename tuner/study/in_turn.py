@@ -13,7 +13,7 @@ from tuner.launch.secrets import HIDDEN, recorded_environment
 from tuner.model import Purpose, Setting, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.search import Done
-from tuner.stats.confirm import EXACT
+from tuner.stats.ranks import LOOKS
 from tuner.store.identity import DEFAULTS, ROUTES, identity
 from tuner.store.store import Store
 from tuner.study.confirmation import FAILURES
@@ -21,9 +21,6 @@ from tuner.study.events import Event
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
 from tuner.study.tuning import runnable, tune
-
-#: The error that an interval may have, by the number of launches of each side before a look.
-ERRORS = {look.bests: look.error or 0.0 for look in EXACT.two_sided}
 
 
 @dataclass
@@ -90,14 +87,14 @@ def launch_in_turn(
 ) -> Iterator[tuple[Sequence[list[float]], float]]:
     """Launch two studies of :func:`to_launch` in turn, A B, B A, …; what they had is deleted first.
 
-    At each number of launches in :data:`ERRORS` it yields the costs of both, and the error that an
+    At each number of launches in :data:`LOOKS` it yields the costs of both, and the error that an
     interval of them may have.
 
     Raises:
         NothingMeasuredError: One of them fails; and what :func:`tuner.study.tune` raises.
     """
     costs = [list[float]() for _ in specs]
-    for number in range(1, max(ERRORS) + 1):
+    for number in range(1, max(LOOKS) + 1):
         for side in (0, 1) if number % 2 else (1, 0):
             spec, show, policy = specs[side], on_event[side], FixedSetting(number)
             if number > 1:
@@ -109,8 +106,8 @@ def launch_in_turn(
                 raise NothingMeasuredError(
                     f"{spec.name}: its setting fails", f"`tune show {spec.name}` says why"
                 )
-        if number in ERRORS:
-            yield costs, ERRORS[number]
+        if number in LOOKS:
+            yield costs, LOOKS[number]
 
 
 @contextmanager
