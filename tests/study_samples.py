@@ -272,7 +272,7 @@ def at_least() -> StudyView:
 
 def no_gain() -> StudyView:
     """Launched in turn, the best of the search is as fast as the defaults."""
-    return launched([*searched(3.7), *in_turn(3.55, 3.6, 8)])
+    return launched([*searched(3.7), *in_turn(3.53, 3.6, 10)])
 
 
 def inconclusive() -> StudyView:

@@ -116,7 +116,7 @@ def test_without_a_gain_the_defaults_are_the_best(capsys: pytest.CaptureFixture[
     assert (
         "  best:      defaults\n"
         "             no gain worth having: keep your defaults (1.00 times as fast, 95 % interval"
-        " 0.96 to 1.05, 8 pairs in turn)\n"
+        " 0.96 to 1.03, 10 pairs in turn)\n"
     ) in shown(samples.no_gain(), capsys)
 
 

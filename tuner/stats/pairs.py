@@ -45,6 +45,9 @@ class Rule:
         least_pairs: Fewer show nothing.
         most_pairs: After so many nothing more is launched.
         size: A gain is shown until its size is said to within this share.
+        no_gain: The boundary for no gain, in standard errors of a normal distribution. A gain of
+            5 % is called none in 5 % of studies at most. The more pairs there may be, the more
+            often one looks.
     """
 
     prior_sd: float
@@ -52,22 +55,19 @@ class Rule:
     least_pairs: int
     most_pairs: int
     size: float
+    no_gain: float
 
 
 #: With a size of 6 % six more pairs are needed where launches differ by 5 %, and two at 2 %.
-SIDE_BY_SIDE = Rule(0.015, 3, least_pairs=2, most_pairs=14, size=0.1)
+SIDE_BY_SIDE = Rule(0.015, 3, least_pairs=2, most_pairs=14, size=0.1, no_gain=1.5)
 
 #: One after the other meets different machines. So that a neighbour who comes and goes decides
 #: nothing by chance, three pairs have to agree.
-IN_TURN = Rule(0.05, 4, least_pairs=3, most_pairs=24, size=math.inf)
+IN_TURN = Rule(0.05, 4, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
 
 #: The boundary for a gain, in standard errors of a normal distribution: at the last look, and at
 #: most. With the first, "faster" is false in 5 % of studies at most.
 _GAIN, _MOST_GAIN = 2.04, 3.3
-
-#: The boundary for no gain. A gain that is 1 % larger than what is worth having is called none in
-#: 5 % of studies at most, where launches differ by 2 %.
-_NO_GAIN = 1.5
 
 #: The half-width of the interval. Since one stops when the pairs agree, also by chance, it takes
 #: more than the 1.96 of a single look.
@@ -128,7 +128,7 @@ def judge(
         claim = "faster"
     elif not at_least and (
         is_proven
-        or (len(counted) >= _LEAST_PAIRS and mean + half(_NO_GAIN) < math.log1p(precision))
+        or (len(counted) >= _LEAST_PAIRS and mean + half(rule.no_gain) < math.log1p(precision))
     ):
         claim = "slower" if mean + width < 0 else "no gain worth having"
     elif not is_last:
