@@ -70,7 +70,7 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
 
 #: The pace of one side of a comparison is known once its own scatter leaves its finish as uncertain
 #: as this (the standard deviation of its logarithm).
-KNOWN = 0.05
+PACE_SD = 0.05
 
 #: A launch that shows no pace is ended after this many times what the other side takes.
 MOST_TIMES = 5.0
@@ -89,6 +89,8 @@ def once_compared(
         other_wall_s: How long a launch of the other side runs, s.
         other_cost: What that comes to, as a cost.
     """
-    known = stopper_by(clock, PaceKnown(iterations, KNOWN), iterations) if iterations else None
-    far = stopper_by(clock, TimeLimitStopper(MOST_TIMES * other_cost, iterations), iterations)
-    return After(other_wall_s, FirstOf(tuple(filter(None, (known, far)))))
+    rules: list[EarlyStopper] = [TimeLimitStopper(MOST_TIMES * other_cost, iterations)]
+    if iterations:
+        rules.insert(0, PaceKnown(iterations, PACE_SD))
+    by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
+    return After(other_wall_s, FirstOf(tuple(filter(None, by_clock))))

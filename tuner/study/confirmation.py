@@ -122,62 +122,66 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     why_in_turn = pairing.why_in_turn(history, best, reference)
     is_in_turn = why_in_turn is not None
     so_far = replace(so_far, why_in_turn=why_in_turn or "")
-    seen = pairing.ratios(history, best, reference, in_turn=is_in_turn)
-    finding = _judge(history, seen, is_last=_is_costly(history, len(seen.logs)))
+    ratios = pairing.ratios(history, best, reference, in_turn=is_in_turn)
+    finding = _judge(history, ratios, is_last=_is_costly(history, len(ratios.logs)))
     if finding is not None:
         return replace(so_far, finding=finding)
     standing = None
     if history.spec.confirm in {"more", "exact"}:
-        counts = range(len(seen.logs), 0, -1)
-        usual = (_judge_as_usual(history, seen.first(count)) for count in counts)
+        counts = range(len(ratios.logs), 0, -1)
+        usual = (_judge_as_usual(history, ratios.first(count)) for count in counts)
         standing = next(filter(None, usual), None)
     step = pairing.next_in_turn(history, best, reference) if is_in_turn else (best, reference)
-    if not is_in_turn and len(seen.logs) % 2:
+    if not is_in_turn and len(ratios.logs) % 2:
         step = step[::-1]
-    return replace(so_far, next=step, left_s=_left_s(history, so_far, seen), standing=standing)
+    return replace(so_far, next=step, left_s=_left_s(history, so_far, ratios), standing=standing)
 
 
-def _judge(history: History, seen: Ratios, *, is_last: bool = False) -> Finding | None:
+def _judge(history: History, ratios: Ratios, *, is_last: bool = False) -> Finding | None:
     """Return what pairs prove by the rule that the user has asked for."""
     if history.spec.confirm == "exact":
-        return judge_by_ranks(seen.logs, history.spec.precision, at_least=seen.at_least)
-    finding = _judge_as_usual(history, seen, is_last=is_last)
+        return judge_by_ranks(ratios.logs, history.spec.precision, at_least=ratios.at_least)
+    finding = _judge_as_usual(history, ratios, is_last=is_last)
     if history.spec.confirm != "more" or finding is None:
         return finding
     is_narrow = finding.high is not None and finding.high / finding.low < 1 + history.spec.precision
-    return finding if is_narrow or len(seen.logs) >= seen.rule.most_pairs else None
+    return finding if is_narrow or len(ratios.logs) >= ratios.rule.most_pairs else None
 
 
-def _judge_as_usual(history: History, seen: Ratios, *, is_last: bool = False) -> Finding | None:
+def _judge_as_usual(history: History, ratios: Ratios, *, is_last: bool = False) -> Finding | None:
     precision = history.spec.precision
-    return pairs.judge(seen.logs, precision, seen.rule, at_least=seen.at_least, is_last=is_last)
+    return pairs.judge(
+        ratios.logs, precision, ratios.rule, at_least=ratios.at_least, is_last=is_last
+    )
 
 
-def _is_costly(history: History, made: int) -> bool:
+def _is_costly(history: History, count: int) -> bool:
     """Return whether another pair would make the confirmation cost too much of the search."""
-    if history.spec.confirm == "more" or made < FEWEST_PAIRS:
+    if history.spec.confirm == "more" or count < FEWEST_PAIRS:
         return False
-    return confirm_s(history.confirming) * (made + 1) / made > COST_SHARE * search_s(
+    return confirm_s(history.confirming) * (count + 1) / count > COST_SHARE * search_s(
         history.searched
     )
 
 
-def _left_s(history: History, so_far: Confirmation, seen: Ratios) -> float | None:
+def _left_s(history: History, so_far: Confirmation, ratios: Ratios) -> float | None:
     """Return how long the comparison goes on if each pair comes to what was seen so far."""
     assert so_far.reference is not None
     times = [pairing.typical(history, side) for side in (so_far.best, so_far.reference)]
     best, reference = times
     if best is None or reference is None:
         return None
-    expected = statistics.fmean(seen.logs) if seen.logs else math.log(reference.cost / best.cost)
-    most = max(LOOKS) if history.spec.confirm == "exact" else seen.rule.most_pairs
-    forecast = seen
+    expected = (
+        statistics.fmean(ratios.logs) if ratios.logs else math.log(reference.cost / best.cost)
+    )
+    most = max(LOOKS) if history.spec.confirm == "exact" else ratios.rule.most_pairs
+    forecast = ratios
     while len(forecast.logs) < most and _judge(history, forecast) is None:
         forecast = replace(forecast, logs=(*forecast.logs, expected))
     has_log = history.spec.objective.clock in {"elapsed", "steady"}
     longest_s = best.wall_s * (1 if has_log else MOST_TIMES)
     pair_s = best.wall_s + min(reference.wall_s, longest_s)
-    return (len(forecast.logs) - len(seen.logs)) * pair_s
+    return (len(forecast.logs) - len(ratios.logs)) * pair_s
 
 
 def _fastest_other(history: History, best: Setting) -> Setting:

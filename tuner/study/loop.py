@@ -244,9 +244,11 @@ class StudyRun:
             self.context.emit(
                 Note(f"{often} of {self.spec.sampler} not launched: known, or ruled out")
             )
-        beside = None if step.beside is None else Step(step.purpose, step.beside)
-        other = None if beside is None else self.study.ask(self.history, beside)
-        return [asked for asked in (trial, other) if asked is not None]
+        if trial is None or step.beside is None:
+            return [] if trial is None else [trial]
+        other = self.study.ask(self.history, Step(step.purpose, step.beside))
+        assert other is not None  # it is of the comparison
+        return [trial, other]
 
     def _measure_and_tell(self, trials: Sequence[RunningTrial]) -> None:
         """Launch the setting of a trial, or of two side by side; put down what came of it.

@@ -113,9 +113,9 @@ def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 
 def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
     """Return what the pairs of the comparison show that were made in one of the two ways."""
-    made = _in_turn(history, best, reference) if in_turn else _side_by_side(history)
+    launch_pairs = _in_turn(history, best, reference) if in_turn else _side_by_side(history)
     logs, at_least = [], False
-    for pair in made:
+    for pair in launch_pairs:
         sides = {history.pooling.canonical(record.setting): record for record in pair}
         costs = {setting: _cost(record) for setting, record in sides.items()}
         best_cost, reference_cost = costs.get(best), costs.get(reference)
@@ -128,9 +128,9 @@ def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool
 def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[Setting]:
     """Return what comes next of launches in turn: A B B A."""
     launched = {setting: _launched(history, setting) for setting in (best, reference)}
-    made = min(map(len, launched.values()))
-    order = (reference, best) if made % 2 == 0 else (best, reference)
-    return (next((setting for setting in order if len(launched[setting]) == made), best),)
+    count = min(map(len, launched.values()))
+    order = (reference, best) if count % 2 == 0 else (best, reference)
+    return (next((setting for setting in order if len(launched[setting]) == count), best),)
 
 
 def typical(history: History, setting: Setting) -> Typical | None:
