@@ -16,6 +16,7 @@ CAMPAIGNS: dict[str, tuple[str, ...]] = {
     "soak": ("--trials", "1000"),
     "losses": ("--losses", "200"),
     "every_k": (),
+    "verdicts": ("--neighbour",),
 }
 
 

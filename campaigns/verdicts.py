@@ -110,7 +110,7 @@ def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Ve
         subprocess.CalledProcessError: It ended with an error.
     """
     less, more = program.work
-    # A knob that changes nothing is the name under which the shell starts the command.
+    # The knob that changes nothing is the name under which the shell starts the command.
     knob, best, usual = ("work", less, more) if has_more else ("label", 1, 2)
     command = [
         word.replace("{work}", "{work}" if has_more else str(less)) for word in program.command
