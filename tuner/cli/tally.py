@@ -24,6 +24,7 @@ from tuner.model import (
     figures,
     wording,
 )
+from tuner.results.claims import how_compared
 from tuner.stats import estimates
 from tuner.study.confirmation import COST_SHARE
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, StudyStarted
@@ -196,7 +197,7 @@ class Tally:
         so_far = self.so_far
         if so_far is None:
             return ""
-        how = "side by side" if so_far.is_side_by_side else "in turn"
+        how = how_compared(so_far)
         pairs = wording.count(so_far.best_runs, "pair")
         words = figures.words(self.objective)
         word = words.better if so_far.low > 1 else f"as {words.good}"

@@ -28,10 +28,9 @@ from tuner.model import (
     ObjectiveSpec,
     Outcome,
     SideBySide,
-    Stopped,
     StudySpec,
 )
-from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict
+from tuner.search.stopper import EarlyStopper, FirstOf, Log, Verdict
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
 LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
@@ -51,12 +50,8 @@ class OnceTheOtherHasEnded:
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Return what the launch's own stopper says, then the other one."""
-        verdict: Verdict = GoOn()
-        for stopper in filter(None, (self.stopper, self.then)):
-            verdict = stopper(log, since_launch_s, startup_s)
-            if isinstance(verdict, Stopped):
-                break
-        return verdict
+        present = tuple(filter(None, (self.stopper, self.then)))
+        return FirstOf(present)(log, since_launch_s, startup_s)
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper itself: a pair has no windows."""
@@ -81,7 +76,8 @@ class _Side:
     @property
     def keeps_its_pauses(self) -> bool:
         """Whether the figure is made of a clock that goes on in the pauses."""
-        return self.running is not None and self.running.keeps_time_in_pauses
+        running = self.running
+        return running is not None and not running.monitor.objective.leaves_out_pauses
 
 
 def run(

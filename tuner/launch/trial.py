@@ -178,11 +178,6 @@ class RunningLaunch:
         """End it for a reason and return what it came to."""
         return self._conclude(self.monitor.stop(reason))
 
-    @property
-    def keeps_time_in_pauses(self) -> bool:
-        """Whether its figure is made of a clock that goes on while the launch is paused."""
-        return not self.monitor.objective.leaves_out_pauses
-
     def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
         """The same, but once it is ``over`` while its processes go on, its outcome up to then.
 

@@ -59,10 +59,10 @@ Claim = Literal["faster", "slower", "no gain worth having", "inconclusive"]
 class Finding:
     """What launches of both sides prove: the ratio is reference over best.
 
-    The interval holds the true ratio in at least 95 % of studies; ``high`` is ``None`` if
-    only the lower end is claimed ("at least"). If the claim is inconclusive, ``pairs_missing`` more
-    are likely to tell; ``None``: not even as many as are ever launched. ``is_side_by_side`` says
-    how they were launched: side by side, or in turn.
+    The interval is one of 95 %: `python -m benchmarks.pairs` shows in how many simulated studies it
+    holds the true ratio. ``high`` is ``None`` if only the lower end is claimed ("at least"). If the
+    claim is inconclusive, ``pairs_missing`` more are likely to tell; ``None``: not even as many as
+    are ever launched. ``is_side_by_side`` says how they were launched: side by side, or in turn.
     """
 
     ratio: float

@@ -100,8 +100,7 @@ def confirmation(history: History, best: Setting) -> Confirmation:
             ),
             None,
         )
-    is_search_best = reference == best and failure is None
-    if is_search_best:
+    if reference == best and failure is None:
         best = _fastest_other(history, best)
     # Stopped on its way, it could not win.
     ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
@@ -167,8 +166,8 @@ def _is_costly(history: History, count: int) -> bool:
 def _left_s(history: History, so_far: Confirmation, ratios: Ratios) -> float | None:
     """Return how long the comparison goes on if each pair comes to what was seen so far."""
     assert so_far.reference is not None
-    times = [pairing.typical(history, side) for side in (so_far.best, so_far.reference)]
-    best, reference = times
+    best = pairing.typical(history, so_far.best)
+    reference = pairing.typical(history, so_far.reference)
     if best is None or reference is None:
         return None
     expected = (

@@ -200,7 +200,7 @@ def _excluded(history: History) -> list[str]:
             f"number {record.number}: {record.outcome.exclusion.text}"
             for record in excluded
             if record.outcome.exclusion
-            and record not in remeasured
+            and _kind(record) is not ExclusionKind.REMEASURED
             and (record.job is not None) == is_window
         ]
         if reasons:

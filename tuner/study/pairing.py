@@ -130,7 +130,7 @@ def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[S
     launched = {setting: _launched(history, setting) for setting in (best, reference)}
     count = min(map(len, launched.values()))
     order = (reference, best) if count % 2 == 0 else (best, reference)
-    return (next((setting for setting in order if len(launched[setting]) == count), best),)
+    return (next(setting for setting in order if len(launched[setting]) == count),)
 
 
 def typical(history: History, setting: Setting) -> Typical | None:
