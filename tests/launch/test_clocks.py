@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.launch.clocks import stopper_by
-from tuner.model import Clock, ObjectiveSpec, Stopped
+from tuner.launch.clocks import OtherSide, once_compared, stopper_by
+from tuner.model import Clock, ObjectiveSpec, Progress, Stopped
+from tuner.model.outcome import PACE
 from tuner.search import throughput
 from tuner.search.stopper import (
     EarlyStopper,
@@ -53,6 +54,16 @@ def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:
     for stopper, since_s in ((race, 13.0), (TimeLimitStopper(12.0), 12.5)):
         verdict = asked("wall", stopper, [(1, 0.1)], since_s, None)
         assert isinstance(verdict, Stopped) and verdict.bound_s == since_s
+
+
+def test_what_comes_at_the_end_of_a_launch_is_as_much_slower_as_its_iterations() -> None:
+    """The other side does 20 iterations in 0.1 s each, and evaluates its model for 0.8 s."""
+    other_log = [Progress(n, 0.1 * n + (0.8 if n == 20 else 0.0)) for n in range(1, 21)]
+    other = OtherSide(3.0, other_log[-1].elapsed_s, throughput.at_usual_pace(other_log))
+    log = [(n, 0.5 * n) for n in range(1, 8)]
+    verdict = once_compared("elapsed", 20, other)(log, 4.0, 0.5)
+    assert isinstance(verdict, Stopped) and verdict.rule == PACE
+    assert verdict.projection_s == pytest.approx(5 * 2.8)
 
 
 def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:

@@ -30,11 +30,12 @@ def test_one_pair_proves_nothing_and_two_show_a_large_gain_with_both_ends() -> N
 
 
 def test_a_large_gain_is_measured_on_until_its_size_is_known() -> None:
-    wide = [math.log(3.2), math.log(3.7)]
-    assert judge(wide, 0.02) is None
-    finding = judge(wide * 4, 0.02)
-    assert finding is not None and finding.high is not None
-    assert finding.high / finding.low < 1.1**2
+    for ratio, apart, most in ((1.5, 1.075, 1.1), (6.0, 1.12, 6.0**0.1)):
+        wide = [math.log(ratio / apart), math.log(ratio * apart)]
+        assert judge(wide, 0.02) is None
+        finding = judge(wide * 4, 0.02)
+        assert finding is not None and finding.high is not None
+        assert finding.high / finding.low < most**2
 
 
 def test_a_small_gain_needs_more_pairs_than_a_large_one() -> None:

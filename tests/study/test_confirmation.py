@@ -100,7 +100,7 @@ def proved(history: History, times: Times) -> History:
         assert len(history.confirming) < 100, "it does not end"
         numbers = [len(history.records) + place for place in (1, 2)][: len(state.next)]
         usual = [typical(history, s) for s in (state.other_side(state.next[0]), BEST) if s]
-        judge = usual[0] and once_compared(clock, ITERATIONS, *usual[0])
+        judge = usual[0] and once_compared(clock, ITERATIONS, usual[0])
         for number, setting in zip(numbers, state.next, strict=True):
             stopper = None if len(numbers) == 2 and setting == BEST else judge
             outcome = ran(times[setting](), stopper=stopper)

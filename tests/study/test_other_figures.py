@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, CONFIRMED, ran, record
-from tuner.launch.clocks import once_compared
+from tuner.launch.clocks import OtherSide, once_compared
 from tuner.model import (
     BASELINE,
     Finished,
@@ -51,7 +51,7 @@ def test_the_pace_of_the_defaults_is_enough_only_if_the_figure_follows_it(
     objective: ObjectiveSpec, scale: float, is_stopped: bool
 ) -> None:
     """The best does 100 iterations in a second each, or a share of it; the defaults take four."""
-    stopper = once_compared(objective.clock, 100, 1.0 + 100 * scale, scale)
+    stopper = once_compared(objective.clock, 100, OtherSide(1.0 + 100 * scale, scale))
     log = [(done, 4.0 * scale * done) for done in range(10, 90, 10)]
     verdict = stopper(log, log[-1][1] + 1.0, 1.0)
     assert isinstance(verdict, Stopped) == is_stopped

@@ -12,6 +12,7 @@ clock. For other figures it is shown the launch as if its figure were such a clo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuner.model import Clock
 from tuner.search.stopper import (
@@ -70,15 +71,28 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
 
 #: The pace of one side of a comparison is known once its own scatter leaves its finish as uncertain
 #: as this (the standard deviation of its logarithm).
-PACE_SD = 0.05
+PACE_SD = 0.03
 
 #: A launch that shows no pace is ended after this many times what the other side takes.
 MOST_TIMES = 5.0
 
 
-def once_compared(
-    clock: Clock, iterations: int | None, other_wall_s: float, other_cost: float
-) -> EarlyStopper:
+class OtherSide(NamedTuple):
+    """What a launch of the other side of a comparison takes to its end.
+
+    Attributes:
+        wall_s: How long it runs, s.
+        cost: What that comes to, as a cost.
+        at_usual_pace: How many iterations that is; see
+            :func:`~tuner.search.throughput.at_usual_pace`.
+    """
+
+    wall_s: float
+    cost: float
+    at_usual_pace: float | None = None
+
+
+def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> EarlyStopper:
     """Return what stops the slower side of a comparison once it has shown enough.
 
     A longer time alone would add noise: nothing cancels what the machine does then.
@@ -86,11 +100,10 @@ def once_compared(
     Args:
         clock: That of the objective.
         iterations: How many a full launch does; ``None`` if that is not known.
-        other_wall_s: How long a launch of the other side runs, s.
-        other_cost: What that comes to, as a cost.
+        other: What the faster side takes. That side shows what comes at the end of a launch.
     """
-    rules: list[EarlyStopper] = [TimeLimitStopper(MOST_TIMES * other_cost, iterations)]
+    rules: list[EarlyStopper] = [TimeLimitStopper(MOST_TIMES * other.cost, iterations)]
     if iterations:
-        rules.insert(0, PaceKnown(iterations, PACE_SD))
+        rules.insert(0, PaceKnown(iterations, other.at_usual_pace or iterations, PACE_SD))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
-    return After(other_wall_s, FirstOf(tuple(filter(None, by_clock))))
+    return After(other.wall_s, FirstOf(tuple(filter(None, by_clock))))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tuner.hosts import process
 from tuner.hosts.observer import LaunchObserver, Observer
-from tuner.launch.clocks import once_compared
+from tuner.launch.clocks import OtherSide, once_compared
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.model import (
@@ -31,6 +31,7 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.search.stopper import EarlyStopper, FirstOf, Log, Verdict
+from tuner.search.throughput import at_usual_pace
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
 LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
@@ -168,8 +169,11 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
         other.stopper.then = once_compared(
             request.spec.objective.clock,
             request.expected_iterations,
-            side.outcome.wall_s,
-            side.outcome.ending.elapsed_s,
+            OtherSide(
+                side.outcome.wall_s,
+                side.outcome.ending.elapsed_s,
+                at_usual_pace(side.outcome.progress),
+            ),
         )
 
 

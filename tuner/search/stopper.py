@@ -92,7 +92,7 @@ def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> f
     return logged_s if startup_s is None else max(logged_s, since_launch_s - startup_s)
 
 
-def by_drift(log: Log, iterations: int, pace_cv: float) -> tuple[float, float]:
+def by_drift(log: Log, iterations: float, pace_cv: float) -> tuple[float, float]:
     """Return the forecast finish in seconds and the standard deviation of its logarithm.
 
     The drift method (random walk with drift; Hyndman & Athanasopoulos, Forecasting: Principles and
@@ -252,17 +252,19 @@ class PaceKnown:
 
     Attributes:
         iterations: How many it does.
+        at_usual_pace: How many they come to; see :func:`~tuner.search.throughput.at_usual_pace`.
         log_sd: The standard deviation that the logarithm of its finish may have.
     """
 
     iterations: int
+    at_usual_pace: float
     log_sd: float
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Stop the launch with the finish that it leads to."""
         if len(progress) < 2 or _is_done(progress, self.iterations):
             return GoOn()
-        finish_s, sd = by_drift(progress, self.iterations, Noise().pace_cv)
+        finish_s, sd = by_drift(progress, self.at_usual_pace, Noise().pace_cv)
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if sd > self.log_sd:
             return GoOn(finish_s)

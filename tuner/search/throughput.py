@@ -73,6 +73,23 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
     return (log[-1][1] - log[place][1]) / (log[-1][0] - log[place][0])
 
 
+def at_usual_pace(log: Sequence[Progress]) -> float | None:
+    """Return how many iterations a whole run comes to if its end counts as so many as it takes.
+
+    At its end a program may do more than iterations: it evaluates its model, and saves it.
+
+    Args:
+        log: That of a run to its end. What is before its last entry shows the usual pace.
+    """
+    if len(log) < 3:
+        return None
+    first, last, end = log[0], log[-2], log[-1]
+    if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
+        return None
+    pace = (last.elapsed_s - first.elapsed_s) / (last.iteration - first.iteration)
+    return last.iteration + (end.elapsed_s - last.elapsed_s) / pace
+
+
 #: Clocks may differ by this share, and by so many seconds.
 CLOCK_SHARE, CLOCK_S = 0.02, 0.1
 

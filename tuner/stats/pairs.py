@@ -33,6 +33,10 @@ from tuner.model import Claim, Finding
 WORTH = 0.01
 
 
+#: The size of a large gain is said to within this share of its logarithm.
+SIZE_OF_LOG = 0.1
+
+
 @dataclass(frozen=True)
 class Rule:
     """What depends on how the launches of a pair are made.
@@ -44,7 +48,8 @@ class Rule:
             more, intervals are too narrow where launches differ by much.
         least_pairs: Fewer show nothing.
         most_pairs: After so many nothing more is launched.
-        size: A gain is shown until its size is said to within this share.
+        size: A gain is shown until its size is said to within this share, or its logarithm to
+            within a tenth of itself: that is more of gains by 2.6 times and above.
         no_gain: The boundary for no gain, in standard errors of a normal distribution. A gain of
             5 % is called none in 5 % of studies at most. The more pairs there may be, the more
             often one looks.
@@ -123,7 +128,8 @@ def judge(
     is_last = is_last or pairs >= rule.most_pairs
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:
-        if width > math.log1p(rule.size) and not is_last and not at_least:
+        most_width = max(math.log1p(rule.size), SIZE_OF_LOG * mean)
+        if width > most_width and not is_last and not at_least:
             return None
         claim = "faster"
     elif not at_least and (

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
+from tuner.launch.clocks import OtherSide
 from tuner.model import (
     FROM_OUTSIDE,
     Exclusion,
@@ -21,6 +21,7 @@ from tuner.model import (
     wording,
 )
 from tuner.model.outcome import PACE
+from tuner.search.throughput import at_usual_pace
 from tuner.stats import pairs
 from tuner.study.history import History
 
@@ -45,18 +46,6 @@ class Ratios:
     def first(self, count: int) -> Ratios:
         """Return what so many of them show."""
         return replace(self, logs=self.logs[:count])
-
-
-class Typical(NamedTuple):
-    """What a launch of a setting usually takes, as the search saw it.
-
-    Attributes:
-        wall_s: Until its end, s.
-        cost: The figure, as a cost.
-    """
-
-    wall_s: float
-    cost: float
 
 
 def why_in_turn(history: History, best: Setting, reference: Setting) -> str | None:
@@ -133,7 +122,7 @@ def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[S
     return (next(setting for setting in order if len(launched[setting]) == count),)
 
 
-def typical(history: History, setting: Setting) -> Typical | None:
+def typical(history: History, setting: Setting) -> OtherSide | None:
     """Return what a launch of a setting takes to its end; ``None``: the search saw no such one.
 
     If none came to its end, it is where the launches were going.
@@ -141,15 +130,21 @@ def typical(history: History, setting: Setting) -> Typical | None:
     whole, projected = [], []
     for record in history.of(history.searched, setting):
         ending, wall_s = record.outcome.ending, record.outcome.wall_s
-        if isinstance(ending, Finished):
-            whole.append(Typical(wall_s, ending.elapsed_s))
+        if isinstance(ending, Finished) and ending.elapsed_s > 0:
+            paced = at_usual_pace(record.outcome.progress)
+            whole.append(OtherSide(wall_s, ending.elapsed_s, paced))
         elif isinstance(ending, Stopped) and ending.bound_s > 0:
             share = ending.projection_s / ending.bound_s
-            projected.append(Typical(wall_s * share, ending.projection_s))
-    own = [launch for launch in whole or projected if launch.cost > 0]
-    if not own:
+            projected.append(OtherSide(wall_s * share, ending.projection_s))
+    launches = whole or projected
+    if not launches:
         return None
-    return Typical(*(statistics.median(values) for values in zip(*own, strict=True)))
+    paces = [launch.at_usual_pace for launch in launches if launch.at_usual_pace is not None]
+    return OtherSide(
+        statistics.median(launch.wall_s for launch in launches),
+        statistics.median(launch.cost for launch in launches),
+        statistics.median(paces) if paces else None,
+    )
 
 
 def _side_by_side(history: History) -> list[tuple[LaunchRecord, LaunchRecord]]:

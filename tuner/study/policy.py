@@ -133,7 +133,7 @@ class SearchThenConfirm(Policy):
                 else standing.other_side(history.pooling.canonical(setting))
             )
             times = None if other is None else typical(history, other)
-            return None if times is None else once_compared(clock, iterations, *times)
+            return None if times is None else once_compared(clock, iterations, times)
         problem = self.problem(history)
         if problem.search is None:
             return None
