@@ -70,19 +70,19 @@ for _ in range(int(sys.argv[1])):
 """
 
 PROGRAMS = {
-    "numpy": Program(1, ("--objective", "wall"), (PYTHON, "-c", WORK, "{work}"), work=(3000, 3300)),
+    "numpy": Program(1, ("--objective", "wall"), (PYTHON, "-c", WORK, "{work}"), work=(2000, 2200)),
     "chainermn": Program(
         4,
         (),
-        workload("chainer_mnist.py", "-i", "60", "-j", "1", "-u", "{work}", "--out", "{out}"),
+        workload("chainer_mnist.py", "-i", "40", "-j", "1", "-u", "{work}", "--out", "{out}"),
         work=(1000, 1060),
     ),
-    "torch": Program(1, ("--objective", "wall"), (PYTHON, "-c", TORCH, "{work}"), work=(400, 440)),
+    "torch": Program(1, ("--objective", "wall"), (PYTHON, "-c", TORCH, "{work}"), work=(250, 275)),
     "mpi": Program(
         2,
         ("--objective", r"pattern:time per step: ([0-9.]+)", "--unit", "ms"),
         workload("mpi_stencil.py", "--rows", "{work}"),
-        work=(1024, 1126),
+        work=(800, 880),
     ),
 }
 
