@@ -68,7 +68,7 @@ def log(ending: Ending) -> tuple[Progress, ...]:
 
 
 def watched(data: StudyView, *, gpu: bool = True) -> StudyView:
-    """The same study, each launch with its log and with what a sampler saw."""
+    """The same study, each launch with its log and with what a sampler saw: of pairs, nothing."""
     return dataclasses.replace(data, records=tuple(_watched(r, gpu) for r in data.records))
 
 
@@ -76,7 +76,8 @@ def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
     outcome = record.outcome
     busy = 3.6 if record.setting.is_baseline else 2.0
     seen = Telemetry((track(busy, outcome.wall_s, gpu=gpu),), gaps=() if gpu else (GPU_GAP,))
-    outcome = dataclasses.replace(outcome, telemetry=seen, progress=log(outcome.ending))
+    telemetry = seen if outcome.side_by_side is None else None
+    outcome = dataclasses.replace(outcome, telemetry=telemetry, progress=log(outcome.ending))
     return dataclasses.replace(record, outcome=outcome)
 
 
@@ -154,6 +155,7 @@ def everything() -> dict[str, StudyView]:
     return {
         "faster": watched(samples.faster()),
         "at_least": watched(samples.at_least(), gpu=False),
+        "side_by_side": watched(samples.side_by_side()),
         "no_gain": samples.no_gain(),
         "not_pursued": samples.not_pursued(),
         "failing": samples.failing(),

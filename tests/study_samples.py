@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from tuner.model import (
     Outcome,
     Purpose,
     Setting,
+    SideBySide,
     Stopped,
     StudySpec,
     StudyState,
@@ -173,7 +175,18 @@ def launched(
     state: StudyState = StudyState.FINISHED,
 ) -> StudyView:
     """A study of these launches, its result worked out as ``tune`` does."""
-    records = tuple(_launch(number, *each) for number, each in enumerate(made, start=1))
+    return of_records(
+        [_launch(number, *each) for number, each in enumerate(made, start=1)], best, spec, state
+    )
+
+
+def of_records(
+    records: Sequence[LaunchRecord],
+    best: Setting | None = FAST,
+    spec: StudySpec = SPEC,
+    state: StudyState = StudyState.FINISHED,
+) -> StudyView:
+    """The same of records."""
     history = History.judged(spec, records)
     result = build(history, "sqlite:///studies/tune.db", state, "all was tried", best)
     return StudyView(spec, result, history.records, history.pooling)
@@ -215,6 +228,26 @@ def cut_in_turn(cut_s: float, fast_s: float) -> list[Made]:
 
 #: A window of a job that another launch has started.
 WINDOW = Window(3, ("omp_threads",), 0.0, 0.4, 2, 10, 0.18, 0.01, 9.0)
+
+
+def side_by_side() -> StudyView:
+    """The same as :func:`faster`, with three pairs side by side, in slices of half a second."""
+    records = list(launched([*searched(), *in_turn(8.4, 3.6, 3)]).records)
+    for first, second in ((7, 8), (9, 10), (11, 12)):
+        pair = [records[first], records[second]]
+        left_s, slices = [record.outcome.wall_s for record in pair], ([], [])  # type: ignore[var-annotated]
+        begin_s, turns = 0.0, itertools.cycle((0, 1, 1, 0))
+        while any(left_s):
+            turn = next(turns)
+            length_s = min(0.5, left_s[turn]) if left_s[1 - turn] else left_s[turn]
+            if length_s:
+                slices[turn].append((begin_s, begin_s + length_s))
+            begin_s, left_s[turn] = begin_s + length_s, left_s[turn] - length_s
+        for place, spans, other in ((first, slices[0], second), (second, slices[1], first)):
+            together = SideBySide(other + 1, tuple(spans))
+            outcome = dataclasses.replace(records[place].outcome, side_by_side=together)
+            records[place] = dataclasses.replace(records[place], outcome=outcome)
+    return of_records(records, spec=dataclasses.replace(SPEC, compare="auto"))
 
 
 def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecord:

@@ -102,7 +102,7 @@ def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
 
 def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
     """Return what the pairs of the comparison show that were made in one of the two ways."""
-    launch_pairs = _in_turn(history, best, reference) if in_turn else _side_by_side(history)
+    launch_pairs = _in_turn(history, best, reference) if in_turn else side_by_side(history)
     logs, at_least = [], False
     for pair in launch_pairs:
         sides = {history.pooling.canonical(record.setting): record for record in pair}
@@ -147,7 +147,7 @@ def typical(history: History, setting: Setting) -> OtherSide | None:
     )
 
 
-def _side_by_side(history: History) -> list[tuple[LaunchRecord, LaunchRecord]]:
+def side_by_side(history: History) -> list[tuple[LaunchRecord, LaunchRecord]]:
     """Return the pairs of the comparison of which both launches count."""
     launches = [r for r in history.confirming if r.outcome.side_by_side is not None]
     return [

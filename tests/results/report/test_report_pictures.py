@@ -92,6 +92,47 @@ def test_runs_that_were_stopped_are_open_marks_at_their_bound() -> None:
     assert "4 runs stopped early" in found.summary
 
 
+def test_the_ratio_narrows_pair_by_pair_to_that_of_the_verdict() -> None:
+    data = samples.faster()
+    found, finding = figures(data)["narrowing"], data.result.finding
+    assert finding is not None
+    assert finding.high is not None
+    so_far = trace(found, "all pairs so far, with the 95 % interval")
+    ups, downs = so_far["error_y"]["array"], so_far["error_y"]["arrayminus"]
+    assert so_far["x"] == [1, 2, 3, 4, 5, 6]
+    assert so_far["y"][-1] + ups[-1] == pytest.approx(finding.high)
+    assert so_far["y"][-1] - downs[-1] == pytest.approx(finding.low)
+    assert ups[-1] < ups[0]
+    assert trace(found, "a pair")["y"][0] == pytest.approx(8.33 / 3.59, rel=0.01)
+    assert found.summary == (
+        "6 pairs in turn: 2.33 times faster (2.19 to 2.47); each by itself shows 2.31 to 2.35."
+    )
+
+
+def test_of_a_bound_only_the_lower_end_is_drawn() -> None:
+    found = figures(samples.at_least())["narrowing"]
+    assert set(trace(found, "all pairs so far, with the 95 % interval")["error_y"]["array"]) == {0}
+    assert "or more)" in found.summary
+
+
+def test_a_pair_side_by_side_shows_the_pace_of_both_in_the_time_that_each_ran() -> None:
+    found = figures(SAMPLES["side_by_side"])["slices"]
+    for name, pace in (("best", 20 / 3.6), ("your defaults", 20 / 8.4)):
+        line = trace(found, name)
+        assert line["y"] == pytest.approx([pace] * len(line["y"]), rel=0.01)
+        assert line["y"]
+    spans = [bar["x"] for bar in drawing(found)["data"] if bar["mode"] == "lines"]
+    turns = sorted((x[n], x[n + 1]) for x in spans for n in range(0, len(x), 3))
+    assert [end for _, end in turns[:-1]] == pytest.approx([begin for begin, _ in turns[1:]])
+    assert "Best (launch 9): 9 slices, 4.1 s, median pace 5.56." in found.summary
+
+
+def test_of_a_program_without_a_log_a_pair_shows_who_ran() -> None:
+    found = figures(samples.side_by_side())["slices"]
+    assert "yaxis2" not in drawing(found)["layout"]
+    assert {tuple(bar["y"][:1]) for bar in drawing(found)["data"] if bar["x"]} == {(0,), (1,)}
+
+
 def test_where_the_defaults_fail_the_first_guess_that_worked_stands_beside_the_best() -> None:
     names = [side.name for side in sides(samples.failing())]
     assert names == ["your defaults", "first guess that worked", "best"]

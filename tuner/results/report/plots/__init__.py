@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tuner.results.report.plots import launches, space, timelines
+from tuner.results.report.plots import comparison, launches, space, timelines
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
 
@@ -32,6 +32,7 @@ class Family:
 #: One row a family, in the order of the page.
 FAMILIES = (
     Family("versus", "Result", lambda data, _: launches.versus(data)),
+    Family("comparison", "Comparison", lambda data, _: comparison.build(data)),
     Family("history", "History", lambda data, _: launches.history(data)),
     Family("importance", "Importance", lambda _, found: space.importance(found)),
     Family("knobs", "Each knob", space.knobs, "more knobs", is_small=True),

@@ -166,6 +166,15 @@ def measure_axis(costs: Iterable[float], objective: ObjectiveSpec) -> JsonDict:
     return {"rangemode": "tozero", "title": {"text": inert(title)}}
 
 
+def ratio_axis(ratios: Sequence[float], title: str) -> JsonDict:
+    """An axis for ratios, on which 1 can be seen; logarithmic where they differ by far."""
+    if max(ratios) > _FEW_TIMES * min(ratios):
+        ticks = _ticks([1.0, *ratios])
+        scale = {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+        return {**scale, "title": {"text": f"{inert(title)} (logarithmic)"}}
+    return {"title": {"text": inert(title)}, "zeroline": False}
+
+
 def at(objective: ObjectiveSpec, cost: float | None) -> float | None:
     """Where a cost is on such an axis; ``None`` for none, and for one of a bound of nothing."""
     return objective.figure(cost) if cost else None
