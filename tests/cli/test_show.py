@@ -133,6 +133,16 @@ def test_stopped_settings_differ_from_measured_and_failed_ones(
     assert rows[-1] == "  ~ projected from the log, > at least: stopped early, as it could not win"
 
 
+def test_of_pairs_side_by_side_the_number_of_slices_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = samples.side_by_side()
+    pairs = [record.outcome.side_by_side for record in data.records]
+    slices = sum(len(pair.slices) for pair in pairs if pair is not None)
+    told = f"rests on launches 8, 9, 10, 11, 12, 13, in pairs side by side ({slices} slices)"
+    assert told in shown(data, capsys)
+
+
 def test_a_core_budget_says_what_it_leaves_out(tune_on: Tune) -> None:
     data = launched(searched(), spec=dataclasses.replace(SPEC, oversubscription=2.0))
     block = tune_on(data, "show").out.partition("\nCore budget\n")[2].splitlines()

@@ -148,7 +148,10 @@ def how_compared(finding: Finding) -> str:
 
 
 def rests_on(data: StudyView) -> str:
-    """The launches that prove the verdict: ``launches 8, 9, 10``; empty if nothing is proven."""
+    """The launches that prove the verdict, and how they ran; empty if nothing is proven.
+
+    ``launches 8, 9, 10, 11``, ``launches 8, 9, in pairs side by side (50 slices)``.
+    """
     finding, reference = data.result.finding, data.result.reference
     if finding is None or reference is None:
         return ""
@@ -171,7 +174,13 @@ def rests_on(data: StudyView) -> str:
         [r.number for r in compared if is_reference[r.number] is side] for side in (True, False)
     )
     numbers = sorted(number for side in sides for number in side[: finding.best_runs])
-    return f"launches {', '.join(map(str, numbers))}"
+    launches = f"launches {', '.join(map(str, numbers))}"
+    if not finding.is_side_by_side:
+        return launches
+    together = (r.outcome.side_by_side for r in compared if r.number in numbers)
+    slices = sum(len(pair.slices) for pair in together if pair is not None)
+    number = f" ({count(slices, 'slice')})" if slices else ""
+    return f"{launches}, in pairs side by side{number}"
 
 
 def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:
