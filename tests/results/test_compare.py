@@ -14,6 +14,7 @@ from tuner.model.errors import UsageError
 from tuner.results import compare as compare_module
 from tuner.results.compare import BEST, DEFAULTS, Comparison, read
 from tuner.results.exporters.json import export
+from tuner.stats.scaling import SpeedUp
 
 
 def document(best: list[float], defaults: list[float], **result: Any) -> dict[str, Any]:
@@ -125,16 +126,15 @@ def test_launches_of_the_search_do_not_speak_for_the_best_if_others_can() -> Non
     assert row.before == [1.0, 1.1, 0.5], "the row of the setting has all of them"
 
 
-def test_launches_in_turn_take_the_place_of_those_of_the_best() -> None:
-    found = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE), 1 / 32)
-    assert (found.best.before, found.best.after) == (ONE, ONE)
-    assert "--remeasure" not in found.verdict(0.001)
-    assert found.json(0.05)["best_launches"] == dict.fromkeys(
-        ("before", "after"), "made in turn by --remeasure"
+def test_pairs_of_launches_take_the_place_of_those_of_the_best() -> None:
+    gain = SpeedUp(1.0, 0.97, 1.03)
+    by_pairs = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE), gain, is_side_by_side=True)
+    assert (by_pairs.best.before, by_pairs.best.after, by_pairs.best.gain) == (ONE, ONE, gain)
+    assert "--remeasure" not in by_pairs.verdict(0.001)
+    assert by_pairs.json(0.05)["best_launches"] == dict.fromkeys(
+        ("before", "after"), "made side by side by --remeasure"
     )
-    wider = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE[::-1]), 1 / 32)
-    usual = compared([1.0, 1.2], [1.02, 1.22]).with_best((ONE, ONE[::-1]), 0.05)
-    assert wider.best.gain.low <= usual.best.gain.low
+    assert by_pairs.pairs_line().startswith("side by side: 6 pairs, ")
 
 
 def test_what_else_differs_is_named() -> None:

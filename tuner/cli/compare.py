@@ -54,8 +54,8 @@ WORSE = 0.05
 @option(
     "--remeasure",
     is_flag=True,
-    help="If what is stored cannot tell, launch the best setting of both here in turn, 6 to 24"
-    " times each.",
+    help="If what is stored cannot tell, launch the best setting of both here by pairs,"
+    " side by side if nothing speaks against it.",
 )
 @option("--wait", is_flag=True, help="Wait while another study runs on this host.")
 @storage_option()
@@ -110,11 +110,11 @@ def _export(name: str, storage: str | None) -> str:
 def _remeasure(
     comparison: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
-    """The comparison by launches in turn; they end as soon as their interval tells."""
+    """The comparison by pairs of launches; they end as soon as their interval tells."""
     from tuner.cli import console, stored
     from tuner.cli.tally import Tally
-    from tuner.study.in_turn import launch_in_turn, require_different, to_launch
     from tuner.study.interruption import StudyInterrupted
+    from tuner.study.remeasuring import Pairs, launch_by_pairs, require_comparable, to_launch
 
     store, specs = stored.open_store(given["storage"]), []
     for side in (comparison.before, comparison.after):
@@ -123,21 +123,27 @@ def _remeasure(
         specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
         if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
             console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
-    require_different(specs)
+    require_comparable(specs)
     first, second = (spec.name for spec in specs)
-    kept = f"launches in turn, kept as the studies {first} and {second}"
+    kept = f"launches of both, kept as the studies {first} and {second}"
     console.err(f"{comparison.best.missing(share)}: {kept}")
     show = [partial(_show, spec.name, Tally(time.monotonic, spec)) for spec in specs]
     place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
+
+    def by(pairs: Pairs) -> Comparison:
+        sides = [[*map(figure, side)] for side in pairs.costs]
+        return comparison.with_best(sides, pairs.gain, is_side_by_side=pairs.is_side_by_side)
+
+    def is_enough(pairs: Pairs) -> bool:
+        so_far = by(pairs)
+        console.err(so_far.pairs_line())
+        return not so_far.best.is_open(share)
+
     try:
-        for costs, error in launch_in_turn(specs, show, **place):
-            comparison = comparison.with_best([[*map(figure, side)] for side in costs], error)
-            if not comparison.best.is_open(share):
-                break
+        return by(launch_by_pairs(specs, show, is_enough, **place))
     except StudyInterrupted as interruption:
         interruption.result = None  # it is of one of them, and the same command begins anew
         raise
-    return comparison
 
 
 def _show(name: str, tally: Tally, event: Event) -> None:

@@ -131,7 +131,7 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
     from tuner.cli import console, progress, stored
     from tuner.results.scale import Point, Scaling
     from tuner.study import tune
-    from tuner.study.in_turn import FixedSetting
+    from tuner.study.fixed_setting import FixedSetting
 
     is_fixed, failed = given["setting"] is not None, None
     points = {spec.name: Point(spec, spec.fixed) for spec in specs}

@@ -33,6 +33,7 @@ _RANKED = 6
 _UNSELECTED = {purpose.value for purpose in Purpose if purpose.stage.is_unselected}
 #: What is said of the launches by which the best of a study is compared.
 CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
+SIDE_BY_SIDE = "made side by side by --remeasure"
 IN_TURN = "made in turn by --remeasure"
 #: More launches of one setting are never made.
 MOST_RUNS = 100
@@ -219,9 +220,17 @@ class Comparison:
         else:
             said = f"no difference above {100 * WORTH:.3g} % is proven: {_span(gain)} times as fast"
         if self.best.is_open(share):
-            hint = "" if self.before.origin == IN_TURN else " (--remeasure launches both in turn)"
+            is_again = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
+            hint = "" if is_again else " (--remeasure launches both by pairs)"
             return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}{hint}"
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
+
+    def pairs_line(self) -> str:
+        """What the pairs of launches show so far."""
+        how = "side by side" if self.before.origin == SIDE_BY_SIDE else "in turn"
+        pairs = count(len(self.best.before), "pair")
+        gain = f"{self.after.name} {_span(self.best.gain)} times as fast as {self.before.name}"
+        return f"{how}: {pairs}, {gain}"
 
     def json(self, share: float) -> JsonDict:
         """See docs/export-schema.md."""
@@ -242,10 +251,17 @@ class Comparison:
             "differences": self.differences,
         }
 
-    def with_best(self, sides: Sequence[Sequence[float]], error: float) -> Comparison:
-        """The same with these figures of the best settings, which were launched in turn."""
-        pairs = zip((self.before, self.after), sides, strict=True)
-        return compare(*(replace(s, best=own, origin=IN_TURN) for s, own in pairs), error=error)
+    def with_best(
+        self, sides: Sequence[Sequence[float]], gain: SpeedUp, *, is_side_by_side: bool
+    ) -> Comparison:
+        """The same with the figures of the best settings from pairs, and what these show."""
+        origin = SIDE_BY_SIDE if is_side_by_side else IN_TURN
+        before, after = (
+            replace(side, best=own, origin=origin)
+            for side, own in zip((self.before, self.after), sides, strict=True)
+        )
+        rows = [Row(BEST, before.best, after.best, gain), *self.rows[1:]]
+        return replace(self, before=before, after=after, rows=rows)
 
     def table(self) -> list[list[str]]:
         """A row each: what, median and number of launches before and after, the gain."""
@@ -255,10 +271,8 @@ class Comparison:
         ]
 
 
-def compare(before: Study, after: Study, *, error: float = 0.05) -> Comparison:
+def compare(before: Study, after: Study) -> Comparison:
     """The settings that both have measured, and the best of each.
-
-    ``error`` is what the interval of the best may err, if it goes by ranks.
 
     Raises:
         UsageError: They do not measure the same.
@@ -267,11 +281,11 @@ def compare(before: Study, after: Study, *, error: float = 0.05) -> Comparison:
         sides = (f"{each.name} measures {each.objective}" for each in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
-    def row(what: str, one: Sequence[float], other: Sequence[float], error: float = 0.05) -> Row:
+    def row(what: str, one: Sequence[float], other: Sequence[float]) -> Row:
         costs = ([1 / each if before.is_rate else each for each in side] for side in (one, other))
-        return Row(what, one, other, speed_up(*costs, error=error))
+        return Row(what, one, other, speed_up(*costs))
 
-    rows = [row(BEST, before.best, after.best, error)]
+    rows = [row(BEST, before.best, after.best)]
     both = (what for what in before.figures if what in after.figures)
     rows += [row(what, before.figures[what], after.figures[what]) for what in both]
     return Comparison(before, after, rows, list(_differences(before, after)))

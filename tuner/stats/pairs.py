@@ -70,6 +70,10 @@ SIDE_BY_SIDE = Rule(0.015, 3, least_pairs=2, most_pairs=14, size=0.1, no_gain=1.
 #: nothing by chance, three pairs have to agree.
 IN_TURN = Rule(0.05, 4, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
 
+#: Side by side too, but each launch is over after a few slices: little of what the machine does
+#: meanwhile is cancelled.
+FEW_SLICES = Rule(0.05, 4, least_pairs=3, most_pairs=14, size=math.inf, no_gain=1.7)
+
 #: The boundary for a gain, in standard errors of a normal distribution: at the last look, and at
 #: most. With the first, "faster" is false in 5 % of studies at most.
 _GAIN, _MOST_GAIN = 2.04, 3.3
@@ -148,7 +152,7 @@ def judge(
         pairs,
         claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,
-        is_side_by_side=rule is SIDE_BY_SIDE,
+        is_side_by_side=rule is not IN_TURN,
     )
 
 

@@ -13,6 +13,9 @@ from tuner.stats.wilcoxon import interval
 #: From so many rounds on an interval goes by ranks: 2 / 2**6 is below the error.
 BY_RANKS = 6
 
+#: An interval by ranks errs in this share of cases.
+ERROR = 0.05
+
 #: With fewer it is so many standard errors wide on each side, whose spread is shrunk towards the
 #: usual one; and nothing is said if the runs of a side differ by more than this factor.
 DEVIATIONS, OUTLIER = 6.0, 1.5
@@ -30,10 +33,10 @@ class SpeedUp(NamedTuple):
         return SpeedUp(*(factor * each for each in self))
 
 
-def speed_up(before: Sequence[float], after: Sequence[float], *, error: float = 0.05) -> SpeedUp:
-    """How many times faster the second is, by rounds; an interval by ranks may err so much."""
+def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
+    """How many times faster the second is, by rounds."""
     pairs = min(len(before), len(after))
-    logs = interval(list(map(_log_ratio, before, after)), error) if pairs >= BY_RANKS else None
+    logs = interval(list(map(_log_ratio, before, after)), ERROR) if pairs >= BY_RANKS else None
     if logs is not None:
         return SpeedUp(*map(math.exp, logs))
     center = math.log(statistics.median(before) / statistics.median(after))

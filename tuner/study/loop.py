@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -87,6 +87,7 @@ class StudyContext:
     stop: Interruption
     policy: Policy
     remeasure: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)  # what launches inherit
     marker: str = ""  # the study's, if launches run on several hosts
     hosts: HostsThere | None = None  # these
 
@@ -100,7 +101,6 @@ class StudyRun:
     study: OptunaStudy
     journal: Journal
     live: LiveMeasurement
-    _broken_off: bool = False  # a second signal ended a launch
     _lost: int = 0  # launches in a row that were ended from outside
     _said: set[str] = field(default_factory=set)
 
@@ -125,11 +125,11 @@ class StudyRun:
             NothingMeasuredError, LimitReachedError: Nothing works.
         """
         try:
-            self._warm_up()
+            self.warm_up()
             while isinstance(step := self._next(), Step):
                 self._tell_what_is_new(step)
-                if trials := self._ask(step):  # else another host measures it
-                    self._measure_and_tell(trials)
+                if trials := self.ask(step):  # else another host measures it
+                    launch_together([(self, trial) for trial in trials])
                 if self.history.is_hopeless:
                     give_up(self.history.fruitless(), objective=self.spec.objective)
                 if broken := self.history.no_longer_works():
@@ -178,7 +178,7 @@ class StudyRun:
             step = Done("terminated")
         return step if isinstance(step, Step) else policy.then(history, step)
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Fill the caches: a cold one is not the fault of the setting that comes first.
 
         A new study warms up with what it launches first; that shows which knobs the program has. A
@@ -193,7 +193,8 @@ class StudyRun:
         warmed_up = 0
         while warmed_up < times:
             setting = step.setting if best is None else best
-            self._measure_and_tell(self._ask(Step(Purpose.WARM_UP, setting)))
+            trials = self.ask(Step(Purpose.WARM_UP, setting))
+            launch_together([(self, trial) for trial in trials])
             warmed_up += self._lost == 0
 
     def _tell_what_is_new(self, step: Step) -> None:
@@ -231,7 +232,7 @@ class StudyRun:
 
     # --- one step ---------------------------------------------------------------------
 
-    def _ask(self, step: Step) -> list[RunningTrial]:
+    def ask(self, step: Step) -> list[RunningTrial]:
         """Return the trial of the step, or both; none if another host measures the same."""
         if self.context.stop():
             raise Cancelled
@@ -249,32 +250,6 @@ class StudyRun:
         other = self.study.ask(self.history, Step(step.purpose, step.beside))
         assert other is not None  # it is of the comparison
         return [trial, other]
-
-    def _measure_and_tell(self, trials: Sequence[RunningTrial]) -> None:
-        """Launch the setting of a trial, or of two side by side; put down what came of it.
-
-        A launch that was ended from outside says nothing of its setting: it is next again.
-        """
-        stop = self.context.stop
-        with stop.held():
-            try:
-                records = self._launch(trials)
-            except TunerError as error:
-                for trial in trials:
-                    self.study.fail(trial, error.message)
-                raise
-            try:
-                for trial, record in zip(trials, records, strict=True):
-                    self._tell(trial, record)
-            except KeyboardInterrupt:  # the second signal: once more, whatever was written
-                for record in records:
-                    self._write_down(record)
-                raise
-        if any(map(estimates.was_interrupted, records)) and (self._broken_off or stop()):
-            raise Cancelled
-        self._say(self.live.note(self.history.records))
-        for record in records:
-            self._count_lost(record)
 
     def _count_lost(self, record: LaunchRecord) -> None:
         """End the study if too many launches in a row were ended from outside, or the disk is full.
@@ -304,40 +279,32 @@ class StudyRun:
                 " kept",
             )
 
-    def _launch(self, trials: Sequence[RunningTrial]) -> list[LaunchRecord]:
-        """Measure what the trials ask for, and return the records, which nothing has kept yet."""
-        spec, history = self.spec, self.history
+    def _record(
+        self, trial: RunningTrial, request: MeasurementRequest, outcome: Outcome, started_at: str
+    ) -> LaunchRecord:
+        """Return the record of a launch, which nothing has kept yet."""
+        record = LaunchRecord(
+            number=trial.launch,
+            purpose=request.purpose,
+            setting=request.setting,
+            argv=request.launch.argv,
+            env=recorded_environment(self.context.environ),
+            folder=str(request.launch.folder),
+            started_at=started_at,
+            outcome=outcome,
+            machine=request.spec.machine,
+        )
+        if request.purpose is Purpose.WARM_UP and not self.history.records:
+            for text in doubts.of_first_launch(outcome, request.launch, request.spec.objective):
+                self._say(text)
+        # Before anybody hears of it: the database, Optuna, the terminal.
+        return kept_record(record, request.launch.env)
+
+    def _request(self, trial: RunningTrial, beside: int | None) -> MeasurementRequest:
+        """Say that a launch begins, and return what it is to measure."""
+        spec, step, number, history = self.spec, trial.step, trial.launch, self.history
         if self.context.hosts is not None:
             spec = replace(spec, layout=self.context.hosts.layout)
-        beside = (None, trials[0].launch)
-        requests = [self._request(spec, *pair) for pair in zip(trials, beside, strict=False)]
-        started_at = now()
-        records = []
-        outcomes = self._outcomes(requests)
-        for trial, request, outcome in zip(trials, requests, outcomes, strict=True):
-            record = LaunchRecord(
-                number=trial.launch,
-                purpose=request.purpose,
-                setting=request.setting,
-                argv=request.launch.argv,
-                env=recorded_environment(os.environ),
-                folder=str(request.launch.folder),
-                started_at=started_at,
-                outcome=outcome,
-                machine=spec.machine,
-            )
-            if request.purpose is Purpose.WARM_UP and not history.records:
-                for text in doubts.of_first_launch(outcome, request.launch, spec.objective):
-                    self._say(text)
-            # Before anybody hears of it: the database, Optuna, the terminal.
-            records.append(kept_record(record, request.launch.env))
-        return records if len(records) == 1 else pairing.judged(records)
-
-    def _request(
-        self, spec: StudySpec, trial: RunningTrial, beside: int | None
-    ) -> MeasurementRequest:
-        """Say that a launch begins, and return what it is to measure."""
-        step, number, history = trial.step, trial.launch, self.history
         purpose = step.purpose
         folder = outputs.launch_folder(self.context.folder, number)
         counted = history.trials + 1 if purpose.stage.counts_as_trial else None
@@ -349,7 +316,7 @@ class StudyRun:
         study = self.context.marker
         marker = marker_of_launch(study, number) if study else None
         launch = render.launch(
-            spec, step.setting, folder, environ=os.environ, cwd=cwd, marker=marker
+            spec, step.setting, folder, environ=self.context.environ, cwd=cwd, marker=marker
         )
         self._make_room(folder)
 
@@ -378,22 +345,6 @@ class StudyRun:
             on_progress=on_progress,
             cancelled=cancelled,
         )
-
-    def _outcomes(self, requests: Sequence[MeasurementRequest]) -> list[Outcome]:
-        """Measure one setting, or two side by side."""
-        started_s = time.monotonic()
-        try:
-            if len(requests) == 1:
-                return [self.live.measure(requests[0])]
-            return self.live.measure_side_by_side(requests)
-        except KeyboardInterrupt:  # the second signal; what was launched has been ended
-            self._broken_off = True
-            failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-            wall_s = time.monotonic() - started_s
-            return [Outcome(failed, wall_s=wall_s, exit_code=None) for _ in requests]
-        except OSError as error:
-            folder = requests[0].launch.folder
-            raise outputs.not_written(f"the output folder {folder}", error) from error
 
     def _make_room(self, folder: Path) -> None:
         """Make sure, before a launch, that it can be kept.
@@ -453,6 +404,71 @@ class StudyRun:
         seen = pairing.ratios(self.history, *compared, in_turn=is_in_turn)
         precision, at_least = self.spec.precision, seen.at_least
         return pairs.judge(seen.logs, precision, seen.rule, at_least=at_least, is_last=True)
+
+
+def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[LaunchRecord]:
+    """Launch the setting of a trial, or of two side by side; put down what came of it.
+
+    A launch that was ended from outside says nothing of its setting: it is next again.
+
+    Args:
+        trials: One, or two, of one study or of two that stop together; each with its study.
+
+    Raises:
+        Cancelled: The user has ended it; the records are kept.
+        TunerError: Too many launches in a row were ended from outside, or nothing can be kept.
+    """
+    first = trials[0][0]
+    stop, is_broken_off = first.context.stop, False
+    with stop.held():
+        try:
+            besides = (None, trials[0][1].launch)
+            pairs = list(zip(trials, besides, strict=False))
+            requests = [run._request(trial, beside) for (run, trial), beside in pairs]
+            started_at = now()
+            outcomes, is_broken_off = _outcomes(first.live, requests)
+            together = zip(trials, requests, outcomes, strict=True)
+            records = [
+                run._record(trial, request, outcome, started_at)
+                for (run, trial), request, outcome in together
+            ]
+        except TunerError as error:
+            for run, trial in trials:
+                run.study.fail(trial, error.message)
+            raise
+        if len(records) == 2:
+            records = pairing.judged(records)
+        try:
+            for (run, trial), record in zip(trials, records, strict=True):
+                run._tell(trial, record)
+        except KeyboardInterrupt:  # the second signal: once more, whatever was written
+            for (run, _), record in zip(trials, records, strict=True):
+                run._write_down(record)
+            raise
+    if any(map(estimates.was_interrupted, records)) and (is_broken_off or stop()):
+        raise Cancelled
+    first._say(first.live.note(first.history.records))
+    for (run, _), record in zip(trials, records, strict=True):
+        run._count_lost(record)
+    return records
+
+
+def _outcomes(
+    live: LiveMeasurement, requests: Sequence[MeasurementRequest]
+) -> tuple[list[Outcome], bool]:
+    """Measure one setting, or two side by side; and say whether a second signal ended that."""
+    started_s = time.monotonic()
+    try:
+        if len(requests) == 1:
+            return [live.measure(requests[0])], False
+        return live.measure_side_by_side(requests), False
+    except KeyboardInterrupt:  # what was launched has been ended
+        failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
+        wall_s = time.monotonic() - started_s
+        return [Outcome(failed, wall_s=wall_s, exit_code=None) for _ in requests], True
+    except OSError as error:
+        folder = requests[0].launch.folder
+        raise outputs.not_written(f"the output folder {folder}", error) from error
 
 
 def give_up(

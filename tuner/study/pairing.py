@@ -18,12 +18,16 @@ from tuner.model import (
     LaunchRecord,
     Setting,
     Stopped,
+    StudySpec,
     wording,
 )
 from tuner.model.outcome import PACE
 from tuner.search.throughput import at_usual_pace
 from tuner.stats import pairs
 from tuner.study.history import History
+
+#: With fewer slices of each launch their times differ as if they were made in turn.
+FEWEST_SLICES = 6
 
 #: Both launches together may need this share of the host's memory.
 MEMORY_SHARE = 0.8
@@ -56,12 +60,17 @@ def why_in_turn(history: History, best: Setting, reference: Setting) -> str | No
     spec = history.spec
     if spec.compare == "in-turn" or spec.confirm == "exact":
         return ""
-    impossible = [text for r in history.records if (text := _shows_that_it_cannot(r))]
-    if impossible:
-        return impossible[0]
+    if why := impossible(history.records):
+        return why
     if spec.compare == "side-by-side":
         return None
-    return next(_doubts(history, best, reference), None)
+    sides = [history.of(history.searched, setting) for setting in (best, reference)]
+    return next(doubts(spec, sides), None)
+
+
+def impossible(records: Sequence[LaunchRecord]) -> str:
+    """Return what launches side by side have shown to be impossible; empty: nothing."""
+    return next(filter(None, map(_shows_that_it_cannot, records)), "")
 
 
 def _shows_that_it_cannot(record: LaunchRecord) -> str:
@@ -69,17 +78,20 @@ def _shows_that_it_cannot(record: LaunchRecord) -> str:
     exclusion = record.outcome.exclusion
     if exclusion is not None:
         return exclusion.text if exclusion.kind is ExclusionKind.SIDE_BY_SIDE else ""
-    if record.outcome.side_by_side is not None and _cost(record) is None:
+    if record.outcome.side_by_side is not None and cost(record) is None:
         return f"launch {record.number} was stopped beside another one before it showed anything"
     return ""
 
 
-def _doubts(history: History, best: Setting, reference: Setting) -> Iterator[str]:
-    """Yield what speaks against two launches at once; the user may know better."""
-    spec = history.spec
+def doubts(spec: StudySpec, sides: Sequence[Sequence[LaunchRecord]]) -> Iterator[str]:
+    """Yield what speaks against two launches at once; the user may know better.
+
+    Args:
+        spec: What is launched.
+        sides: Earlier launches of each of the two.
+    """
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
-    sides = [history.of(history.searched, setting) for setting in (best, reference)]
     need_bytes = sum(map(_memory_bytes, sides))
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
         needed, there = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
@@ -106,12 +118,21 @@ def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool
     logs, at_least = [], False
     for pair in launch_pairs:
         sides = {history.pooling.canonical(record.setting): record for record in pair}
-        costs = {setting: _cost(record) for setting, record in sides.items()}
+        costs = {setting: cost(record) for setting, record in sides.items()}
         best_cost, reference_cost = costs.get(best), costs.get(reference)
         if best_cost is not None and reference_cost is not None:
             logs.append(math.log(reference_cost / best_cost))
-            at_least |= _is_bound(sides[reference])
-    return Ratios(tuple(logs), at_least, pairs.IN_TURN if in_turn else pairs.SIDE_BY_SIDE)
+            at_least |= is_bound(sides[reference])
+    rule = pairs.IN_TURN if in_turn else rule_side_by_side(launch_pairs)
+    return Ratios(tuple(logs), at_least, rule)
+
+
+def rule_side_by_side(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> pairs.Rule:
+    """Return the rule for pairs that were made side by side."""
+    sides = [record.outcome.side_by_side for pair in launch_pairs for record in pair]
+    numbers = [len(side.slices) for side in sides if side is not None and side.slices]
+    is_few = bool(numbers) and statistics.median(numbers) < FEWEST_SLICES
+    return pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
 
 
 def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[Setting]:
@@ -168,20 +189,21 @@ def _in_turn(
 def _launched(history: History, setting: Setting) -> list[LaunchRecord]:
     """Return the launches in turn of a setting that show what it takes."""
     launches = history.of(history.confirming, setting)
-    return [r for r in launches if r.outcome.side_by_side is None and _cost(r) is not None]
+    return [r for r in launches if r.outcome.side_by_side is None and cost(r) is not None]
 
 
-def _cost(record: LaunchRecord) -> float | None:
+def cost(record: LaunchRecord) -> float | None:
     """Return what is compared of a launch, a bound if no more is known; ``None``: nothing is."""
     ending, cost = record.outcome.ending, 0.0
     if isinstance(ending, Finished):
         cost = ending.elapsed_s
     elif isinstance(ending, Stopped):
-        cost = ending.bound_s if _is_bound(record) else ending.projection_s
+        cost = ending.bound_s if is_bound(record) else ending.projection_s
     return cost if cost > 0 else None
 
 
-def _is_bound(record: LaunchRecord) -> bool:
+def is_bound(record: LaunchRecord) -> bool:
+    """Return whether only the least that a launch takes is known."""
     ending = record.outcome.ending
     return isinstance(ending, Stopped) and ending.rule != PACE
 

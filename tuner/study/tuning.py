@@ -127,7 +127,7 @@ def tune(
             emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
 
         try:
-            with _held(context, run, jobs, wait=wait) as (context, live):
+            with held(context, run, jobs, wait=wait) as (context, live):
                 return _measure(context, live, fresh=fresh, is_real=run is None, piped=piped)
         except StudyInterrupted:
             raise
@@ -136,7 +136,7 @@ def tune(
 
 
 @contextmanager
-def _held(
+def held(
     context: StudyContext, run: TrialRunner | None, jobs: LiveJobs | None, *, wait: bool
 ) -> Iterator[tuple[StudyContext, LiveMeasurement]]:
     """Hold this host and those that the study names: meanwhile nobody else measures there.
@@ -239,9 +239,26 @@ def _finished(context: StudyContext) -> Result | None:
 def _measure(
     context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool, piped: bytes
 ) -> Result:
-    """Create or resume the study and work on it; whatever ends that, it is not left as running.
+    """Create or resume the study, and work on it to its end."""
+    with opened(context, live, fresh=fresh, is_real=is_real, piped=piped) as run:
+        return close(run, StudyState.FINISHED, run.measure())
+
+
+@contextmanager
+def opened(
+    context: StudyContext,
+    live: LiveMeasurement,
+    *,
+    fresh: bool = False,
+    is_real: bool = True,
+    piped: bytes = b"",
+) -> Iterator[StudyRun]:
+    """Create or resume a study; whatever ends the work on it, it is not left as running.
 
     The host is ours. If launches are real, what else it does is looked at first, and said.
+
+    Raises:
+        StudyInterrupted: The user has ended the work on it.
     """
     store, spec, name = context.store, context.spec, context.spec.name
     if fresh and store.has(name):
@@ -263,16 +280,15 @@ def _measure(
             context.emit(Note(note))
         run = StudyRun(context, history, optuna_study, journal, live)
         try:
-            reason = run.measure()
+            yield run
         except (Cancelled, KeyboardInterrupt) as error:
             number = context.stop.signal_number or SIGINT
             reason = f"interrupted by {Signals(number).name}"
-            result = _close(run, StudyState.INTERRUPTED, reason)
+            result = close(run, StudyState.INTERRUPTED, reason)
             raise StudyInterrupted(number, result) from error
         except (NothingMeasuredError, LimitReachedError) as error:
-            _close(run, StudyState.FAILED, error.message)
+            close(run, StudyState.FAILED, error.message)
             raise
-        return _close(run, StudyState.FINISHED, reason)
     except BaseException as error:
         with suppress(TunerError):  # the first error is the one to tell
             row = store.find(name)
@@ -383,7 +399,7 @@ def _settings_measured(history: History) -> int:
     return sum(each.elapsed_s is not None for each in history.measurements.values())
 
 
-def _close(run: StudyRun, state: StudyState, reason: str) -> Result:
+def close(run: StudyRun, state: StudyState, reason: str) -> Result:
     """Write down how it ended and say so."""
     result, store, name = run.result(state, reason), run.context.store, run.spec.name
     store.set_summary(name, summary(result))
