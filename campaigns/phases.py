@@ -87,8 +87,8 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "before the report": ("study.optuna_study:OptunaStudy.tell", "after", 1),
     "between two launches": ("study.loop:StudyRun._ask", "before", 2),
     "the second launch": ("hosts.process.running:RunningTrial._ask", "after", 3),
-    "at the end": ("study.tuning:_close", "before", 1),
-    "after the end": ("study.tuning:_close", "after", 1),
+    "at the end": ("study.tuning:close", "before", 1),
+    "after the end": ("study.tuning:close", "after", 1),
 }
 
 #: The same of a live job; windows are counted in all jobs, and each is an order.
