@@ -25,8 +25,8 @@ The promises, and for which launches they are kept; it ends with 1 if one is not
   where launches differ by 3 % at most; that there is no gain worth having is decided within 10
   pairs in 80 %, where they differ by 2 % at most. Neighbours and outliers change nothing of that;
 - a ratio of 1.5 is decided, and its size said to within 10 %, within 6 pairs in 80 %, and one of
-  3.4 within 8, where launches differ by 2 % at most. (Beside neighbours a large ratio scatters by
-  more, since most of the reference runs alone.)
+  3.4, to within a tenth of its logarithm, within 8, where launches differ by 2 % at most. (Beside
+  neighbours a large ratio scatters by more, since most of the reference runs alone.)
 
 With ``--in-turn`` the launches of a pair follow one another and are judged by the rule for that; of
 the promises the first two hold.

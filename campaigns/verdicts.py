@@ -80,7 +80,7 @@ PROGRAMS = {
     "torch": Program(1, ("--objective", "wall"), (PYTHON, "-c", TORCH, "{work}"), work=(250, 275)),
     "mpi": Program(
         2,
-        # It binds its ranks by itself, and nothing may differ.
+        # Otherwise `tune` would bind the ranks of one side in another way.
         (
             *("--objective", r"pattern:time per step: ([0-9.]+)", "--unit", "ms"),
             *("--knob", "bind_to=unset"),

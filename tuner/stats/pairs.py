@@ -31,10 +31,8 @@ from tuner.model import Claim, Finding
 #: A gain is claimed if it is proven to be more than this share: less pays for nobody's
 #: change of settings, and hosts differ by as much from one day to the next.
 WORTH = 0.01
-
-
 #: The size of a large gain is said to within this share of its logarithm.
-SIZE_OF_LOG = 0.1
+_SIZE_OF_LOG = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Rule:
             more, intervals are too narrow where launches differ by much.
         least_pairs: Fewer show nothing.
         most_pairs: After so many nothing more is launched.
-        size: A gain is shown until its size is said to within this share, or its logarithm to
-            within a tenth of itself: that is more of gains by 2.6 times and above.
+        size: A gain is shown until its size is said to within this share. For a gain of 2.6 times
+            and more it is enough if its logarithm is said to within a tenth.
         no_gain: The boundary for no gain, in standard errors of a normal distribution. A gain of
             5 % is called none in 5 % of studies at most. The more pairs there may be, the more
             often one looks.
@@ -132,7 +130,7 @@ def judge(
     is_last = is_last or pairs >= rule.most_pairs
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:
-        most_width = max(math.log1p(rule.size), SIZE_OF_LOG * mean)
+        most_width = max(math.log1p(rule.size), _SIZE_OF_LOG * mean)
         if width > most_width and not is_last and not at_least:
             return None
         claim = "faster"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tuner.launch.clocks import MOST_TIMES
 from tuner.model import Conclusion, Failed, Finding, LaunchRecord, Setting
-from tuner.stats import estimates, pairs
+from tuner.stats import estimates
 from tuner.stats.ranks import LOOKS, judge_by_ranks
 from tuner.study import pairing
 from tuner.study.history import History
@@ -128,7 +128,7 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     standing = None
     if history.spec.confirm in {"more", "exact"}:
         counts = range(len(ratios.logs), 0, -1)
-        usual = (_judge_as_usual(history, ratios.first(count)) for count in counts)
+        usual = (ratios.first(count).judge(history.spec.precision) for count in counts)
         standing = next(filter(None, usual), None)
     step = pairing.next_in_turn(history, best, reference) if is_in_turn else (best, reference)
     if not is_in_turn and len(ratios.logs) % 2:
@@ -140,18 +140,11 @@ def _judge(history: History, ratios: Ratios, *, is_last: bool = False) -> Findin
     """Return what pairs prove by the rule that the user has asked for."""
     if history.spec.confirm == "exact":
         return judge_by_ranks(ratios.logs, history.spec.precision, at_least=ratios.at_least)
-    finding = _judge_as_usual(history, ratios, is_last=is_last)
+    finding = ratios.judge(history.spec.precision, is_last=is_last)
     if history.spec.confirm != "more" or finding is None:
         return finding
     is_narrow = finding.high is not None and finding.high / finding.low < 1 + history.spec.precision
     return finding if is_narrow or len(ratios.logs) >= ratios.rule.most_pairs else None
-
-
-def _judge_as_usual(history: History, ratios: Ratios, *, is_last: bool = False) -> Finding | None:
-    precision = history.spec.precision
-    return pairs.judge(
-        ratios.logs, precision, ratios.rule, at_least=ratios.at_least, is_last=is_last
-    )
 
 
 def _is_costly(history: History, count: int) -> bool:

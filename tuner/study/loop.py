@@ -36,7 +36,7 @@ from tuner.model import (
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, TunerError
 from tuner.search import Done
-from tuner.stats import estimates, pairs
+from tuner.stats import estimates
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import believed_figures, doubts, outputs, pairing, stopping_rules
@@ -401,9 +401,8 @@ class StudyRun:
             return None
         compared = standing.best, standing.reference
         is_in_turn = self.history.records[-1].outcome.side_by_side is None
-        seen = pairing.ratios(self.history, *compared, in_turn=is_in_turn)
-        precision, at_least = self.spec.precision, seen.at_least
-        return pairs.judge(seen.logs, precision, seen.rule, at_least=at_least, is_last=True)
+        ratios = pairing.ratios(self.history, *compared, in_turn=is_in_turn)
+        return ratios.judge(self.spec.precision, is_last=True)
 
 
 def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[LaunchRecord]:
@@ -423,8 +422,8 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
     with stop.held():
         try:
             besides = (None, trials[0][1].launch)
-            pairs = list(zip(trials, besides, strict=False))
-            requests = [run._request(trial, beside) for (run, trial), beside in pairs]
+            trials_beside = list(zip(trials, besides, strict=False))
+            requests = [run._request(trial, beside) for (run, trial), beside in trials_beside]
             started_at = now()
             outcomes, is_broken_off = _outcomes(first.live, requests)
             together = zip(trials, requests, outcomes, strict=True)

@@ -14,6 +14,7 @@ from tuner.model import (
     Exclusion,
     ExclusionKind,
     Failed,
+    Finding,
     Finished,
     LaunchRecord,
     Setting,
@@ -46,6 +47,10 @@ class Ratios:
     logs: tuple[float, ...]
     at_least: bool
     rule: pairs.Rule
+
+    def judge(self, precision: float, *, is_last: bool = False) -> Finding | None:
+        """Return what they prove by the usual rule; see :func:`tuner.stats.pairs.judge`."""
+        return pairs.judge(self.logs, precision, self.rule, at_least=self.at_least, is_last=is_last)
 
     def first(self, count: int) -> Ratios:
         """Return what so many of them show."""

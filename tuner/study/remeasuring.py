@@ -80,7 +80,7 @@ def require_comparable(specs: Sequence[StudySpec]) -> None:
     layouts = [spec.layout for spec in specs]
     if layouts[0] != layouts[1] and not all(layout.is_local for layout in layouts):
         raise UsageError(
-            "--remeasure: the studies have other hosts, or other ranks on them",
+            "--remeasure: the studies do not have the same ranks on the same hosts",
             "tune both on the same hosts with the same ranks",
         )
     before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
@@ -106,8 +106,7 @@ def launch_by_pairs(
     Args:
         specs: The two, with one layout if it has several hosts.
         on_event: Hears of the events of each.
-        is_enough: Asked after each pair. They end at the latest with as many as the rule for them
-            has.
+        is_enough: Is asked after each pair. There are at most as many as their rule allows.
         storage: The database.
         wait: Wait while another process measures on this host.
 
@@ -185,8 +184,12 @@ class _TwoStudies:
         together = [runs] if self.why_in_turn is None else [[run] for run in runs]
         records: list[LaunchRecord] = []
         for some in together:
-            steps = [(run, Step(Purpose.RECORD, run.spec.fixed)) for run in some]
-            records += launch_together([(run, trial) for run, s in steps for trial in run.ask(s)])
+            trials = [
+                (run, trial)
+                for run in some
+                for trial in run.ask(Step(Purpose.RECORD, run.spec.fixed))
+            ]
+            records += launch_together(trials)
         return records[::-1] if first else records
 
     def _require_to_work(self) -> None:
@@ -222,12 +225,12 @@ class _TwoStudies:
 
 
 def _why_in_turn(runs: Sequence[StudyRun]) -> str | None:
-    """Return what the warm-ups and the studies have against launches side by side."""
+    """Return why two studies, which have been warmed up, are launched in turn; ``None``: not so."""
     specs = [run.spec for run in runs]
     if any(spec.compare == "in-turn" for spec in specs):
         return ""
     if not specs[0].layout.is_local:
-        return "launches of two studies run on several hosts"
+        return "the studies run on several hosts"
     if all(spec.compare == "side-by-side" for spec in specs):
         return None
     records = [run.history.records for run in runs]

@@ -128,7 +128,9 @@ def tune(
 
         try:
             with held(context, run, jobs, wait=wait) as (context, live):
-                return _measure(context, live, fresh=fresh, is_real=run is None, piped=piped)
+                is_real = run is None
+                with opened(context, live, fresh=fresh, is_real=is_real, piped=piped) as study_run:
+                    return close(study_run, StudyState.FINISHED, study_run.measure())
         except StudyInterrupted:
             raise
         except KeyboardInterrupt as error:  # before the first launch
@@ -234,14 +236,6 @@ def _finished(context: StudyContext) -> Result | None:
     context.emit(StudyStarted(spec, True, _settings_measured(history)))
     context.emit(StudyEnded(result))
     return result
-
-
-def _measure(
-    context: StudyContext, live: LiveMeasurement, *, fresh: bool, is_real: bool, piped: bytes
-) -> Result:
-    """Create or resume the study, and work on it to its end."""
-    with opened(context, live, fresh=fresh, is_real=is_real, piped=piped) as run:
-        return close(run, StudyState.FINISHED, run.measure())
 
 
 @contextmanager

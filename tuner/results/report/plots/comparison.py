@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tuner.model import JsonDict, LaunchRecord, figures, wording
+from tuner.results.claims import how_compared
 from tuner.results.report.plots import runs, style
 from tuner.results.report.plots.runs import Side
 from tuner.results.report.plots.style import Figure, Table
 from tuner.results.study_view import StudyView
-from tuner.stats import pairs
 from tuner.study import pairing
 from tuner.study.history import History
 
@@ -25,8 +25,8 @@ _LEAST_SHARE = 0.2
 def build(data: StudyView) -> list[Figure]:
     """Return what the pairs show after each, and one pair side by side, as far as there are any."""
     history = History.judged(data.spec, data.records)
-    found = [_narrowing(data, history), _slices(data, history)]
-    return [figure for figure in found if figure is not None]
+    drawn = [_narrowing(data, history), _slices(data, history)]
+    return [figure for figure in drawn if figure is not None]
 
 
 # --- the ratio, pair by pair -----------------------------------------------------------------
@@ -44,10 +44,8 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
     is_in_turn = pairing.why_in_turn(history, *compared) is not None
     ratios = pairing.ratios(history, *compared, in_turn=is_in_turn)
     so_far = [
-        pairs.judge(
-            shown.logs, data.spec.precision, shown.rule, at_least=shown.at_least, is_last=True
-        )
-        for shown in map(ratios.first, range(1, len(ratios.logs) + 1))
+        ratios.first(count).judge(data.spec.precision, is_last=True)
+        for count in range(1, len(ratios.logs) + 1)
     ]
     findings = [finding for finding in so_far if finding is not None]
     if not findings:
@@ -59,7 +57,7 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
         for f in findings
     ]
     word, last = figures.words(data.spec.objective).better, findings[-1]
-    how = "in turn" if is_in_turn else "side by side"
+    how = how_compared(last)
     marks = [
         style.scatter(
             "markers",
@@ -102,8 +100,8 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
         xaxis={"title": {"text": "pair"}, "dtick": max(1, len(findings) // 12), "zeroline": False},
         yaxis=style.ratio_axis([*singles, *filter(None, highs)], f"times {word}"),
     )
-    each = f"{min(singles):.2f} to {max(singles):.2f}"
-    single = f"the pair shows {each}" if len(singles) == 1 else f"each by itself shows {each}"
+    span = f"{min(singles):.2f} to {max(singles):.2f}"
+    single = f"the pair shows {span}" if len(singles) == 1 else f"each by itself shows {span}"
     summary = (
         f"{wording.count(len(findings), 'pair')} {how}: {last.ratio:.2f} times {word}"
         f" ({spans[-1]}); {single}."
