@@ -34,7 +34,7 @@ print('model done')
         ("bash -c 'kill -SEGV $$'; true", True),
         ("{python} crash.py 2>/dev/null | cat", True),
         ("[ $OMPI_COMM_WORLD_RANK = 1 ] && {python} crash.py; echo finished", True),
-        ("{python} -c 'import nothing' || true; sleep 1.2; echo finished", False),
+        ("{python} -c 'import nothing' || true; sleep 4; echo finished", False),
         ("{python} crash.py || {python} caught.py; echo finished", False),
         ("{python} caught.py | cat", False),
     ],
