@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tuner.launch.clocks import OtherSide, once_compared, stopper_by
 from tuner.model import Clock, ObjectiveSpec, Progress, Stopped
-from tuner.model.outcome import PACE
+from tuner.model.outcome import CUT, PACE
 from tuner.search import throughput
 from tuner.search.stopper import (
     EarlyStopper,
@@ -64,6 +64,15 @@ def test_what_comes_at_the_end_of_a_launch_is_as_much_slower_as_its_iterations()
     verdict = once_compared("elapsed", 20, other)(log, 4.0, 0.5)
     assert isinstance(verdict, Stopped) and verdict.rule == PACE
     assert verdict.projection_s == pytest.approx(5 * 2.8)
+
+
+def test_an_uncertain_pace_counts_after_five_times_what_the_other_side_takes() -> None:
+    stopper = once_compared("elapsed", 200, OtherSide(3.0, 2.0))
+    log = [(1, 1.0), (2, 1.2), (3, 5.0), (4, 5.3), (5, 9.8)]
+    assert isinstance(stopper(log, 10.0, 0.5), GoOn)
+    for shown, rule in ((log, PACE), (log[:1], CUT)):
+        verdict = stopper(shown, 11.0, 0.5)
+        assert isinstance(verdict, Stopped) and verdict.rule == rule
 
 
 def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:

@@ -73,7 +73,8 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
 #: as this (the standard deviation of its logarithm).
 PACE_SD = 0.03
 
-#: A launch that shows no pace is ended after this many times what the other side takes.
+#: After this many times what the other side takes, a launch is ended with the pace that it has
+#: shown, however uncertain; if it has shown none, its figure is a lower bound.
 MOST_TIMES = 5.0
 
 
@@ -102,8 +103,9 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
         iterations: How many a full launch does; ``None`` if that is not known.
         other: What the faster side takes. That side shows what comes at the end of a launch.
     """
-    rules: list[EarlyStopper] = [TimeLimitStopper(MOST_TIMES * other.cost, iterations)]
+    most_s = MOST_TIMES * other.cost
+    rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
     if iterations:
-        rules.insert(0, PaceKnown(iterations, other.at_usual_pace or iterations, PACE_SD))
+        rules.insert(0, PaceKnown(iterations, other.at_usual_pace or iterations, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
     return After(other.wall_s, FirstOf(tuple(filter(None, by_clock))))

@@ -254,11 +254,13 @@ class PaceKnown:
         iterations: How many it does.
         at_usual_pace: How many they come to; see :func:`~tuner.search.throughput.at_usual_pace`.
         log_sd: The standard deviation that the logarithm of its finish may have.
+        most_s: After so much of its own time it is stopped whatever that deviation is.
     """
 
     iterations: int
     at_usual_pace: float
     log_sd: float
+    most_s: float
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Stop the launch with the finish that it leads to."""
@@ -266,7 +268,7 @@ class PaceKnown:
             return GoOn()
         finish_s, sd = by_drift(progress, self.at_usual_pace, Noise().pace_cv)
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
-        if sd > self.log_sd:
+        if sd > self.log_sd and bound_s <= self.most_s:
             return GoOn(finish_s)
         finish_s, spread = max(finish_s, bound_s), math.exp(Z * sd)
         return Stopped(bound_s, finish_s, finish_s / spread, finish_s * spread, sd, PACE)
