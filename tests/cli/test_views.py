@@ -146,8 +146,8 @@ def pair_events(*, excluded: bool = False) -> Iterator[Event]:
     so_far = None if excluded else Finding(3.412, 3.1, 3.74, 3, 3, "faster", is_side_by_side=True)
     yield LaunchStarted(9, Purpose.CONFIRM, FAST, None, 8)
     yield LaunchStarted(10, Purpose.CONFIRM, BASELINE, None, 8, beside=9)
+    yield LaunchProgress(10, Progress(4, 3.1))  # the second one logs first
     yield LaunchProgress(9, Progress(12, 3.2))
-    yield LaunchProgress(10, Progress(4, 3.1))
     for number, chosen in ((9, FAST), (10, BASELINE)):
         launch = record(number, chosen, 3.6, purpose=Purpose.CONFIRM)
         pair = SideBySide(19 - number, ((0.0, 0.5),) * 7)
@@ -166,7 +166,7 @@ def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
         f"- side by side: {NAME} 3.60 s, baseline 3.60 s; 14 slices",
         "side by side: 3 pairs, best 3.41 times faster (3.10 to 3.74)",
     ]
-    assert [text for _, text in tally.last] == [lines[0].removeprefix("- ")]
+    assert [text for _, text in tally.last] == [lines[0].removeprefix("- side by side: ")]
     said = "launch 10 failed beside another one: why"
     assert plain(pair_events(excluded=True))[0] == [f"- side by side: excluded: {said}"]
 
@@ -246,6 +246,8 @@ def test_the_live_view_shows_what_matters_and_cuts_nothing(width: int) -> None:
 
 def test_the_live_view_shows_both_launches_of_a_pair_and_what_pairs_show() -> None:
     shown = [*pair_events()]
+    assert "iteration" not in drawn(shown[:2])
+    assert "baseline iterations 0 and 4" in drawn(shown[:3])
     running = drawn(shown[:4])
     assert f"side by side: {NAME} and baseline iterations 12 and 4" in " ".join(running.split())
     assert "compared side by side: 3 pairs, best 3.41 times faster (3.10 to 3.74)" in drawn(shown)

@@ -120,7 +120,7 @@ class LiveView:
         line = _text(name, style="cyan")
         if current.live:
             line.append("   in a running job", style="default")
-        elif current.progress:
+        elif any(progress.iteration for progress in current.progress.values()):
             of = f" of {self.tally.iterations}" if self.tally.iterations else ""
             last = [str(progress.iteration) for progress in current.progress.values()]
             which = "iterations" if len(last) > 1 else "iteration"

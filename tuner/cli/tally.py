@@ -47,7 +47,8 @@ class Current:
         started_s: When it began.
         live: It is a window of a running job.
         beside: The setting of the launch that takes turns with it; ``None``: none does.
-        progress: The last entry in the log of each launch, by its number.
+        progress: The last entry in the log of each launch, by its number, in the order of their
+            start. Both launches of a pair have one from the start.
     """
 
     purpose: Purpose
@@ -97,6 +98,7 @@ class Tally:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted) and event.beside is not None and self.current:
             self.current.beside = event.setting
+            self.current.progress = dict.fromkeys((event.beside, event.number), Progress(0, 0.0))
         elif isinstance(event, LaunchStarted):
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
             if not event.purpose.stage.counts_for_budget and self.searched_s is None:
@@ -149,8 +151,9 @@ class Tally:
         if pair is not None and pair.other > record.number:
             self._first, self.line = record, ""
         elif self._first is not None:
-            self.line, self._first = self._pair_line(self._first, record), None
-            self.last.append(("pair", self.line))
+            pair_line, self._first = self._pair_line(self._first, record), None
+            self.line = f"side by side: {pair_line}"
+            self.last.append(("pair", pair_line))
         else:
             self.line = self.ended_line(event)
             self.last.append((self._time(ending), self.ended_line(event, with_time=False)))
@@ -163,8 +166,8 @@ class Tally:
             slices += 0 if pair is None else len(pair.slices)
             sides.append(f"{self.name(Purpose.SEARCH, record.setting)} {self._came_to(record)}")
         if exclusion is not None:
-            return f"side by side: excluded: {exclusion.text}"
-        return f"side by side: {', '.join(sides)}; {wording.count(slices, 'slice')}"
+            return f"excluded: {exclusion.text}"
+        return f"{', '.join(sides)}; {wording.count(slices, 'slice')}"
 
     def ended_line(self, event: LaunchEnded, *, with_time: bool = True) -> str:
         """One launch that ended, in one line; a time may stand in a column of its own."""
