@@ -244,7 +244,7 @@ def side_by_side() -> StudyView:
                 slices[turn].append((begin_s, begin_s + length_s))
             begin_s, left_s[turn] = begin_s + length_s, left_s[turn] - length_s
         for place, spans, other in ((first, slices[0], second), (second, slices[1], first)):
-            together = SideBySide(other + 1, tuple(spans))
+            together = SideBySide(other + 1, tuple(spans), (0, 2, *[0] * (len(spans) - 2)))
             outcome = dataclasses.replace(records[place].outcome, side_by_side=together)
             records[place] = dataclasses.replace(records[place], outcome=outcome)
     return of_records(records, spec=dataclasses.replace(SPEC, compare="auto"))

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.study_surface import SPEC
 from tuner.hosts import process
+from tuner.hosts.counters import HostCounters
 from tuner.launch import side_by_side
 from tuner.launch.request import MeasurementRequest
 from tuner.model import (
@@ -79,6 +81,18 @@ def test_they_take_turns_and_only_one_runs(tmp_path: Path) -> None:
             end_s - begin_s for begin_s, end_s in slices(outcomes[side])
         )
         assert len((tmp_path / f"beats-{side}").read_text().split()) == 8
+
+
+def test_who_else_wants_a_cpu_is_seen_while_both_stand_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = (HostCounters(0.0, runnable=threads) for threads in itertools.count(1))
+    host = SimpleNamespace(look=lambda: next(looks))
+    monkeypatch.setattr(side_by_side, "Host", lambda: host)
+    outcomes = side_by_side.run(requests(tmp_path, "sleep 0.25", "sleep 0.25"))
+    pairs = [outcome.side_by_side for outcome in outcomes if outcome.side_by_side]
+    seen = [zip(pair.slices, pair.neighbours, strict=True) for pair in pairs]
+    assert [threads for _, threads in sorted(itertools.chain(*seen))][:3] == [0, 1, 2]
 
 
 def test_beside_one_that_fails_nothing_goes_on(tmp_path: Path) -> None:

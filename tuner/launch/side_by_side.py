@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from tuner.hosts import process
+from tuner.hosts.counters import Host
 from tuner.hosts.observer import LaunchObserver, Observer
 from tuner.launch.clocks import OtherSide, once_compared
 from tuner.launch.request import MeasurementRequest
@@ -68,6 +69,7 @@ class _Side:
     running: RunningLaunch | None = None
     outcome: Outcome | None = None
     slices: list[tuple[float, float]] = field(default_factory=list)
+    neighbours: list[int | None] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: MeasurementRequest) -> _Side:
@@ -104,7 +106,7 @@ def run(
         TunerError: See :func:`tuner.launch.trial.begin`.
     """
     sides = [_Side.of(request) for request in requests]
-    begun_s = time.monotonic()
+    begun_s, host = time.monotonic(), Host()
     with ExitStack() as stack:
         for turn, slice_s in _turns():
             side, other = sides[turn], sides[1 - turn]
@@ -122,9 +124,16 @@ def run(
             if side.running is not None and side.outcome is None:
                 _run_slice(side, other, begin_s + slice_s)
             side.slices.append((begin_s - begun_s, time.monotonic() - begun_s))
+            side.neighbours.append(_neighbours(host))
             if side.outcome is not None and isinstance(side.outcome.ending, Failed):
                 _end_beside(other, side.outcome.ending)
     return [_outcome(side, other) for side, other in (sides, sides[::-1])]
+
+
+def _neighbours(host: Host) -> int | None:
+    """Return how many threads run or wait for a CPU beside this one: neither launch has any."""
+    runnable = host.look().runnable
+    return None if runnable is None else max(0, runnable - 1)
 
 
 def _turns() -> Iterator[tuple[int, float]]:
@@ -215,5 +224,5 @@ def _outcome(side: _Side, other: _Side) -> Outcome:
         paused_s = sum(end_s - begin_s for begin_s, end_s in pauses)
         share = outcome.wall_s / (outcome.wall_s + paused_s)
         ending = _as_of_a_clock_without_pauses(ending, share, side.request.spec.objective)
-    pair = SideBySide(other.request.number, tuple(side.slices))
+    pair = SideBySide(other.request.number, tuple(side.slices), tuple(side.neighbours))
     return replace(outcome, ending=ending, load=None, side_by_side=pair)

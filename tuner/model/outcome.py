@@ -371,10 +371,13 @@ class SideBySide:
     Attributes:
         other: The number of the other launch.
         slices: When it ran itself, each from and to, s after the pair began.
+        neighbours: How many threads of others ran or waited for a CPU of this host at the end of
+            each slice, when both launches stood still; ``None``: that could not be seen.
     """
 
     other: int
     slices: tuple[tuple[float, float], ...] = ()
+    neighbours: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

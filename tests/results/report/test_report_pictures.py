@@ -127,6 +127,13 @@ def test_a_pair_side_by_side_shows_the_pace_of_both_in_the_time_that_each_ran() 
     assert "Best (launch 9): 9 slices, 4.1 s, median pace 5.56." in found.summary
 
 
+def test_behind_a_pair_there_is_a_shade_where_others_wanted_a_cpu() -> None:
+    found = figures(SAMPLES["side_by_side"])["slices"]
+    shades = [(shape["x0"], shape["x1"]) for shape in drawing(found)["layout"]["shapes"]]
+    assert sorted(shades) == [(1.0, 1.5), (1.5, 2.0)]  # the second slice of each
+    assert "others wanted a CPU as well (in 2 of 19 slices, at most 2 threads)" in found.summary
+
+
 def test_of_a_program_without_a_log_a_pair_shows_who_ran() -> None:
     found = figures(samples.side_by_side())["slices"]
     assert "yaxis2" not in drawing(found)["layout"]

@@ -7,7 +7,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from tuner.model import JsonDict, LaunchRecord, figures, wording
 from tuner.results.claims import how_compared
@@ -122,11 +122,13 @@ class _Slice:
     """A turn of one launch of a pair, s after the pair began.
 
     ``pace`` is in iterations a second; ``None``: the program's log does not cover it.
+    ``neighbours`` are the threads of others that wanted a CPU at its end.
     """
 
     begin_s: float
     end_s: float
-    pace: float | None = None
+    pace: float | None
+    neighbours: int
 
 
 @dataclass(frozen=True)
@@ -176,13 +178,21 @@ def _slices(data: StudyView, history: History) -> Figure | None:
             f"{piece.begin_s:.2f}",
             f"{piece.end_s:.2f}",
             "" if piece.pace is None else _three(piece.pace),
+            str(piece.neighbours),
         )
         for launch in chosen
         for piece in launch.slices
     ]
     table = Table.of(
-        ("launch", "", "from, s", "to, s", "iterations/s"), sorted(rows, key=lambda r: float(r[2]))
+        ("launch", "", "from, s", "to, s", "iterations/s", "threads of others"),
+        sorted(rows, key=lambda row: float(row[2])),
     )
+    slices = [piece for launch in chosen for piece in launch.slices]
+    if busy := [piece.neighbours for piece in slices if piece.neighbours]:
+        threads = (
+            f"in {len(busy)} of {len(slices)} slices, at most {wording.count(max(busy), 'thread')}"
+        )
+        parts.append(f"Grey: others wanted a CPU as well ({threads}).")
     summary = f"At any moment one of the two ran. {' '.join(parts)}"
     more = "" if len(drawn) == 1 else f" (one of {len(drawn)} pairs)"
     return Figure(
@@ -202,9 +212,10 @@ def _launch(side: Side, record: LaunchRecord) -> _Launch:
     ends_s = list(accumulate(end_s - begin_s for begin_s, end_s in turns))
     clock = _clock(record)
     paced = []
-    for (begin_s, end_s), ran_s in zip(turns, ends_s, strict=True):
+    neighbours = () if together is None else together.neighbours
+    for (begin_s, end_s), ran_s, others in zip_longest(turns, ends_s, neighbours):
         pace = _pace(clock, ran_s - (end_s - begin_s), ran_s)
-        paced.append(_Slice(begin_s, end_s, pace))
+        paced.append(_Slice(begin_s, end_s, pace, others or 0))
     return _Launch(side, record.number, tuple(paced))
 
 
@@ -272,7 +283,9 @@ def _slices_drawing(pair: Sequence[_Launch]) -> JsonDict:
     names = [style.inert(launch.side.name) for launch in pair]
     rows = style.row_axis(names)
     if not paces:
-        return style.drawing(traces, 170, xaxis=_TIME, yaxis=rows, showlegend=False)
+        return style.drawing(
+            traces, 170, xaxis=_TIME, yaxis=rows, showlegend=False, shapes=_shades(pair)
+        )
     ends_log = [math.log10(least_or_most) for least_or_most in (min(paces), max(paces))]
     axis = {
         "type": "log",
@@ -286,7 +299,29 @@ def _slices_drawing(pair: Sequence[_Launch]) -> JsonDict:
         xaxis={**_TIME, "anchor": "y"},
         yaxis={**rows, "domain": [0, 0.16]},
         yaxis2=axis,
+        shapes=_shades(pair),
     )
+
+
+def _shades(pair: Sequence[_Launch]) -> list[JsonDict]:
+    """Return a shade behind each slice at whose end others wanted a CPU, darker for more."""
+    return [
+        {
+            "type": "rect",
+            "yref": "paper",
+            "x0": piece.begin_s,
+            "x1": piece.end_s,
+            "y0": 0,
+            "y1": 1,
+            "line": {"width": 0},
+            "fillcolor": style.OTHER,
+            "opacity": min(0.4, 0.15 * piece.neighbours),
+            "layer": "below",
+        }
+        for launch in pair
+        for piece in launch.slices
+        if piece.neighbours
+    ]
 
 
 _TIME = {"title": {"text": "seconds since the pair began"}, "rangemode": "tozero"}
