@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+
 from tests.study_samples import FAST, record
-from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose
+from tuner.model import BASELINE, Choice, Flag, IntRange, Knob, Purpose, SideBySide
 from tuner.results.explain import Remedy
 from tuner.results.explain.explained_runs import median_run, remedy_sentence
 
@@ -23,6 +25,10 @@ def test_the_median_run_of_a_setting_is_taken() -> None:
     other = record(5, BASELINE, 3.0)
     found = median_run([*runs, warm_up, other], FAST, lambda setting: setting)
     assert found is runs[0]
+    outcome = dataclasses.replace(runs[0].outcome, side_by_side=SideBySide(7))
+    pairs = [record(n, FAST, 3.0, outcome=outcome) for n in (6, 8, 10)]
+    alone = median_run([runs[1], *pairs], FAST, lambda setting: setting)
+    assert alone is runs[1], "of launches side by side nothing is recorded"
     assert median_run([other], FAST, lambda setting: setting) is None
 
 

@@ -125,12 +125,14 @@ def median_run(
     """The median run of a setting; of one that never came to its end the longest look.
 
     Args:
-        records: Of one study; launches that do not count are passed over, and so are windows of
-            a running job, of which less was recorded, if there is a launch.
+        records: Of one study; launches that do not count are passed over. So are windows of a
+            running job, of which less was recorded, if there is a launch, and launches side by
+            side, of which nothing was, if there is another one.
         setting: In its canonical form.
         canonical: Maps a setting to it.
     """
     mine = [each for each in estimates.counted(records) if canonical(each.setting) == setting]
+    mine = [each for each in mine if each.outcome.side_by_side is None] or mine
     mine = [each for each in mine if each.outcome.window is None] or mine
     timed = sorted(
         ((record.outcome.ending.elapsed_s, record.number, record) for record in mine
