@@ -19,6 +19,7 @@ from tuner.hosts import process
 from tuner.hosts.counters import Host
 from tuner.hosts.observer import LaunchObserver, Observer
 from tuner.launch.clocks import OtherSide, once_compared
+from tuner.launch.objectives import objective_for
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
 from tuner.model import (
@@ -36,6 +37,9 @@ from tuner.search.throughput import at_usual_pace
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
 LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
+#: Slices are so many times as long if the pauses count in the figure: then it matters where in a
+#: slice the span of the figure begins and ends.
+WITH_PAUSES = 0.4
 
 
 @dataclass
@@ -62,10 +66,17 @@ class OnceTheOtherHasEnded:
 
 @dataclass
 class _Side:
-    """One launch of the two."""
+    """One launch of the two.
+
+    Attributes:
+        keeps_its_pauses: The figure is made of a clock that goes on in the pauses.
+        slices: When it ran itself, s after the pair began.
+        neighbours: How many threads of others wanted a CPU at the end of each.
+    """
 
     request: MeasurementRequest
     stopper: OnceTheOtherHasEnded
+    keeps_its_pauses: bool
     running: RunningLaunch | None = None
     outcome: Outcome | None = None
     slices: list[tuple[float, float]] = field(default_factory=list)
@@ -74,13 +85,8 @@ class _Side:
     @classmethod
     def of(cls, request: MeasurementRequest) -> _Side:
         stopper = OnceTheOtherHasEnded(request.stopper)
-        return cls(replace(request, stopper=stopper), stopper)
-
-    @property
-    def keeps_its_pauses(self) -> bool:
-        """Whether the figure is made of a clock that goes on in the pauses."""
-        running = self.running
-        return running is not None and not running.monitor.objective.leaves_out_pauses
+        keeps_its_pauses = not objective_for(request.spec.objective).leaves_out_pauses
+        return cls(replace(request, stopper=stopper), stopper, keeps_its_pauses)
 
 
 def run(
@@ -108,7 +114,7 @@ def run(
     sides = [_Side.of(request) for request in requests]
     begun_s, host = time.monotonic(), Host()
     with ExitStack() as stack:
-        for turn, slice_s in _turns():
+        for turn, slice_s in _turns(any(side.keeps_its_pauses for side in sides)):
             side, other = sides[turn], sides[1 - turn]
             if side.outcome is not None and other.outcome is not None:
                 break
@@ -136,14 +142,14 @@ def _neighbours(host: Host) -> int | None:
     return None if runnable is None else max(0, runnable - 1)
 
 
-def _turns() -> Iterator[tuple[int, float]]:
+def _turns(keep_pauses: bool) -> Iterator[tuple[int, float]]:
     """Yield whose turn it is, A B B A A B B A …, and how long the slice is; four are alike."""
-    begun_s = time.monotonic()
+    begun_s, factor = time.monotonic(), WITH_PAUSES if keep_pauses else 1.0
     while True:
         run_s = (time.monotonic() - begun_s) / 2
         slice_s = min(max(LEAST_S, SHARE * run_s), MOST_S)
         for turn in (0, 1, 1, 0):
-            yield turn, slice_s
+            yield turn, factor * slice_s
 
 
 def _begin(
@@ -213,16 +219,27 @@ def _as_of_a_clock_without_pauses(
     return replace(ending, elapsed_s=ending.elapsed_s * share, reading=reading)
 
 
+def _running_share(sides: Sequence[_Side]) -> float:
+    """Return for how much of its time a launch of the pair ran, of both together.
+
+    That of each alone also says how its start and its end lay to the slices, where its figure
+    may not count.
+    """
+    slices = [side.slices for side in sides if side.slices]
+    ran_s = sum(end_s - begin_s for spans in slices for begin_s, end_s in spans)
+    return ran_s / sum(spans[-1][1] - spans[0][0] for spans in slices)
+
+
 def _outcome(side: _Side, other: _Side) -> Outcome:
-    """Return what a side came to; the load of the host says nothing: the other one was there."""
+    """Return what a side came to.
+
+    What the host did meanwhile says nothing of it: the other one was there, and it was paused.
+    """
     outcome = side.outcome
     assert outcome is not None
     ending = outcome.ending
     if isinstance(ending, Finished) and side.keeps_its_pauses:
-        assert side.running is not None
-        pauses = side.running.monitor.running.pauses()
-        paused_s = sum(end_s - begin_s for begin_s, end_s in pauses)
-        share = outcome.wall_s / (outcome.wall_s + paused_s)
-        ending = _as_of_a_clock_without_pauses(ending, share, side.request.spec.objective)
+        objective = side.request.spec.objective
+        ending = _as_of_a_clock_without_pauses(ending, _running_share((side, other)), objective)
     pair = SideBySide(other.request.number, tuple(side.slices), tuple(side.neighbours))
-    return replace(outcome, ending=ending, load=None, side_by_side=pair)
+    return replace(outcome, ending=ending, load=None, telemetry=None, side_by_side=pair)
