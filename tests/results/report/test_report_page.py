@@ -20,6 +20,7 @@ from tests.report_samples import everything, watched
 from tests.study_samples import study
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState, Telemetry
+from tuner.model.outcome import PACE
 from tuner.results.exporters import shell
 from tuner.results.report import report, words
 from tuner.results.report.plots.runs import sides
@@ -192,6 +193,18 @@ def test_the_page_shows_the_script_two_bars_the_version_and_the_time() -> None:
     shares = [float(str(bar["value"])) for bar in document.attributes("progress")]
     assert shares == [1.0, pytest.approx(3.59 / 8.33, rel=0.01)]
     assert f"Report of tune {metadata.version('tuner')}, measured 20" in document.texts["p"][0]
+
+
+def test_of_defaults_whose_launches_ended_with_their_pace_known_that_is_shown() -> None:
+    ended = dataclasses.replace(samples.stopped(9.0, 30.0), rule=PACE)
+    confirming = [
+        (purpose, chosen, ended if chosen.is_baseline else came)
+        for purpose, chosen, came in samples.in_turn(8.33, 3.6, 3)
+    ]
+    data = samples.launched([*samples.searched(ended), *confirming])
+    assert [bar.text for bar in words.bars(data)] == ["~30.0 s", "3.60 s"]
+    rows = dict(words.summary(data))
+    assert rows["Your defaults"] == "~30.0 s (range 30.0 to 30.0 s), 4 runs, projected by the pace"
 
 
 def test_without_a_gain_there_is_a_best_candidate_and_no_best() -> None:

@@ -61,10 +61,11 @@ def summary(data: StudyView) -> list[Row]:
 
 def _times(data: StudyView, side: runs.Side) -> str:
     """The median with its interval; of what never came to its end, what is known."""
-    costs = [run.cost for run in side.runs if run.cost is not None]
+    costs, mark = side.costs
     if costs:
         number = f", {len(costs)} runs" if len(costs) > 1 else ""
-        return runs.spelled(data.spec.objective, runs.centre(costs)) + number
+        projected = ", projected by the pace" if mark else ""
+        return mark + runs.spelled(data.spec.objective, runs.centre(costs)) + number + projected
     said = list(dict.fromkeys(runs.said(data.spec.objective, run) for run in side.runs))
     return "; ".join(said[:3]) or "not launched"
 
@@ -83,17 +84,18 @@ def bars(data: StudyView) -> list[Bar]:
     """The median of each side of the comparison that has one, as long as its figure is large."""
     objective, found = data.spec.objective, []
     for side in runs.sides(data):
-        costs = [run.cost for run in side.runs if run.cost is not None]
+        costs, mark = side.costs
         if costs:
             median = runs.centre(costs).median
             kind = "baseline" if side.name == "your defaults" else side.name.partition(" ")[0]
-            found.append((side.name, kind, objective.figure(median), median))
+            text = mark + figures.shown(objective, median)
+            found.append((side.name, kind, objective.figure(median), text))
     longest = max((figure for _, _, figure, _ in found), default=0.0)
     if longest <= 0:
         return []
     return [
-        Bar(name, kind, round(max(0.0, figure) / longest, 4), figures.shown(objective, median))
-        for name, kind, figure, median in found
+        Bar(name, kind, round(max(0.0, figure) / longest, 4), text)
+        for name, kind, figure, text in found
     ]
 
 

@@ -20,6 +20,7 @@ from tuner.model import (
     figures,
     wording,
 )
+from tuner.model.outcome import PACE
 from tuner.results.explain.explained_runs import median_run
 from tuner.results.report.plots import style
 from tuner.results.study_view import StudyView
@@ -60,8 +61,10 @@ class DrawnRun:
 
     @property
     def is_projected(self) -> bool:
-        """True if a window was left early: of its few iterations only the pace says anything."""
-        return self.job is not None and self.stopped is not None and not self.is_bound
+        """True if its pace says more than when it was stopped: in a window, or side by side."""
+        if self.stopped is None or self.is_bound:
+            return False
+        return self.job is not None or self.stopped.rule == PACE
 
     @property
     def is_bound(self) -> bool:
@@ -84,6 +87,14 @@ class Side:
     setting: Setting
     runs: tuple[DrawnRun, ...]
     colour: str
+
+    @property
+    def costs(self) -> tuple[list[float], str]:
+        """What its runs came to, if none ended what their pace leads to; then a mark: ``~``."""
+        costs = [run.cost for run in self.runs if run.cost is not None]
+        if costs:
+            return costs, ""
+        return [run.known for run in self.runs if run.is_projected and run.known], "~"
 
 
 @dataclass(frozen=True)
