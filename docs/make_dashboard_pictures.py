@@ -31,9 +31,11 @@ PROGRAM = f"""{sys.executable} -m mpi4py {TRAINER} --benchmark --iterations 240 
     --loaderjob {{iterator_workers}} --communicator naive"""
 SETTLE_MS = 2500  # the dashboard's plots move into place
 
-#: What `report.png` leaves out: all but the top, the summary, and two figures.
-LEFT_OUT = """header a, main > section:not([aria-labelledby=summary]), #figures h2, #figures .more,
-    figure:not(#history):not(#pair-0) { display: none } figure { margin-top: 1.5rem }"""
+#: What `report.png` leaves out: all but the top, the summary, and these figures.
+FIGURES = ("history", "narrowing", "slices")
+LEFT_OUT = f"""header a, main > section:not([aria-labelledby=summary]), #figures h2, #figures .more,
+    figure{"".join(f":not(#{name})" for name in FIGURES)} {{ display: none }}
+    figure {{ margin-top: 1.5rem }}"""
 
 
 def trials(storage: str) -> list[FrozenTrial]:
@@ -61,7 +63,7 @@ def of_report(page: Page, address: str) -> None:
     page.screenshot(path=IMAGES / "dashboard.png")
     page.set_viewport_size({"width": 825, "height": 1150})
     page.add_style_tag(content=LEFT_OUT)
-    for figure in ("history", "pair-0"):
+    for figure in FIGURES:
         page.locator(f"#{figure}").scroll_into_view_if_needed()
         page.locator(f"#{figure} svg").first.wait_for(state="attached")
     page.wait_for_timeout(SETTLE_MS)
