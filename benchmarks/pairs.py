@@ -214,7 +214,7 @@ class Case:
         faster = sum(f.claim == "faster" for f in findings) / studies
         none = sum(f.claim in {"no gain worth having", "slower"} for f in findings) / studies
         decided = sum(
-            f.best_runs <= target.pairs
+            f.pairs <= target.pairs
             and (
                 f.claim == "faster" if self.ratio > 1 else f.claim not in {"faster", "inconclusive"}
             )
@@ -222,7 +222,7 @@ class Case:
         )
         is_promised = self.spread <= target.spread and self.rule is SIDE_BY_SIDE
         share = decided / studies
-        pairs = statistics.fmean(f.best_runs for f in findings)
+        pairs = statistics.fmean(f.pairs for f in findings)
         width = statistics.median(((f.high or f.ratio) / f.low) ** 0.5 - 1 for f in findings)
         is_false = (faster if self.ratio == 1 else none) > MOST_FALSE
         is_missed = is_promised and share < target.share

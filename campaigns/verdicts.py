@@ -156,7 +156,7 @@ def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Ve
         finding["ratio"],
         finding["low"],
         finding["high"] or float("inf"),
-        finding["best_runs"],
+        finding["pairs"],
         finding["is_side_by_side"],
     )
 

@@ -143,7 +143,7 @@ def test_every_purpose_has_its_line() -> None:
 
 def pair_events(*, excluded: bool = False) -> Iterator[Event]:
     """A pair side by side, of which the second launch is stopped, or fails."""
-    so_far = None if excluded else Finding(3.412, 3.1, 3.74, 3, 3, "faster", is_side_by_side=True)
+    so_far = None if excluded else Finding(3.412, 3.1, 3.74, 3, "faster", is_side_by_side=True)
     yield LaunchStarted(9, Purpose.CONFIRM, FAST, None, 8)
     yield LaunchStarted(10, Purpose.CONFIRM, BASELINE, None, 8, beside=9)
     yield LaunchProgress(10, Progress(4, 3.1))  # the second one logs first
@@ -181,7 +181,7 @@ def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
 def test_pairs_so_far_claim_no_more_than_they_show(
     low: float, high: float | None, said: str
 ) -> None:
-    so_far = Finding(1.04, low, high, 1, 1, "inconclusive")
+    so_far = Finding(1.04, low, high, 1, "inconclusive")
     assert (
         plain([dataclasses.replace(ended(record(2, FAST, 3.6), 3.6), so_far=so_far)])[0][1] == said
     )

@@ -98,7 +98,7 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (tuple[Effect, ...], (Effect("omp_threads", 4, 2, Verdict.CAPPED, "x"),)),
     (Stopped, Stopped(4.0, 8.0, 7.0, None, 0.1, "drift")),
     (Finished, Finished(3.5, 20, 1.0)),
-    (Finding, Finding(2.3, 2.2, 2.4, 6, 6, "faster")),
+    (Finding, Finding(2.3, 2.2, 2.4, 6, "faster")),
     (StudySpec, None),
 )
 

@@ -33,7 +33,7 @@ def result(
         study().result,
         candidate=Measurement(BEST, (sample,), best_s, 1),
         conclusion=Conclusion.FASTER,
-        finding=Finding(ratio, low, high, 6, 6, claim),
+        finding=Finding(ratio, low, high, 6, claim),
         search_s=search_s,
         confirm_s=confirm_s,
     )

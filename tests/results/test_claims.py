@@ -14,8 +14,8 @@ from tuner.results.claims import BreakEven
 from tuner.results.study_view import StudyView
 from tuner.study.fewest import Contribution
 
-TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, 6, "faster")
-AT_LEAST = Finding(2.7, 2.509, None, 4, 4, "faster")
+TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, "faster")
+AT_LEAST = Finding(2.7, 2.509, None, 4, "faster")
 CRASHED = "crashed: rank 1 ended with status 1"
 GUESS = "communicator=naive iterator_workers=2 omp_threads=1"
 
@@ -104,29 +104,29 @@ def test_a_bound_times_a_constant_is_not_called_a_projection() -> None:
     ("finding", "why"),
     [
         (
-            Finding(1.012, 0.974, 1.019, 10, 10, "no gain worth having"),
+            Finding(1.012, 0.974, 1.019, 10, "no gain worth having"),
             "no gain worth having: keep your defaults"
             " (1.01 times as fast, 95 % interval 0.97 to 1.02, 10 pairs in turn)",
         ),
         (
-            Finding(0.912, 0.874, 0.951, 6, 6, "slower"),
+            Finding(0.912, 0.874, 0.951, 6, "slower"),
             "no gain worth having: keep your defaults"
             " (0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs in turn)",
         ),
         (
-            Finding(1.04, 0.95, 1.12, 6, 6, "inconclusive", 9),
+            Finding(1.04, 0.95, 1.12, 6, "inconclusive", 9),
             "inconclusive: keep your defaults"
             " (1.04 times as fast, 95 % interval 0.95 to 1.12, 6 pairs in turn;"
             " about 9 more pairs may tell: the same command with --confirm more)",
         ),
         (
-            Finding(1.01, 0.92, 1.12, 6, 6, "inconclusive"),
+            Finding(1.01, 0.92, 1.12, 6, "inconclusive"),
             "inconclusive: keep your defaults"
             " (1.01 times as fast, 95 % interval 0.92 to 1.12, 6 pairs in turn;"
             " it is too small to be told beside the noise of these runs)",
         ),
         (
-            Finding(1.9, 0.989, None, 10, 10, "inconclusive", 6),
+            Finding(1.9, 0.989, None, 10, "inconclusive", 6),
             "inconclusive: keep your defaults"
             " (at least 0.98 times as fast, 95 % sure, 10 pairs in turn;"
             " about 6 more pairs may tell: the same command with --confirm more)",
@@ -175,7 +175,7 @@ def test_defaults_that_fail_are_said_with_what_the_best_is_compared_with() -> No
 
 
 def test_no_gain_over_the_first_guess_asks_nobody_to_keep_it() -> None:
-    no_gain = Finding(1.01, 0.97, 1.02, 6, 6, "no gain worth having")
+    no_gain = Finding(1.01, 0.97, 1.02, 6, "no gain worth having")
     assert concluded(samples.failing(), no_gain) == (
         f"your defaults fail ({CRASHED}); no gain worth having against the first guess that worked,"
         f" {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs in turn)"

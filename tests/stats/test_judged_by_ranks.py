@@ -21,7 +21,7 @@ def test_six_pairs_that_agree_are_enough(ratio: float, claim: str) -> None:
     logs = [math.log(ratio) + 0.001 * number for number in range(6)]
     assert judge_by_ranks(logs[:5], 0.02) is None
     finding = judge_by_ranks(logs, 0.02)
-    assert finding is not None and (finding.claim, finding.best_runs) == (claim, 6)
+    assert finding is not None and (finding.claim, finding.pairs) == (claim, 6)
     assert finding.high is not None and finding.low <= finding.ratio <= finding.high
 
 
@@ -30,7 +30,7 @@ def test_between_two_looks_nothing_new_is_said() -> None:
     assert judge_by_ranks(wide, 0.02) is None
     assert judge_by_ranks([*wide, *wide[:2]], 0.02) is None
     last = judge_by_ranks(wide * 4, 0.02)
-    assert last is not None and last.best_runs == max(LOOKS)
+    assert last is not None and last.pairs == max(LOOKS)
 
 
 def test_of_lower_bounds_only_a_lower_end_is_found() -> None:

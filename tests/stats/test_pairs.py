@@ -25,7 +25,7 @@ def test_quantiles_are_those_of_the_tables(
 def test_one_pair_proves_nothing_and_two_show_a_large_gain_with_both_ends() -> None:
     assert judge([math.log(3.4)], 0.02) is None and judge([-3.0], 0.02) is None
     finding = judge([math.log(3.4), math.log(3.45)], 0.02)
-    assert finding is not None and finding.claim == "faster" and finding.best_runs == 2
+    assert finding is not None and finding.claim == "faster" and finding.pairs == 2
     assert finding.high is not None and 3.1 < finding.low < 3.4 < finding.high < 3.8
 
 
@@ -58,7 +58,7 @@ def test_a_launch_that_took_twice_as_long_does_not_hide_a_gain() -> None:
     log_ratios = [0.09, 0.1, 0.09 + math.log(2), 0.1, 0.11]
     finding = judge(log_ratios, 0.02)
     assert finding is not None and finding.claim == "faster"
-    assert finding.ratio == pytest.approx(1.105, abs=0.01) and finding.best_runs == 5
+    assert finding.ratio == pytest.approx(1.105, abs=0.01) and finding.pairs == 5
 
 
 def test_where_all_launches_scatter_by_much_none_is_an_outlier() -> None:
@@ -78,7 +78,7 @@ def test_whatever_the_pairs_the_last_look_ends_it_and_the_interval_holds_the_rat
         assert len(log_ratios) < SIDE_BY_SIDE.most_pairs
         return
     assert finding.high is not None and finding.low <= finding.ratio <= finding.high
-    assert finding.best_runs == finding.reference_runs == len(log_ratios)
+    assert finding.pairs == len(log_ratios)
     if finding.claim == "faster":
         assert finding.low > 1
     if finding.claim == "slower":

@@ -181,7 +181,7 @@ def test_launches_that_are_over_after_a_few_slices_prove_less() -> None:
                 outcome = replace(outcome, side_by_side=SideBySide(other, spans))
                 history = history.add(record(n, setting, Purpose.CONFIRM, outcome))
         assert state.finding is not None and state.finding.is_side_by_side
-        return state.finding.best_runs
+        return state.finding.pairs
 
     assert pairs_needed(10) < pairs_needed(3)
 
@@ -294,7 +294,7 @@ def test_what_was_proven_stands_until_more_is_proven(
     result = build(more, "tune.db", StudyState.INTERRUPTED, "", BEST)
     assert (result.conclusion, result.export) == (Conclusion.FASTER, BEST)
     assert result.finding is not None and proven.finding is not None
-    assert result.finding.best_runs >= proven.finding.best_runs
+    assert result.finding.pairs >= proven.finding.pairs
 
 
 def test_exact_confirms_by_ranks_alone() -> None:

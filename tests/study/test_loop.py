@@ -119,7 +119,7 @@ def test_a_whole_study_with_its_confirmation(folder: Path) -> None:
     assert {e.trial for e in started if e.purpose is Purpose.CONFIRM} == {None}
     last = events_of(LaunchEnded, events)[-1]
     assert last.is_best and last.so_far is not None
-    assert last.so_far.best_runs == len(made) // 2
+    assert last.so_far.pairs == len(made) // 2
 
 
 @pytest.mark.parametrize("spec", [SPEC, CONFIRMED])

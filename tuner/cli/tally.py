@@ -126,8 +126,8 @@ class Tally:
         record, ending = event.record, event.record.outcome.ending
         self.current = None
         self.confirm_left_s, self.known_at_s = event.confirm_left_s, self.clock()
-        pairs_before = 0 if self.so_far is None else self.so_far.best_runs
-        self.new_pair = event.so_far is not None and event.so_far.best_runs > pairs_before
+        pairs_before = 0 if self.so_far is None else self.so_far.pairs
+        self.new_pair = event.so_far is not None and event.so_far.pairs > pairs_before
         self.so_far = event.so_far
         if not estimates.is_excluded(record):  # else it is launched again
             if record.purpose.stage.counts_as_trial:
@@ -201,7 +201,7 @@ class Tally:
         if so_far is None:
             return ""
         how = how_compared(so_far)
-        pairs = wording.count(so_far.best_runs, "pair")
+        pairs = wording.count(so_far.pairs, "pair")
         words = figures.words(self.objective)
         word = words.better if so_far.low > 1 else f"as {words.good}"
         if so_far.high is None:

@@ -60,16 +60,16 @@ class Finding:
     """What launches of both sides prove: the ratio is reference over best.
 
     The interval is one of 95 %: `python -m benchmarks.pairs` shows in how many simulated studies it
-    holds the true ratio. ``high`` is ``None`` if only the lower end is claimed ("at least"). If the
-    claim is inconclusive, ``pairs_missing`` more are likely to tell; ``None``: not even as many as
-    are ever launched. ``is_side_by_side`` says how they were launched: side by side, or in turn.
+    holds the true ratio. ``high`` is ``None`` if only the lower end is claimed ("at least").
+    ``pairs`` is the number of launches of each side. If the claim is inconclusive,
+    ``pairs_missing`` more are likely to tell; ``None``: not even as many as are ever launched.
+    ``is_side_by_side`` says how they were launched: side by side, or in turn.
     """
 
     ratio: float
     low: float
     high: float | None
-    best_runs: int
-    reference_runs: int
+    pairs: int
     claim: Claim
     pairs_missing: int | None = None
     is_side_by_side: bool = False

@@ -139,7 +139,7 @@ def _span(finding: Finding) -> str:
 
 def _launched(finding: Finding) -> str:
     """How often both were launched, and how: ``6 pairs side by side``, ``3 pairs in turn``."""
-    return f"{count(finding.best_runs, 'pair')} {how_compared(finding)}"
+    return f"{count(finding.pairs, 'pair')} {how_compared(finding)}"
 
 
 def how_compared(finding: Finding) -> str:
@@ -173,7 +173,7 @@ def rests_on(data: StudyView) -> str:
     sides = (
         [r.number for r in compared if is_reference[r.number] is side] for side in (True, False)
     )
-    numbers = sorted(number for side in sides for number in side[: finding.best_runs])
+    numbers = sorted(number for side in sides for number in side[: finding.pairs])
     launches = f"launches {', '.join(map(str, numbers))}"
     if not finding.is_side_by_side:
         return launches

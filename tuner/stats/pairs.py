@@ -147,7 +147,6 @@ def judge(
         math.exp(mean - width),
         None if at_least else math.exp(mean + width),
         pairs,
-        pairs,
         claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,
         is_side_by_side=rule is not IN_TURN,

@@ -48,4 +48,4 @@ def judge_by_ranks(
     )
     if not is_settled and pairs < max(LOOKS):
         return None
-    return Finding(ratio, low, None if at_least else high, pairs, pairs, claim)
+    return Finding(ratio, low, None if at_least else high, pairs, claim)
