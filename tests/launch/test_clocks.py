@@ -56,9 +56,11 @@ def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:
         assert isinstance(verdict, Stopped) and verdict.bound_s == since_s
 
 
-def test_what_comes_at_the_end_of_a_launch_is_as_much_slower_as_its_iterations() -> None:
-    """The other side does 20 iterations in 0.1 s each, and evaluates its model for 0.8 s."""
-    other_log = [Progress(n, 0.1 * n + (0.8 if n == 20 else 0.0)) for n in range(1, 21)]
+@pytest.mark.parametrize("number", [20, 10])
+def test_what_comes_at_the_end_of_a_launch_is_as_much_slower_as_its_iterations(number: int) -> None:
+    """The other side does 20 iterations, or half as many, in 2 s, and evaluates for 0.8 s."""
+    times = [2.0 * n / number for n in range(1, number)] + [2.8]
+    other_log = [Progress(n, time_s) for n, time_s in enumerate(times, start=1)]
     other = OtherSide(3.0, other_log[-1].elapsed_s, throughput.at_usual_pace(other_log))
     log = [(n, 0.5 * n) for n in range(1, 8)]
     verdict = once_compared("elapsed", 20, other)(log, 4.0, 0.5)

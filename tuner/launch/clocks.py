@@ -84,8 +84,8 @@ class OtherSide(NamedTuple):
     Attributes:
         wall_s: How long it runs, s.
         cost: What that comes to, as a cost.
-        at_usual_pace: How many iterations that is; see
-            :func:`~tuner.search.throughput.at_usual_pace`.
+        at_usual_pace: How many times its own iterations that is: the other side may do the same
+            work in more or fewer. See :func:`~tuner.search.throughput.at_usual_pace`.
     """
 
     wall_s: float
@@ -106,6 +106,7 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
     most_s = MOST_TIMES * other.cost
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
     if iterations:
-        rules.insert(0, PaceKnown(iterations, other.at_usual_pace or iterations, PACE_SD, most_s))
+        paced = iterations * (other.at_usual_pace or 1.0)
+        rules.insert(0, PaceKnown(iterations, paced, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
     return After(other.wall_s, FirstOf(tuple(filter(None, by_clock))))

@@ -252,7 +252,8 @@ class PaceKnown:
 
     Attributes:
         iterations: How many it does.
-        at_usual_pace: How many they come to; see :func:`~tuner.search.throughput.at_usual_pace`.
+        at_usual_pace: How many they come to with the end of a run; see
+            :func:`~tuner.search.throughput.at_usual_pace`.
         log_sd: The standard deviation that the logarithm of its finish may have.
         most_s: After so much of its own time it is stopped whatever that deviation is.
     """

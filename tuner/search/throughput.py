@@ -74,7 +74,7 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
 
 
 def at_usual_pace(log: Sequence[Progress]) -> float | None:
-    """Return how many iterations a whole run comes to if its end counts as so many as it takes.
+    """Return how many times its iterations a whole run comes to if its end counts as some more.
 
     At its end a program may do more than iterations: it evaluates its model, and saves it.
 
@@ -87,7 +87,7 @@ def at_usual_pace(log: Sequence[Progress]) -> float | None:
     if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
         return None
     pace = (last.elapsed_s - first.elapsed_s) / (last.iteration - first.iteration)
-    return last.iteration + (end.elapsed_s - last.elapsed_s) / pace
+    return (last.iteration + (end.elapsed_s - last.elapsed_s) / pace) / end.iteration
 
 
 #: Clocks may differ by this share, and by so many seconds.
