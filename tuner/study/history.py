@@ -103,14 +103,12 @@ class History:
     def measurements(self) -> dict[Setting, Measurement]:
         """What was measured, by (canonical) setting.
 
-        What a program makes of its own clock has another scale in a launch that was paused.
+        What a program makes of its own clock has another scale in a launch that was paused: such
+        launches count only if there are no others.
         """
-        of_other_scale = self.spec.objective.clock == "none"
-        records = [
-            record
-            for record in self.records
-            if record.outcome.side_by_side is None or not of_other_scale
-        ]
+        alone = [record for record in self.records if record.outcome.side_by_side is None]
+        is_of_alone = self.spec.objective.clock == "none" and estimates.counted(alone)
+        records = alone if is_of_alone else self.records
         pooled = estimates.measurements(records, self.pooling.canonical)
         return {measurement.setting: measurement for measurement in pooled}
 
