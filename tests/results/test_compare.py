@@ -134,7 +134,6 @@ def test_pairs_of_launches_take_the_place_of_those_of_the_best() -> None:
     assert by_pairs.json(0.05)["best_launches"] == dict.fromkeys(
         ("before", "after"), "made side by side by --remeasure"
     )
-    assert by_pairs.pairs_line().startswith("side by side: 6 pairs, ")
 
 
 def test_what_else_differs_is_named() -> None:

@@ -8,9 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.study_samples import FAST, SPEC, in_turn, launched, searched
-from tuner.model import Layout, ObjectiveSpec
+from tests.study_surface import record
+from tuner.model import Finished, Layout, ObjectiveSpec, Outcome, Purpose, SideBySide, Stopped
+from tuner.model.outcome import CUT
 from tuner.results.exporters.json import dumps
 from tuner.results.scale import Point, Scaling
+from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE
+from tuner.study.pairs_of_studies import Pairs
 
 HOSTS = ("h1", "h2", "h3", "h4")
 
@@ -22,7 +26,8 @@ def on_hosts(hosts: int, ppn: int = 2) -> Layout:
 def point(
     layout: Layout, costs: Sequence[float], *, iterations: int = 100, **changes: Any
 ) -> Point:
-    spec = replace(SPEC, layout=layout, name=f"mnist-{len(layout.hosts)}x2", **changes)
+    name = f"mnist-{len(layout.hosts)}x{layout.ranks_per_host}"
+    spec = replace(SPEC, layout=layout, name=name, **changes)
     return Point(spec, FAST, costs, iterations)
 
 
@@ -131,3 +136,117 @@ def test_table_json_and_page_tell_the_same() -> None:
     assert found.verdict().partition(",")[0] in page
     assert "<h1>mnist</h1>" in page  # of the studies mnist-1x2 and mnist-2x2
     assert "src=" not in page.partition("<body>")[0].lower(), "nothing is loaded"
+
+
+# --- launched by pairs ---------------------------------------------------------------------
+
+
+def in_pairs(
+    times_s: tuple[float, float], count: int, begin: int, *, side_by_side: bool, bound: int | None
+) -> Pairs:
+    """Launches of two studies, with a little noise; of one side only a bound may be known."""
+    noise, launches = [1.0, 1.004, 0.997, 1.002], []
+    for number in range(begin, begin + count):
+        sides = []
+        for side, time_s in enumerate(times_s):
+            took_s = time_s * noise[(number + side) % 4]
+            ending = (
+                Finished(took_s, 100)
+                if side != bound
+                else Stopped(took_s, took_s, took_s, None, 0.0, CUT)
+            )
+            beside = SideBySide(number) if side_by_side else None
+            outcome = Outcome(ending, took_s, 0, side_by_side=beside)
+            sides.append(record(number, FAST, Purpose.RECORD, outcome))
+        launches.append((sides[0], sides[1]))
+    rule = replace(SIDE_BY_SIDE if side_by_side else IN_TURN, most_pairs=6)
+    return Pairs(launches, side_by_side, rule, (100, 100))
+
+
+def by_pairs(
+    times: Mapping[Layout, float],
+    *,
+    side_by_side: bool = True,
+    bound: int | None = None,
+    **given: Any,
+) -> Scaling:
+    """Each layout by pairs with what it is to be launched beside, until that is decided."""
+    scaled = Scaling([point(at, []) for at in times], **given)
+    for after in scaled.points[1:]:
+        before = scaled.reference(after.spec)
+        assert before is not None
+        times_s = times[before.spec.layout], times[after.spec.layout]
+        for count in range(1, 7):
+            pairs = in_pairs(times_s, count, 10 * len(scaled.links), side_by_side=side_by_side,
+                             bound=bound)  # fmt: skip
+            if scaled.is_decided(before, after, pairs):
+                break
+        scaled = scaled.with_pairs(before.spec, after.spec, pairs)
+    return scaled
+
+
+RANKS = {Layout(1): 8.0, Layout(2): 4.0, Layout(4): 4.0, Layout(8): 3.0}
+
+
+def test_each_layout_is_launched_beside_the_last_one_that_was_worth_it() -> None:
+    found = by_pairs(RANKS)
+    second, third, fourth = found.verdict().split("; ")
+    assert second.startswith("2 ranks: 2.00 times faster than 1 (1.")
+    assert second.endswith(", 2 pairs side by side)")
+    assert third.startswith("4 ranks: not worth it, 1.00 times as fast as 2 (0.9")
+    assert third.endswith(", 5 pairs side by side)"), "sooner it is not known"
+    assert fourth.startswith("8 ranks: 1.34 times faster than 2 (1.")
+    cells = [row.get("compared", "") for row in found.table()]
+    assert cells == [
+        "",
+        "2 pairs side by side with 1x1",
+        "5 pairs side by side with 1x2",
+        "2 pairs side by side with 1x2",
+    ]
+    rows = found.json()["layouts"]
+    assert rows[0]["by_pairs"] is None
+    assert rows[3]["by_pairs"] == {"study": "mnist-1x2", "pairs": 2, "is_side_by_side": True}
+    # Against the first layout the ratios multiply, and what is uncertain of both adds up.
+    gain, direct = rows[3]["speed_up"], rows[1]["speed_up"]
+    assert round(gain["ratio"], 1) == 2.7
+    assert gain["high"] / gain["low"] > direct["high"] / direct["low"]
+    assert len(rows[1]["figures"]) == 2 + 5 + 2 and rows[1]["iterations_per_s"] == 25.0
+
+
+def test_pairs_in_turn_say_so_and_are_judged_by_their_own_rule() -> None:
+    found = by_pairs({Layout(1): 8.0, Layout(2): 4.0}, side_by_side=False)
+    assert found.verdict().endswith(", 3 pairs in turn)")
+
+
+def test_pairs_count_the_work_that_grows() -> None:
+    found = by_pairs({on_hosts(1): 8.0, on_hosts(2): 10.0}, weak=True)
+    assert found.verdict().startswith("2 hosts: 1.60 times faster than 1 (1.")
+    no_gain = by_pairs({on_hosts(1): 8.0, on_hosts(2): 16.0}, weak=True).verdict()
+    assert no_gain.startswith("2 hosts: not worth it, 1.00 times") and ", 5 pairs" in no_gain
+
+
+def test_a_layout_that_fails_is_held_against_nothing_and_bounds_are_said() -> None:
+    layouts = Scaling([point(Layout(ranks), []) for ranks in (1, 2, 4)])
+    first, second, third = layouts.points
+    assert layouts.reference(second.spec) == first
+    without = layouts.without(first.spec, "failed: no memory")
+    assert without.reference(second.spec) is None
+    assert without.reference(third.spec) == second
+    slow_first = by_pairs({Layout(1): 40.0, Layout(8): 8.0}, bound=0)
+    slow, fast = slow_first.table()
+    assert slow["time"] == "at least 40.1 s" and fast["time"] == "8.00 s"
+    assert fast["speed-up"].startswith("at least 4.")
+    assert slow_first.verdict().startswith("8 ranks: at least 4.")
+    assert slow_first.verdict().endswith(" times faster than 1 (2 pairs side by side)")
+    slow_last = by_pairs({Layout(1): 8.0, Layout(8): 40.0}, bound=1)
+    assert slow_last.verdict().startswith("8 ranks: not worth it, at most 0.2")
+
+
+def test_of_several_layouts_on_one_host_the_fastest_is_held_against_those_on_two() -> None:
+    layouts = {on_hosts(1, 1): 8.0, on_hosts(1, 2): 4.0, on_hosts(1, 4): 6.0, on_hosts(2, 1): 5.0,
+               on_hosts(2, 2): 2.5}  # fmt: skip
+    found = by_pairs(layouts)
+    sides = [(link.before, link.after) for link in found.links]
+    assert sides == [("mnist-1x1", "mnist-1x2"), ("mnist-1x2", "mnist-1x4"),
+                     ("mnist-1x2", "mnist-2x1"), ("mnist-1x2", "mnist-2x2")]  # fmt: skip
+    assert found.verdict().startswith("2 hosts: 1.60 times faster than 1 (")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.stats.scaling import least_time, speed_up
+from tuner.stats.scaling import SpeedUp, along, least_time, speed_up
 
 times = st.lists(st.floats(0.5, 50.0), min_size=1, max_size=9)
 
 
-def test_the_interval_holds_the_ratio_and_is_narrow_after_six_rounds() -> None:
+def test_the_interval_holds_the_ratio_and_is_narrow_after_six_launches() -> None:
     before, after = [10.0, 10.1, 9.9, 10.0, 10.05, 9.95], [5.0, 5.05, 5.0, 4.95, 5.0, 5.0]
     few, many = speed_up(before[:2], after[:2]), speed_up(before, after)
     for found in (few, many):
@@ -40,24 +39,34 @@ def test_a_speed_up_is_within_its_interval_and_of_ratios_only(
     assert found.times(factor).ratio == pytest.approx(factor * found.ratio)
 
 
-@given(st.floats(0.0, 1.0), st.integers(1, 64), st.integers(2, 16), st.integers(2, 16))
+def test_along_a_chain_ratios_multiply_and_doubts_add() -> None:
+    double, triple = SpeedUp(2.0, 1.8, 2.2), SpeedUp(3.0, 2.9, 3.2)
+    assert along([(double, True)]) == pytest.approx(double)
+    assert along([(double, False)]) == pytest.approx((1 / 2.0, 1 / 2.2, 1 / 1.8))
+    both = along([(double, True), (triple, True)])
+    assert both.ratio == pytest.approx(6.0)
+    assert 1.8 * 2.9 < both.low < 3.0 * 1.8 and 3.0 * 2.2 < both.high < 2.2 * 3.2
+    at_least = along([(SpeedUp(5.0, 4.0, math.inf), True), (double, False)])
+    assert at_least.high == math.inf and at_least.low > 0
+    assert along([(SpeedUp(0.2, 0.0, 0.25), True)]) == pytest.approx((0.2, 0.0, 0.25))
+
+
+@given(st.floats(0.0, 1.0), st.floats(1.5, 64.0), st.floats(1.5, 16.0))
 def test_no_job_that_follows_amdahls_law_beats_its_bound(
-    serial: float, first: int, second: int, third: int
+    serial: float, second: float, third: float
 ) -> None:
-    def time_s(ranks: int) -> float:
+    def time_s(ranks: float) -> float:
         return 10.0 * (serial + (1 - serial) / ranks)
 
-    ranks = (first, first * second, first * second * third)
-    seen = [(number, [time_s(number)] * 6) for number in ranks[:2]]
-    assert least_time(seen, ranks[2]) == pytest.approx(time_s(ranks[2]))
+    gains = [(second, time_s(1.0) / time_s(second))]
+    least = least_time(time_s(1.0), gains, second * third)
+    assert least == pytest.approx(time_s(second * third))
 
 
-@given(st.lists(times, max_size=4))
-def test_the_bound_is_between_all_and_nothing_of_the_work(seen: list[list[float]]) -> None:
-    layouts = [(2**place, each) for place, each in enumerate(seen)]
-    least = least_time(layouts, 2**5)
-    if len(layouts) < 2:
+@given(st.lists(st.floats(0.01, 100.0), max_size=4))
+def test_the_bound_is_between_all_and_nothing_of_the_work(gains: list[float]) -> None:
+    least = least_time(8.0, [(2.0**place, gain) for place, gain in enumerate(gains, start=1)], 32.0)
+    if not gains:
         assert least == 0.0
     else:
-        whole = statistics.median(seen[0])
-        assert whole / 2**5 <= least * (1 + 1e-9) <= whole * (1 + 1e-6)
+        assert 8.0 / 32 <= least * (1 + 1e-9) <= 8.0 * (1 + 1e-6)

@@ -18,8 +18,16 @@ from tuner.store import Store
 
 pytestmark = pytest.mark.system
 
-#: Half of the work is shared by the ranks; it takes no core.
+#: A part of the work is shared by the ranks. It is counted by the CPU time that it takes.
 PROGRAM = """
+import os, time
+ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
+while time.process_time() < 0.1 + 0.6 / ranks:
+    pass
+"""
+
+#: The same by the program's own clock; it takes no core.
+SLEEPS = """
 import os, time
 ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
 time.sleep(0.1 + 0.6 / ranks)
@@ -27,9 +35,9 @@ print("took", 0.1 + 0.6 / ranks)
 """
 
 COMMAND = ("--", sys.executable, "program.py")
-SCALE = ("scale", "-n", "2", "--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--storage",
-         "s.db")  # fmt: skip
-FIXED = (*SCALE, "--setting", "omp_threads=1", "--rounds", "2")
+SCALE = ("scale", "-n", "2", "--storage", "s.db")
+FIXED = (*SCALE, "--objective", "wall", "--setting", "omp_threads=1", "--rounds", "3")
+PRINTED = ("--objective", "pattern:took ([0-9.]+)", "--unit", "s")
 
 
 @pytest.fixture
@@ -43,23 +51,32 @@ def launches(folder: Path, *studies: str) -> list[int]:
         return [len(store.launches(name)) for name in studies]
 
 
-def test_a_fixed_setting_is_launched_in_rounds_and_nothing_is_measured_twice(folder: Path) -> None:
+def test_a_fixed_setting_is_launched_by_pairs_and_nothing_is_measured_twice(folder: Path) -> None:
     done = tune(folder, *FIXED, "--price-per-hour", "3.6", "-o", "page.html", *COMMAND)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^1x2 +0\.400 s +2 .* omp_threads=1( bind_to=unset)?$", done.stdout), (
-        done.stdout
-    )
-    assert re.search(r"(?m)^2 ranks: 1\.75 times faster than 1 \(", done.stdout)
-    assert "1.75 times faster" in (folder / "page.html").read_text()
+    assert re.search(r"(?m)^2 ranks: .*, \d pairs side by side\)$", done.stdout), done.stdout
+    assert "pairs side by side" in (folder / "page.html").read_text()
     studies = ("program-1x1-fixed", "program-1x2-fixed")
-    assert launches(folder, *studies) == [3, 3], "a warm-up and two rounds"
+    before = launches(folder, *studies)
     again = tune(folder, *FIXED, "--price-per-hour", "3.6", "--json", "-q", *COMMAND)
     assert (again.returncode, again.stderr) == (0, "")
     document = json.loads(again.stdout)
     assert document["schema"] == "tuner.scale/1"
-    assert [row["study"] for row in document["layouts"]] == list(studies)
-    assert document["layouts"][1]["efficiency"]["ratio"] == pytest.approx(0.875)
-    assert launches(folder, *studies) == [3, 3]
+    first, second = document["layouts"]
+    assert [first["study"], second["study"]] == list(studies)
+    assert first["by_pairs"] is None
+    pairs = second["by_pairs"]["pairs"]
+    assert second["by_pairs"] == {"study": studies[0], "pairs": pairs, "is_side_by_side": True}
+    assert launches(folder, *studies) == before == [1 + pairs] * 2, "a warm-up and the pairs"
+
+
+def test_in_turn_a_figure_of_the_program_is_compared(folder: Path) -> None:
+    (folder / "program.py").write_text(SLEEPS)
+    in_turn = ("--setting", "omp_threads=1", "--rounds", "3", "--compare", "in-turn")
+    done = tune(folder, *SCALE, *in_turn, *PRINTED, *COMMAND)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"(?m)^1x2 +0\.400 s +3 .* 3 pairs in turn with 1x1 +omp_th", done.stdout)
+    assert re.search(r"(?m)^2 ranks: 1\.75 times faster than 1 \(.*3 pairs in turn", done.stdout)
 
 
 @pytest.mark.slow
@@ -74,16 +91,19 @@ def test_after_an_interruption_the_same_command_goes_on(folder: Path) -> None:
     assert "interrupted" in errors
     done = tune(folder, *FIXED, *COMMAND)
     assert done.returncode == 0, done.stderr
+    assert re.search(r"(?m)^2 ranks: .*, \d pairs side by side\)$", done.stdout), done.stdout
     with Store.open(f"sqlite:///{folder / 's.db'}", create=False) as store:
-        for name in ("program-1x1-fixed", "program-1x2-fixed"):
-            made = [r for r in store.launches(name) if r.outcome.samples]
-            assert sum(record.purpose == "record" for record in made) == 2
+        studies = [store.launches(f"program-1x{ranks}-fixed") for ranks in (1, 2)]
+    records = [[r for r in study if r.purpose == "record"] for study in studies]
+    finished = [sum(bool(r.outcome.samples) for r in study) for study in records]
+    assert finished[0] == finished[1] <= 3
 
 
 @pytest.mark.slow
 def test_each_layout_is_tuned_by_a_study_of_its_own(folder: Path) -> None:
     options = ("--knob", "omp_threads=1..2", "--trials", "2", "--no-confirm", "--live", "off")
-    done = tune(folder, *SCALE, *options, "--name", "job", *COMMAND)
+    (folder / "program.py").write_text(SLEEPS)
+    done = tune(folder, *SCALE, *PRINTED, *options, "--name", "job", *COMMAND)
     assert done.returncode == 0, done.stderr
     assert re.search(r"(?m)^2 ranks: 1\.75 times faster than 1 \(", done.stdout), done.stdout
     assert min(launches(folder, "job-1x1", "job-1x2")) >= 3
@@ -94,7 +114,8 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
     (folder / "program.py").write_text(PROGRAM + "raise SystemExit(ranks > 1)\n")
     done = tune(folder, *FIXED, *COMMAND)
     assert done.returncode == 3
-    assert "1x2: the study program-1x2-fixed" in done.stderr
+    studies = "program-1x1-fixed and program-1x2-fixed"
+    assert f"1x2 with 1x1: the studies {studies}" in done.stderr
     assert "error: nothing could be measured: 2 launches in a row failed" in done.stderr
 
 

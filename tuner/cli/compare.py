@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,9 +15,8 @@ from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.cli.tally import Tally
     from tuner.results.compare import Comparison
-    from tuner.study.events import Event
+    from tuner.study.pairs_of_studies import Pairs
 
 #: No export is longer, bytes.
 MOST_BYTES = 1 << 28
@@ -111,10 +108,9 @@ def _remeasure(
     comparison: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
     """The comparison by pairs of launches; they end as soon as their interval tells."""
-    from tuner.cli import console, stored
-    from tuner.cli.tally import Tally
-    from tuner.study.interruption import StudyInterrupted
-    from tuner.study.remeasuring import Pairs, launch_by_pairs, require_comparable, to_launch
+    from tuner.cli import console, pair_lines, stored
+    from tuner.study.remeasuring import require_different, to_launch
+    from tuner.study.two_studies import ByPairs, Fails
 
     store, specs = stored.open_store(given["storage"]), []
     for side in (comparison.before, comparison.after):
@@ -123,34 +119,21 @@ def _remeasure(
         specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
         if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
             console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
-    require_comparable(specs)
-    first, second = (spec.name for spec in specs)
+    require_different(specs)
+    first, second = names = [spec.name for spec in specs]
     kept = f"launches of both, kept as the studies {first} and {second}"
     console.err(f"{comparison.best.missing(share)}: {kept}")
-    show = [partial(_show, spec.name, Tally(time.monotonic, spec)) for spec in specs]
-    place, figure = {key: given[key] for key in ("storage", "wait")}, specs[0].objective.figure
 
     def by(pairs: Pairs) -> Comparison:
-        sides = [[*map(figure, side)] for side in pairs.costs]
+        sides = [[*map(specs[0].objective.figure, side)] for side in pairs.costs]
         return comparison.with_best(sides, pairs.gain, is_side_by_side=pairs.is_side_by_side)
 
     def is_enough(pairs: Pairs) -> bool:
-        so_far = by(pairs)
-        console.err(so_far.pairs_line())
-        return not so_far.best.is_open(share)
+        console.err(pair_lines.so_far(names, pairs))
+        return not by(pairs).best.is_open(share)
 
-    try:
-        return by(launch_by_pairs(specs, show, is_enough, **place))
-    except StudyInterrupted as interruption:
-        interruption.result = None  # it is of one of them, and the same command begins anew
-        raise
-
-
-def _show(name: str, tally: Tally, event: Event) -> None:
-    """Write a line for a launch that ended, and for a note."""
-    from tuner.cli import console
-    from tuner.study.events import LaunchEnded, Note
-
-    if isinstance(event, LaunchEnded | Note):
-        said = event.text if isinstance(event, Note) else tally.ended_line(event)
-        console.err(f"{name}: {said}")
+    by_pairs = ByPairs(given["storage"], fresh=True, wait=given["wait"])
+    pairs = by_pairs.launch(specs, [*map(pair_lines.view, names, specs)], is_enough)
+    if isinstance(pairs, Fails):
+        raise pairs.error
+    return by(pairs)

@@ -233,8 +233,8 @@ _OF_PLACE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
 
 OF_SCALE: tuple[tuple[tuple[str, ...], str, str, str, dict[str, Any]], ...] = (
     (("--setting",), COMPARED, "NAME=VALUE,...",
-     "Tune nothing: launch this setting in rounds over the layouts; defaults: your own.", {}),
-    (("--rounds",), COMPARED, "N", "Launches of each layout with --setting [6].",
+     "Tune nothing: launch this setting with each layout, by pairs; defaults: your own.", {}),
+    (("--rounds",), COMPARED, "N", "Pairs of launches with --setting, at most [6].",
      {"type": click.IntRange(1, 1000), "default": 6}),
     (("--ppn",), COMPARED, "N,N,...", "Compare these numbers of ranks on each host.", {}),
     (("--weak",), COMPARED, "", "The program's work grows with the ranks.", {"is_flag": True}),

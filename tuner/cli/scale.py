@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sys
@@ -20,7 +19,9 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageErr
 
 if TYPE_CHECKING:
     from tuner.model import StudySpec
-    from tuner.results.scale import Scaling
+    from tuner.results.scale import Point, Scaling
+    from tuner.study.pairs_of_studies import Pairs
+    from tuner.study.two_studies import ByPairs, Fails
 
 #: No list of prices is longer, bytes.
 MOST_BYTES = 1 << 20
@@ -32,7 +33,8 @@ MOST_BYTES = 1 << 20
     takes_tail=True,
     help="Measure the same job on 1, 2, 3, 4, 8 ... hosts; without hosts, with 1, 2, 4 ... ranks on"
     " this one. Each layout is tuned by a study of its own (NAME-2x4: 4 ranks on each of 2 hosts),"
-    " or launched in rounds with one setting (--setting). The same command continues.",
+    " or launched with one setting (--setting), by pairs with the last layout that was worth it:"
+    " side by side if nothing speaks against it. The same command continues.",
     examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
 )
 @options.study_options(without={"ppn", "price_per_hour"}, more=options.OF_SCALE)
@@ -47,7 +49,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from tuner.results.exporters.json import dumps
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
-    scaling = _measured(specs, given)
+    scaling = (_tuned if given["setting"] is None else _by_pairs)(specs, given)
     if given["as_json"]:
         sys.stdout.write(dumps(scaling.json()))
     else:
@@ -126,36 +128,28 @@ def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
     raise UsageError(f"--price-per-hour {text}: {said}", "a line `h1 1.20` for each host")
 
 
-def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
-    """Tune each layout, or launch the setting in rounds; what cannot win is left out."""
+def _tuned(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
+    """Tune each layout by a study of its own; what cannot win is left out."""
     from tuner.cli import console, progress, stored
-    from tuner.results.scale import Point, Scaling
+    from tuner.results.scale import Point
     from tuner.study import tune
-    from tuner.study.fixed_setting import FixedSetting
 
-    is_fixed, failed = given["setting"] is not None, None
-    points = {spec.name: Point(spec, spec.fixed) for spec in specs}
-    scaling = Scaling([*points.values()], given["weak"], given["job_iterations"])
-    policies = {spec.name: FixedSetting() for spec in specs}
-    rounds = range(1, given["rounds"] + 1) if is_fixed else [1]
-    for number, spec in itertools.product(rounds, specs):
-        point, policy = points[spec.name], policies[spec.name]
-        if point.why:
-            continue
-        policy.number, why = number, scaling.cannot_win(spec)
-        if not given["quiet"] and (why or number == 1):
+    scaling, failed = _of_none(specs, given), None
+    points = {spec.name: point for spec, point in zip(specs, scaling.points, strict=True)}
+    for spec in specs:
+        point, why = points[spec.name], scaling.cannot_win(spec)
+        if not given["quiet"]:
             console.err(f"{point.label}: {why or f'the study {spec.name}'}")
         try:
             if not why:
                 with progress.view(given["quiet"]) as view:
                     tune(
-                        replace(spec, warm_ups=0) if policy.is_warm else spec,
+                        spec,
                         storage=given["storage"],
                         outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-                        fresh=given["fresh"] and number == 1,
+                        fresh=given["fresh"],
                         wait=given["wait"],
                         on_event=view,
-                        policy=policy if is_fixed else None,
                     )
                 point = Point.of(stored.load(stored.open_store(given["storage"]), spec.name))
         except (NothingMeasuredError, LimitReachedError) as error:
@@ -165,3 +159,72 @@ def _measured(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
     if failed is not None and len(scaling.measured) < 2:
         raise failed
     return scaling
+
+
+def _by_pairs(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
+    """Launch each layout by pairs with the last one that was worth it; what cannot win is left out.
+
+    A layout that fails is left out too, and the others are compared.
+    """
+    from tuner.cli import console
+    from tuner.study.two_studies import ByPairs, Fails
+
+    scaling, failed = _of_none(specs, given), None
+    by_pairs = ByPairs(
+        storage=given["storage"],
+        run_folder=Path(given["run_dir"]) if given["run_dir"] else None,
+        fresh=given["fresh"],
+        wait=given["wait"],
+        most_pairs=given["rounds"],
+    )
+    for point in scaling.points[1:]:
+        spec, why = point.spec, scaling.cannot_win(point.spec)
+        if why and not given["quiet"]:
+            console.err(f"{point.label}: {why}")
+        while not why and (before := scaling.reference(spec)) is not None:
+            pairs = _launched(by_pairs, scaling, (before, point), is_quiet=given["quiet"])
+            if not isinstance(pairs, Fails):
+                scaling = scaling.with_pairs(before.spec, spec, pairs)
+                break
+            failed = pairs.error
+            fails = f"failed: {failed.message}"
+            why = fails if pairs.spec is spec else ""
+            scaling = scaling.without(pairs.spec, fails)
+        if why:
+            scaling = scaling.without(spec, why)
+    if failed is not None and len(scaling.measured) < 2:
+        raise failed
+    return scaling
+
+
+def _launched(
+    by_pairs: ByPairs, scaling: Scaling, layouts: tuple[Point, Point], *, is_quiet: bool
+) -> Pairs | Fails:
+    """Launch two layouts by pairs until it is known whether the second is worth it."""
+    from tuner.cli import console, pair_lines
+
+    (before, after), specs = layouts, [point.spec for point in layouts]
+    labels = [point.label for point in layouts]
+    if not is_quiet:
+        studies = " and ".join(spec.name for spec in specs)
+        console.err(f"{after.label} with {before.label}: the studies {studies}")
+
+    def is_enough(pairs: Pairs) -> bool:
+        if not is_quiet:
+            console.err(pair_lines.so_far(labels, pairs))
+        return scaling.is_decided(before, after, pairs)
+
+    views = [(lambda _: None) if is_quiet else pair_lines.view(p.label, p.spec) for p in layouts]
+    try:
+        return by_pairs.launch(specs, views, is_enough)
+    except KeyboardInterrupt:
+        console.err("what was measured is kept: the same command continues (without --fresh)")
+        raise
+
+
+def _of_none(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
+    """The layouts before anything of them is measured."""
+    from tuner.results.scale import Point, Scaling
+
+    points = [Point(spec, spec.fixed) for spec in specs]
+    return Scaling(points, given["weak"], given["job_iterations"])

@@ -225,13 +225,6 @@ class Comparison:
             return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}{hint}"
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
-    def pairs_line(self) -> str:
-        """What the pairs of launches show so far."""
-        how = "side by side" if self.before.origin == SIDE_BY_SIDE else "in turn"
-        pairs = count(len(self.best.before), "pair")
-        gain = f"{self.after.name} {_span(self.best.gain)} times as fast as {self.before.name}"
-        return f"{how}: {pairs}, {gain}"
-
     def json(self, share: float) -> JsonDict:
         """See docs/export-schema.md."""
         rows = [

@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tuner.model import Finding
 from tuner.stats import noise
 from tuner.stats.wilcoxon import interval
 
-#: From so many rounds on an interval goes by ranks: 2 / 2**6 is below the error.
+#: From so many launches on an interval goes by ranks: 2 / 2**6 is below the error.
 BY_RANKS = 6
 
 #: An interval by ranks errs in this share of cases.
@@ -28,13 +29,18 @@ class SpeedUp(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def of(cls, finding: Finding) -> SpeedUp:
+        """Return that of pairs of launches."""
+        return cls(finding.ratio, finding.low, finding.high or math.inf)
+
     def times(self, factor: float) -> SpeedUp:
         """The same, as many times as large."""
         return SpeedUp(*(factor * each for each in self))
 
 
 def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
-    """How many times faster the second is, by rounds."""
+    """How many times faster the second is, of launches that were made apart."""
     pairs = min(len(before), len(after))
     logs = interval(list(map(_log_ratio, before, after)), ERROR) if pairs >= BY_RANKS else None
     if logs is not None:
@@ -59,15 +65,35 @@ def _log_ratio(before_s: float, after_s: float) -> float:
     return math.log(before_s / after_s)
 
 
-def least_time(seen: Sequence[tuple[int, Sequence[float]]], ranks: int) -> float:
-    """The least time on so many ranks by Amdahl's law (AFIPS 1967); 0: too little was seen.
+def along(steps: Sequence[tuple[SpeedUp, bool]]) -> SpeedUp:
+    """Return the speed-up along a chain of layouts of which each step was measured by itself.
 
-    ``seen`` has fewer ranks, the fewest first, with their times.
+    Args:
+        steps: Of each step its speed-up, and whether it is taken forwards.
+    """
+    center, below, above = 0.0, 0.0, 0.0
+    for gain, is_forwards in steps:
+        log = math.log(gain.ratio)
+        halves = (
+            log - math.log(gain.low) if gain.low else math.inf,
+            math.log(gain.high) - log,
+        )
+        center += log if is_forwards else -log
+        below = math.hypot(below, halves[0 if is_forwards else 1])
+        above = math.hypot(above, halves[1 if is_forwards else 0])
+    return SpeedUp(*(math.exp(log) for log in (center, center - below, center + above)))
+
+
+def least_time(first_s: float, gains: Sequence[tuple[float, float]], more: float) -> float:
+    """Return the least time by Amdahl's law (AFIPS 1967); 0: too little was seen.
+
+    Args:
+        first_s: What the fewest ranks take.
+        gains: Of more ranks how many times as many, and how many times as fast they are at most.
+        more: How many times as many ranks there are to be; more than that.
     """
     least = 0.0
-    for number, times in seen[1:]:
-        first, before = seen[0]
-        gain, more = speed_up(before, times).high, number / first  # noise rules nothing out
-        serial = min(1.0, max(0.0, (1 / gain - 1 / more) / (1 - 1 / more)))
-        least = max(least, statistics.median(before) * (serial + (1 - serial) * first / ranks))
+    for times, gain in gains:
+        serial = min(1.0, max(0.0, (1 / gain - 1 / times) / (1 - 1 / times)))
+        least = max(least, first_s * (serial + (1 - serial) / more))
     return least

@@ -36,7 +36,7 @@ def test_a_slow_link_turns_the_verdict(
     def verdict(name: str) -> str:
         words = [
             str(Path(sys.executable).parent / "tune"),
-            *("scale", "--hosts", "h1:1,h2:1", "--setting", "defaults", "--rounds", "2", "--name"),
+            *("scale", "--hosts", "h1:1,h2:1", "--setting", "defaults", "--rounds", "3", "--name"),
             *(name, "--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--storage"),
             *(str(folder / "scale.db"), "--", sys.executable, str(folder / "program.py")),
         ]
