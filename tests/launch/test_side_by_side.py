@@ -95,6 +95,15 @@ def test_who_else_wants_a_cpu_is_seen_while_both_stand_still(
     assert [threads for _, threads in sorted(itertools.chain(*seen))][:3] == [0, 1, 2]
 
 
+def test_it_is_seen_whether_a_launch_computes_or_waits(tmp_path: Path) -> None:
+    loop = "n=0; while [ $n -lt 200000 ]; do n=$((n + 1)); done"
+    busy, waiting = (
+        outcome.side_by_side for outcome in side_by_side.run(requests(tmp_path, loop, "sleep 1.5"))
+    )
+    assert busy is not None and busy.at_work and all(busy.at_work)
+    assert waiting is not None and waiting.at_work and not any(waiting.at_work[1:])
+
+
 def test_beside_one_that_fails_nothing_goes_on(tmp_path: Path) -> None:
     outcomes = side_by_side.run(requests(tmp_path, "sleep 0.3; exit 3", "sleep 60"))
     failed, ended = (outcome.ending for outcome in outcomes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -161,6 +161,11 @@ def test_two_are_launched_side_by_side_unless_something_speaks_against_it() -> N
     assert prepared.next == (BASELINE,) and "--prepare" in prepared.why_in_turn
     shared = replace(plain, observation=Observation(written=("/home/me/model.pt",)))
     assert of(shared).why_in_turn == "both write /home/me/model.pt"
+    history = searched(2.0, spec=PAIRED)
+    written = [replace(plain, observation=shared.observation)] * 2 + [plain]  # of guess, default
+    records = [replace(r, outcome=o) for r, o in zip(history.records, written, strict=True)]
+    judged = History.judged(history.spec, records)
+    assert "model.pt" in confirmation(judged, BEST).why_in_turn, "as others do, it may, too"
     large = replace(plain, observation=Observation(memory_bytes=PAIRED.machine.memory_bytes))
     assert "of memory" in of(large).why_in_turn
     assert of(large, compare="side-by-side").next == (BEST, BASELINE), "the user knows better"
@@ -186,19 +191,75 @@ def test_launches_that_are_over_after_a_few_slices_prove_less() -> None:
     assert pairs_needed(10) < pairs_needed(3)
 
 
+def beside(history: History, outcomes: Sequence[Outcome]) -> History:
+    """One more pair of the best and the baseline."""
+    number = len(history.records) + 1
+    pair = [
+        record(n, setting, Purpose.CONFIRM, outcome)
+        for n, setting, outcome in zip(
+            (number, number + 1), (BEST, BASELINE), outcomes, strict=True
+        )
+    ]
+    pair = pairing.judged(pair, [history, history])
+    return history.with_records((*history.records, *pair))
+
+
+def test_a_pair_that_was_broken_off_is_launched_again() -> None:
+    history = searched(2.0, spec=PAIRED)
+    ended = ran(Failed(FailureKind.INTERRUPTED, "ended on request before it was done"))
+    number = len(history.records) + 1
+    outcomes = [replace(ended, side_by_side=SideBySide(n)) for n in (number + 1, number)]
+    state = confirmation(beside(history, outcomes), BEST)
+    assert (state.next, state.why_in_turn) == ((BEST, BASELINE), "")
+
+
+def test_two_that_wait_for_something_else_are_launched_in_turn() -> None:
+    def why_in_turn(looks: tuple[bool | None, ...], compare: Compare = "auto") -> str:
+        history = searched(2.0, spec=replace(PAIRED, compare=compare))
+        number = len(history.records) + 1
+        outcomes = [
+            replace(ran(1.0), side_by_side=SideBySide(number + 1, at_work=(True,) * 10)),
+            replace(ran(2.0), side_by_side=SideBySide(number, at_work=looks)),
+        ]
+        return confirmation(beside(history, outcomes), BEST).why_in_turn
+
+    assert "ran in 9 of 10 looks" in why_in_turn((False,) * 9 + (True, None))
+    assert why_in_turn((False,) * 2 + (True,) * 8) == ""
+    assert why_in_turn((False,) * 9 + (True, None), "side-by-side") == "", "the user knows better"
+
+
+def test_figures_that_pauses_distort_are_compared_in_turn() -> None:
+    """A median of steps: a short step fits between two pauses, a long one does not."""
+    figure = ObjectiveSpec(kind="pattern", pattern="(.)", unit="s")
+
+    def why_in_turn(best_s: float, baseline_s: float) -> str:
+        history = searched(3.0, spec=replace(PAIRED, objective=figure))
+        number = len(history.records) + 1
+        outcomes = [
+            replace(ran(cost), wall_s=wall_s, side_by_side=SideBySide(other))
+            for cost, wall_s, other in (
+                (best_s, ran(1.0).wall_s, number + 1),
+                (baseline_s, ran(3.0).wall_s, number),
+            )
+        ]
+        return confirmation(beside(history, outcomes), BEST).why_in_turn
+
+    assert why_in_turn(0.9, 2.9) == ""
+    assert "medians or minima" in why_in_turn(0.62, 4.9)
+
+
 def test_once_a_launch_has_failed_beside_another_one_they_are_launched_in_turn() -> None:
     history = searched(2.0, spec=PAIRED)
     number = len(history.records) + 1
     busy = Failed(FailureKind.CRASHED, "address already in use")
     ended = Failed(FailureKind.INTERRUPTED, "ended, as the launch beside it had failed")
-    made = [
-        record(n, setting, Purpose.CONFIRM, replace(ran(ending), side_by_side=SideBySide(other)))
-        for n, other, setting, ending in (
-            (number, number + 1, BEST, ended),
-            (number + 1, number, BASELINE, busy),
-        )
-    ]
-    history = history.with_records((*history.records, *pairing.judged(made)))
+    history = beside(
+        history,
+        [
+            replace(ran(ended), side_by_side=SideBySide(number + 1)),
+            replace(ran(busy), side_by_side=SideBySide(number)),
+        ],
+    )
     state = confirmation(history, BEST)
     assert state.next == (BASELINE,)
     assert state.why_in_turn == f"launch {number + 1} failed beside another one: {busy.reason}"

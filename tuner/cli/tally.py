@@ -166,7 +166,7 @@ class Tally:
             slices += 0 if pair is None else len(pair.slices)
             sides.append(f"{self.name(Purpose.SEARCH, record.setting)} {self._came_to(record)}")
         if exclusion is not None:
-            return f"excluded: {exclusion.text}"
+            return "this pair does not count"  # a note says why
         return f"{', '.join(sides)}; {wording.count(slices, 'slice')}"
 
     def ended_line(self, event: LaunchEnded, *, with_time: bool = True) -> str:

@@ -31,9 +31,10 @@ TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-#: Every such sample a process is looked at again for libraries that are loaded late, and for files
-#: that it writes.
+#: Every such sample a process is looked at again for libraries that are loaded late.
 _LOOK_AGAIN = 16
+#: In every one of the first samples, and in every such later one, for files that it writes.
+_FIRST_FOR_FILES, _AGAIN_FOR_FILES = 16, 4
 
 #: So many files that a launch writes are noted.
 MOST_WRITTEN = 50
@@ -115,15 +116,16 @@ class Watcher:
                     noted.affinity = tuple(sorted(os.sched_getaffinity(root.pid)))
 
     def _look_at_process(self, stat: Stat, noted: _Rank | None) -> None:
-        """See what a process maps and writes: ever more rarely, since that costs a millisecond.
+        """See what a process writes, and, ever more rarely, maps: that costs a millisecond.
 
         A process that has become another program (``exec``) is looked at from the start.
         """
         process = stat.pid, stat.started, stat.name
         count = self._samples[process] = self._samples.get(process, 0) + 1
+        if count <= _FIRST_FOR_FILES or count % _AGAIN_FOR_FILES == 0:
+            self._look_at_files(stat.pid)
         if count & (count - 1) and count % _LOOK_AGAIN:
             return
-        self._look_at_files(stat.pid)
         if not self._may_read or (noted is not None and not noted.has_opencv):
             self._look_at_libraries(stat, noted)
 

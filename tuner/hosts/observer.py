@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from tuner.hosts import stacks
+from tuner.hosts import procfs, stacks
 from tuner.hosts.activity import Activity, Computing, activities
 from tuner.hosts.interference import between, look
 from tuner.hosts.observe import Watcher
@@ -45,6 +45,12 @@ class Observer(Protocol):
 
         Returns:
             The CPU time that it took, s; of several hosts the most.
+        """
+
+    def wants_cpu(self) -> bool | None:
+        """Whether one of the processes of the last sample runs or waits for a CPU.
+
+        Otherwise all of them wait for something else; ``None``: that cannot be seen.
         """
 
     def activities(self) -> list[Activity]:
@@ -123,6 +129,10 @@ class LaunchObserver:
         if pids and not self._reaps:
             self._last = look(pids)
         return time.thread_time() - before_s
+
+    def wants_cpu(self) -> bool | None:
+        """See :class:`Observer`."""
+        return any(procfs.wants_cpu(member.pid) for member in self._watcher.members)
 
     def activities(self) -> list[Activity]:
         """See :class:`Observer`."""

@@ -119,6 +119,13 @@ def stat(pid: int, proc: str = "/proc") -> Stat | None:
     return parse_stat(read(f"{proc}/{pid}/stat"))
 
 
+def wants_cpu(pid: int, proc: str = "/proc") -> bool:
+    """Whether a thread of a process runs or waits for a CPU."""
+    folder = f"{proc}/{pid}/task"
+    stats = (read(f"{folder}/{thread}/stat") for thread in names(folder))
+    return any(text.rpartition(b") ")[2][:1] == b"R" for text in stats)
+
+
 def processes(proc: str = "/proc") -> list[Stat]:
     """Every process that this one can see."""
     pids = [int(name) for name in names(proc) if name.isdecimal()]

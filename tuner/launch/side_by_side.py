@@ -5,7 +5,8 @@ to both, so that the ratio of their times has less noise than that of launches o
 
 If the figure leaves out the pauses, the rest of the longer launch runs alone, and ends as soon as
 its pace is known. If the program makes its figure of a clock that goes on in the pauses, the longer
-one keeps them to its end: so both figures are longer by the same factor, whatever span they cover.
+one keeps them to its end: so both figures are longer by the same factor, if they are means or
+totals of spans of many slices.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class _Side:
         keeps_its_pauses: The figure is made of a clock that goes on in the pauses.
         slices: When it ran itself, s after the pair began.
         neighbours: How many threads of others wanted a CPU at the end of each.
+        at_work: Whether it wanted one itself at the end of each slice after which it went on.
     """
 
     request: MeasurementRequest
@@ -81,6 +83,7 @@ class _Side:
     outcome: Outcome | None = None
     slices: list[tuple[float, float]] = field(default_factory=list)
     neighbours: list[int | None] = field(default_factory=list)
+    at_work: list[bool | None] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: MeasurementRequest) -> _Side:
@@ -113,6 +116,7 @@ def run(
     """
     sides = [_Side.of(request) for request in requests]
     begun_s, host = time.monotonic(), Host()
+    is_local = all(request.spec.layout.is_local for request in requests)
     with ExitStack() as stack:
         for turn, slice_s in _turns(any(side.keeps_its_pauses for side in sides)):
             side, other = sides[turn], sides[1 - turn]
@@ -130,7 +134,7 @@ def run(
             if side.running is not None and side.outcome is None:
                 _run_slice(side, other, begin_s + slice_s)
             side.slices.append((begin_s - begun_s, time.monotonic() - begun_s))
-            side.neighbours.append(_neighbours(host))
+            side.neighbours.append(_neighbours(host) if is_local else None)
             if side.outcome is not None and isinstance(side.outcome.ending, Failed):
                 _end_beside(other, side.outcome.ending)
     return [_outcome(side, other) for side, other in (sides, sides[::-1])]
@@ -178,6 +182,7 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
     goes_on = other.outcome is not None and not side.keeps_its_pauses
     side.outcome = running.outcome_of_slice(lambda: not goes_on and time.monotonic() >= end_s)
     if side.outcome is None:
+        side.at_work.append(running.monitor.observer.wants_cpu())
         running.monitor.running.pause()
     elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
         request = other.request
@@ -241,5 +246,7 @@ def _outcome(side: _Side, other: _Side) -> Outcome:
     if isinstance(ending, Finished) and side.keeps_its_pauses:
         objective = side.request.spec.objective
         ending = _as_of_a_clock_without_pauses(ending, _running_share((side, other)), objective)
-    pair = SideBySide(other.request.number, tuple(side.slices), tuple(side.neighbours))
+    pair = SideBySide(
+        other.request.number, tuple(side.slices), tuple(side.neighbours), tuple(side.at_work)
+    )
     return replace(outcome, ending=ending, load=None, telemetry=None, side_by_side=pair)

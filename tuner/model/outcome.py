@@ -373,11 +373,14 @@ class SideBySide:
         slices: When it ran itself, each from and to, s after the pair began.
         neighbours: How many threads of others ran or waited for a CPU of this host at the end of
             each slice, when both launches stood still; ``None``: that could not be seen.
+        at_work: Whether a thread of its own did so before, of each slice after which it went on;
+            otherwise all of it waited for something else.
     """
 
     other: int
     slices: tuple[tuple[float, float], ...] = ()
     neighbours: tuple[int | None, ...] = ()
+    at_work: tuple[bool | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -436,7 +436,7 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
                 run.study.fail(trial, error.message)
             raise
         if len(records) == 2:
-            records = pairing.judged(records)
+            records = pairing.judged(records, [run.history for run, _ in trials])
         try:
             for (run, trial), record in zip(trials, records, strict=True):
                 run._tell(trial, record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,6 +33,14 @@ FEWEST_SLICES = 6
 
 #: Both launches together may need this share of the host's memory.
 MEMORY_SHARE = 0.8
+
+#: What a launch waits for goes on while it is paused, if nothing of it ran in more than this share
+#: of so many looks at least.
+IDLE_SHARE, FEWEST_LOOKS = 0.3, 6
+
+#: How figures lie to the running times may differ by this factor between the sides from what they
+#: did alone. A neighbour who is there for a part of a launch only makes it 1.3 at most.
+MOST_OFF_SCALE = 1.4
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ def why_in_turn(history: History, best: Setting, reference: Setting) -> str | No
     if spec.compare == "side-by-side":
         return None
     sides = [history.of(history.searched, setting) for setting in (best, reference)]
-    return next(doubts(spec, sides), None)
+    return next(doubts(spec, sides, history.searched), None)
 
 
 def impossible(records: Sequence[LaunchRecord]) -> str:
@@ -79,21 +88,29 @@ def impossible(records: Sequence[LaunchRecord]) -> str:
 
 
 def _shows_that_it_cannot(record: LaunchRecord) -> str:
-    """Return why a launch of a pair had nothing to compare; empty: it had, or was in no pair."""
-    exclusion = record.outcome.exclusion
+    """Return why a launch of a pair had nothing to compare; empty: it had, or was in no pair.
+
+    One that was ended from outside, or by the user, says nothing.
+    """
+    exclusion, is_of_pair = record.outcome.exclusion, record.outcome.side_by_side is not None
     if exclusion is not None:
         return exclusion.text if exclusion.kind is ExclusionKind.SIDE_BY_SIDE else ""
-    if record.outcome.side_by_side is not None and cost(record) is None:
+    if is_of_pair and isinstance(record.outcome.ending, Stopped) and cost(record) is None:
         return f"launch {record.number} was stopped beside another one before it showed anything"
     return ""
 
 
-def doubts(spec: StudySpec, sides: Sequence[Sequence[LaunchRecord]]) -> Iterator[str]:
+def doubts(
+    spec: StudySpec,
+    sides: Sequence[Sequence[LaunchRecord]],
+    others: Sequence[LaunchRecord] = (),
+) -> Iterator[str]:
     """Yield what speaks against two launches at once; the user may know better.
 
     Args:
         spec: What is launched.
         sides: Earlier launches of each of the two.
+        others: Earlier launches of any setting.
     """
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
@@ -101,20 +118,85 @@ def doubts(spec: StudySpec, sides: Sequence[Sequence[LaunchRecord]]) -> Iterator
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
         needed, there = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
         yield f"both together need {needed} of memory, and the host has {there}"
-    if written := set.intersection(*map(_written, sides)):
-        yield f"both write {wording.one_line(min(written))}"
+    # A launch that was stopped early may have had no time to write what others do.
+    writers = Counter(path for record in others for path in record.outcome.observation.written)
+    shared = {path for path, launches in writers.items() if launches > 1}
+    shared |= set.intersection(*map(_written, sides))
+    if shared:
+        yield f"both write {wording.one_line(min(shared))}"
 
 
-def judged(pair: Sequence[LaunchRecord]) -> list[LaunchRecord]:
-    """Return both launches of a pair, excluded if one has failed: by itself it may work."""
-    for record in pair:
-        ending = record.outcome.ending
-        if isinstance(ending, Failed) and ending.kind not in FROM_OUTSIDE:
-            reason = wording.one_line(ending.reason)
-            text = f"launch {record.number} failed beside another one: {reason}"
-            why = Exclusion(ExclusionKind.SIDE_BY_SIDE, text)
-            return [replace(r, outcome=replace(r.outcome, exclusion=why)) for r in pair]
-    return list(pair)
+def judged(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> list[LaunchRecord]:
+    """Return both launches of a pair, excluded if they cannot be compared: alone they may be.
+
+    Args:
+        pair: The two launches.
+        histories: That of each one's study, without them.
+    """
+    why = next(filter(None, map(_failure, pair)), "")
+    if not why and any(history.spec.compare != "side-by-side" for history in histories):
+        why = next(filter(None, map(_idleness, pair)), "") or _off_scale(pair, histories)
+    if not why:
+        return list(pair)
+    exclusion = Exclusion(ExclusionKind.SIDE_BY_SIDE, why)
+    return [replace(r, outcome=replace(r.outcome, exclusion=exclusion)) for r in pair]
+
+
+def _failure(record: LaunchRecord) -> str:
+    """Return how a launch failed by itself; empty: it did not."""
+    ending = record.outcome.ending
+    if not isinstance(ending, Failed) or ending.kind in FROM_OUTSIDE:
+        return ""
+    return f"launch {record.number} failed beside another one: {wording.one_line(ending.reason)}"
+
+
+def _idleness(record: LaunchRecord) -> str:
+    """Return that a launch waited for much of its time; empty: it did not."""
+    side = record.outcome.side_by_side
+    looks = [is_at_work for is_at_work in side.at_work if is_at_work is not None] if side else []
+    idle = looks.count(False)
+    if len(looks) < FEWEST_LOOKS or idle <= IDLE_SHARE * len(looks):
+        return ""
+    return (
+        f"nothing of launch {record.number} ran in {idle} of {len(looks)} looks, and what it"
+        " waits for goes on while it is paused"
+    )
+
+
+def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> str:
+    """Return that the figures of a pair follow its running times less than alone; empty: not so.
+
+    The figure may be a median or a minimum of steps, of which a short one has no pause in it and a
+    long one has.
+    """
+    changes = []
+    for record, history in zip(pair, histories, strict=True):
+        if history.spec.objective.clock != "none":
+            return ""
+        alone = [
+            scale
+            for earlier in history.of(history.searched, record.setting)
+            if (scale := _scale(earlier)) is not None
+        ]
+        scale = _scale(record)
+        if not alone or scale is None:
+            return ""
+        changes.append(scale / statistics.median(alone))
+    if max(changes) / min(changes) <= MOST_OFF_SCALE:
+        return ""
+    numbers = " and ".join(str(record.number) for record in pair)
+    return (
+        f"the figures of launches {numbers} do not follow their running times as they did alone;"
+        " they may be medians or minima, which pauses distort"
+    )
+
+
+def _scale(record: LaunchRecord) -> float | None:
+    """Return the cost of a launch for each second that it ran; ``None``: it has none."""
+    ending, wall_s = record.outcome.ending, record.outcome.wall_s
+    if not isinstance(ending, Finished) or ending.elapsed_s <= 0 or wall_s <= 0:
+        return None
+    return ending.elapsed_s / wall_s
 
 
 def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
@@ -134,10 +216,14 @@ def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool
 
 def rule_side_by_side(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> pairs.Rule:
     """Return the rule for pairs that were made side by side."""
-    sides = [record.outcome.side_by_side for pair in launch_pairs for record in pair]
-    numbers = [len(side.slices) for side in sides if side is not None and side.slices]
+    numbers = [number for pair in launch_pairs if (number := min(map(_slices, pair)))]
     is_few = bool(numbers) and statistics.median(numbers) < FEWEST_SLICES
     return pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
+
+
+def _slices(record: LaunchRecord) -> int:
+    side = record.outcome.side_by_side
+    return 0 if side is None else len(side.slices)
 
 
 def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[Setting]:

@@ -62,6 +62,9 @@ class HostsObserver:
         self._bring_log()
         return max(costs_s.values(), default=0.0)
 
+    def wants_cpu(self) -> None:
+        """See :class:`Observer`: to ask all hosts after each slice would take too long."""
+
     def activities(self) -> list[Activity]:
         """See :class:`Observer`."""
         found: Mapping[str, tuple[Activity, ...]] = self._each("activities")
