@@ -39,9 +39,10 @@ class StudyView:
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
-        from tuner.stats.estimates import measurements
+        from tuner.stats.estimates import measurements, of_one_scale
 
-        return tuple(sorted(measurements(self.records, self.pooling.canonical), key=_rank))
+        records = of_one_scale(self.records, self.spec.objective)
+        return tuple(sorted(measurements(records, self.pooling.canonical), key=_rank))
 
     @cached_property
     def _reference(self) -> Measurement | None:

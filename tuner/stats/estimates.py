@@ -14,6 +14,7 @@ from tuner.model import (
     Finished,
     LaunchRecord,
     Measurement,
+    ObjectiveSpec,
     Purpose,
     Setting,
     Stopped,
@@ -136,6 +137,20 @@ def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
 def failures(records: Iterable[LaunchRecord]) -> int:
     """Return how many launches failed, warm-ups included, through nothing from outside."""
     return sum(isinstance(r.outcome.ending, Failed) and not is_excluded(r) for r in records)
+
+
+def of_one_scale(
+    records: Sequence[LaunchRecord], objective: ObjectiveSpec
+) -> Sequence[LaunchRecord]:
+    """Return the launches whose figures can be pooled.
+
+    What a program makes of its own clock has another scale in a launch that was paused: such
+    launches count only if there are no others.
+    """
+    if objective.clock != "none":
+        return records
+    alone = [record for record in records if record.outcome.side_by_side is None]
+    return alone if counted(alone) else records
 
 
 def measurements(

@@ -101,14 +101,8 @@ class History:
 
     @cached_property
     def measurements(self) -> dict[Setting, Measurement]:
-        """What was measured, by (canonical) setting.
-
-        What a program makes of its own clock has another scale in a launch that was paused: such
-        launches count only if there are no others.
-        """
-        alone = [record for record in self.records if record.outcome.side_by_side is None]
-        is_of_alone = self.spec.objective.clock == "none" and estimates.counted(alone)
-        records = alone if is_of_alone else self.records
+        """What was measured, by (canonical) setting."""
+        records = estimates.of_one_scale(self.records, self.spec.objective)
         pooled = estimates.measurements(records, self.pooling.canonical)
         return {measurement.setting: measurement for measurement in pooled}
 
