@@ -38,6 +38,15 @@ def test_a_large_gain_is_measured_on_until_its_size_is_known() -> None:
         assert finding.high / finding.low < most**2
 
 
+def test_what_all_pairs_may_be_off_by_widens_the_interval_and_proves_no_small_gain() -> None:
+    logs = [0.3, 0.302, 0.304]
+    exact, off = judge(logs, 0.02), judge(logs, 0.02, off=0.05)
+    assert exact is not None and exact.high is not None
+    assert off is not None and off.claim == exact.claim == "faster"
+    assert (off.low, off.high) == pytest.approx((exact.low / 1.0513, exact.high * 1.0513), rel=1e-3)
+    assert judge(logs, 0.02, off=0.31) is None
+
+
 def test_a_small_gain_needs_more_pairs_than_a_large_one() -> None:
     scatter = [0.01, -0.01]
     assert judge([0.05 + difference for difference in scatter], 0.02) is None

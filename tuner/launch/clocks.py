@@ -106,7 +106,8 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
     most_s = MOST_TIMES * other.cost
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
     if iterations:
-        paced = iterations * (other.at_usual_pace or 1.0)
-        rules.insert(0, PaceKnown(iterations, paced, PACE_SD, most_s))
+        times = max(1.0, other.at_usual_pace or 1.0)
+        end_s, end_iterations = other.cost * (1 - 1 / times), iterations * (times - 1)
+        rules.insert(0, PaceKnown(iterations, end_s, end_iterations, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
     return After(other.wall_s, FirstOf(tuple(filter(None, by_clock))))

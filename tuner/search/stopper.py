@@ -250,16 +250,21 @@ class TimeLimitStopper:
 class PaceKnown:
     """Stops a launch, whatever its pace, once its log shows that; see :func:`by_drift`.
 
+    Nobody knows what comes at its end, after its iterations: it may take as long as that of the
+    other side, or be slower by as much as the iterations. The projection lies in the middle.
+
     Attributes:
         iterations: How many it does.
-        at_usual_pace: How many they come to with the end of a run; see
+        end_s: What the end of the other side takes, s.
+        end_iterations: As how many iterations of the other side that is; see
             :func:`~tuner.search.throughput.at_usual_pace`.
         log_sd: The standard deviation that the logarithm of its finish may have.
         most_s: After so much of its own time it is stopped whatever that deviation is.
     """
 
     iterations: int
-    at_usual_pace: float
+    end_s: float
+    end_iterations: float
     log_sd: float
     most_s: float
 
@@ -267,12 +272,15 @@ class PaceKnown:
         """Stop the launch with the finish that it leads to."""
         if len(progress) < 2 or _is_done(progress, self.iterations):
             return GoOn()
-        finish_s, sd = by_drift(progress, self.at_usual_pace, Noise().pace_cv)
+        pace_cv, paced = Noise().pace_cv, self.iterations + self.end_iterations
+        slowest_s, sd = by_drift(progress, paced, pace_cv)
+        finish_s = by_drift(progress, self.iterations, pace_cv)[0] + self.end_s
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
+        low_s, high_s = sorted((max(finish_s, bound_s), max(slowest_s, bound_s)))
+        middle_s = math.sqrt(low_s * high_s)
         if sd > self.log_sd and bound_s <= self.most_s:
-            return GoOn(finish_s)
-        finish_s, spread = max(finish_s, bound_s), math.exp(Z * sd)
-        return Stopped(bound_s, finish_s, finish_s / spread, finish_s * spread, sd, PACE)
+            return GoOn(middle_s)
+        return Stopped(bound_s, middle_s, low_s, high_s, sd, PACE)
 
     def in_window(self) -> PaceKnown:
         """Return the stopper itself: a window ends by its own rule."""

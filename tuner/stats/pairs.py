@@ -94,6 +94,7 @@ def judge(
     precision: float,
     rule: Rule = SIDE_BY_SIDE,
     *,
+    off: float = 0.0,
     at_least: bool = False,
     is_last: bool = False,
 ) -> Finding | None:
@@ -103,6 +104,8 @@ def judge(
         log_ratios: The logarithm of each pair's ratio, reference over best, in their order.
         precision: A gain below this share is not worth having.
         rule: That for how the pairs were made.
+        off: By so much all of them may be off in one direction: more pairs do not help. The
+            intervals are wider by that.
         at_least: Of some pairs only a lower bound of the ratio is known, as the reference was
             ended. Then only a lower end is found, and that there is no gain is never found.
         is_last: No more pairs are launched, though there are fewer than may be.
@@ -124,7 +127,7 @@ def judge(
         return student(deviations, freedom) * error
 
     boundary = min(_GAIN * math.sqrt(rule.most_pairs / pairs), _MOST_GAIN)
-    is_proven = pairs >= rule.least_pairs and abs(mean) - half(boundary) > math.log1p(WORTH)
+    is_proven = pairs >= rule.least_pairs and abs(mean) - off - half(boundary) > math.log1p(WORTH)
     # What is proven is so of the whole interval.
     width = half(min(_INTERVAL, boundary) if is_proven else _INTERVAL)
     is_last = is_last or pairs >= rule.most_pairs
@@ -136,16 +139,18 @@ def judge(
         claim = "faster"
     elif not at_least and (
         is_proven
-        or (len(counted) >= _LEAST_PAIRS and mean + half(rule.no_gain) < math.log1p(precision))
+        or (
+            len(counted) >= _LEAST_PAIRS and mean + off + half(rule.no_gain) < math.log1p(precision)
+        )
     ):
-        claim = "slower" if mean + width < 0 else "no gain worth having"
+        claim = "slower" if mean + off + width < 0 else "no gain worth having"
     elif not is_last:
         return None
     is_open = claim == "inconclusive" and pairs < rule.most_pairs
     return Finding(
         math.exp(mean),
-        math.exp(mean - width),
-        None if at_least else math.exp(mean + width),
+        math.exp(mean - off - width),
+        None if at_least else math.exp(mean + off + width),
         pairs,
         claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,

@@ -49,17 +49,26 @@ class Ratios:
 
     Attributes:
         logs: The logarithm of each pair's ratio, reference over best, in their order.
+        off: By so much all of them may be off; see :func:`end_error`.
         at_least: The reference of some of them was ended before it showed its pace.
         rule: That for how they were made.
     """
 
     logs: tuple[float, ...]
+    off: float
     at_least: bool
     rule: pairs.Rule
 
     def judge(self, precision: float, *, is_last: bool = False) -> Finding | None:
         """Return what they prove by the usual rule; see :func:`tuner.stats.pairs.judge`."""
-        return pairs.judge(self.logs, precision, self.rule, at_least=self.at_least, is_last=is_last)
+        return pairs.judge(
+            self.logs,
+            precision,
+            self.rule,
+            off=self.off,
+            at_least=self.at_least,
+            is_last=is_last,
+        )
 
     def first(self, count: int) -> Ratios:
         """Return what so many of them show."""
@@ -202,7 +211,7 @@ def _scale(record: LaunchRecord) -> float | None:
 def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
     """Return what the pairs of the comparison show that were made in one of the two ways."""
     launch_pairs = _in_turn(history, best, reference) if in_turn else side_by_side(history)
-    logs, at_least = [], False
+    logs, counted, at_least = [], [], False
     for pair in launch_pairs:
         sides = {history.pooling.canonical(record.setting): record for record in pair}
         costs = {setting: cost(record) for setting, record in sides.items()}
@@ -210,8 +219,9 @@ def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool
         if best_cost is not None and reference_cost is not None:
             logs.append(math.log(reference_cost / best_cost))
             at_least |= is_bound(sides[reference])
+            counted.append(pair)
     rule = pairs.IN_TURN if in_turn else rule_side_by_side(launch_pairs)
-    return Ratios(tuple(logs), at_least, rule)
+    return Ratios(tuple(logs), end_error(counted), at_least, rule)
 
 
 def rule_side_by_side(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> pairs.Rule:
@@ -291,6 +301,22 @@ def cost(record: LaunchRecord) -> float | None:
     elif isinstance(ending, Stopped):
         cost = ending.bound_s if is_bound(record) else ending.projection_s
     return cost if cost > 0 else None
+
+
+def end_error(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> float:
+    """Return by how much the logarithms of pairs may be off, as nobody saw the end of a launch.
+
+    See :class:`~tuner.search.stopper.PaceKnown`.
+    """
+    errors = [sum(map(_end_error, pair)) for pair in launch_pairs]
+    return statistics.fmean(errors) if errors else 0.0
+
+
+def _end_error(record: LaunchRecord) -> float:
+    ending = record.outcome.ending
+    if not isinstance(ending, Stopped) or is_bound(record) or ending.high_s is None:
+        return 0.0
+    return math.log(ending.high_s / ending.low_s) / 2
 
 
 def is_bound(record: LaunchRecord) -> bool:

@@ -11,7 +11,14 @@ from tuner.model import Claim, Finding, LaunchRecord, Purpose, StudySpec
 from tuner.stats import pairs
 from tuner.stats.scaling import SpeedUp
 from tuner.study.history import History
-from tuner.study.pairing import cost, doubts, impossible, is_bound, rule_side_by_side
+from tuner.study.pairing import (
+    cost,
+    doubts,
+    end_error,
+    impossible,
+    is_bound,
+    rule_side_by_side,
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,14 @@ class Pairs:
         costs = zip(*self.costs, strict=True)
         logs = [math.log(work * before / after) for before, after in costs]
         logs = [-log for log in logs] if second else logs
-        finding = pairs.judge(logs, precision, self.rule, at_least=first or second, is_last=is_last)
+        finding = pairs.judge(
+            logs,
+            precision,
+            self.rule,
+            off=end_error(self.launches),
+            at_least=first or second,
+            is_last=is_last,
+        )
         if finding is None or not second:
             return finding
         claim: Claim = "slower" if finding.claim == "faster" else finding.claim
