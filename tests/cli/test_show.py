@@ -128,7 +128,8 @@ def test_stopped_settings_differ_from_measured_and_failed_ones(
     assert first == ["time", "3.60", "3.90", "~9.80", "~30.0", "failed", "measured:", "~"]
     assert rows[4].endswith("baseline")
     assert rows[-2] == (
-        "  measured: runs in the whole study; the verdict rests on launches 8, 9, 10, 11, 12, 13"
+        "  measured: runs in the whole study; the verdict rests on launches 8, 9, 10, 11, 12, 13,"
+        " in turn"
     )
     assert rows[-1] == "  ~ projected from the log, > at least: stopped early, as it could not win"
 

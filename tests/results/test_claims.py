@@ -110,7 +110,7 @@ def test_a_bound_times_a_constant_is_not_called_a_projection() -> None:
         ),
         (
             Finding(0.912, 0.874, 0.951, 6, "slower"),
-            "no gain worth having: keep your defaults"
+            "nothing is faster: keep your defaults"
             " (0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs in turn)",
         ),
         (
@@ -163,7 +163,7 @@ def test_defaults_that_leave_out_what_is_fixed_cannot_be_kept() -> None:
     made = [each for each in searched(3.0) if each[1] != samples.BROKEN]
     found = launched([*made, *samples.in_turn(3.0, 4.2, 3)], spec=spec).result
     assert claims.comparison(found).startswith(
-        "no gain worth having against your defaults (0.72 times as fast, 95 % interval"
+        "nothing is faster than your defaults (0.72 times as fast, 95 % interval"
     )
 
 

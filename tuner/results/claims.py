@@ -74,6 +74,8 @@ def _concluded(result: Result) -> str:
         return _faster(result, finding, "your defaults")
     kept = result.baseline is None or result.export in (None, result.baseline.setting)
     verdict = f"{result.conclusion}: keep" if kept else f"{result.conclusion} against"
+    if finding is not None and finding.claim == "slower":
+        verdict = f"nothing is {said.better}{': keep' if kept else ' than'}"
     if finding is None:
         return f"{verdict} your defaults; {_not_pursued(result)}"
     return f"{verdict} your defaults ({_interval(finding, said)}{_more(finding)})"
@@ -176,7 +178,7 @@ def rests_on(data: StudyView) -> str:
     numbers = sorted(number for side in sides for number in side[: finding.pairs])
     launches = f"launches {', '.join(map(str, numbers))}"
     if not finding.is_side_by_side:
-        return launches
+        return f"{launches}, in turn"
     together = (r.outcome.side_by_side for r in compared if r.number in numbers)
     slices = sum(len(pair.slices) for pair in together if pair is not None)
     number = f" ({count(slices, 'slice')})" if slices else ""
