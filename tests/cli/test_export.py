@@ -132,7 +132,7 @@ def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(tune
     assert "OMP_NUM_THREADS=" not in out
     assert err == (
         "tune: warning: no gain worth having: keep your defaults (1.00 times as fast, 95 % interval"
-        " 0.96 to 1.03, 10 pairs in turn); your defaults are handed over\n"
+        " 0.98 to 1.02, 10 pairs in turn); your defaults are handed over\n"
     )
 
 

@@ -192,25 +192,25 @@ def test_each_layout_is_launched_beside_the_last_one_that_was_worth_it() -> None
     found = by_pairs(RANKS)
     second, third, fourth = found.verdict().split("; ")
     assert second.startswith("2 ranks: 2.00 times faster than 1 (1.")
-    assert second.endswith(", 2 pairs side by side)")
+    assert second.endswith(", 3 pairs side by side)")
     assert third.startswith("4 ranks: not worth it, 1.00 times as fast as 2 (0.9")
     assert third.endswith(", 5 pairs side by side)"), "sooner it is not known"
-    assert fourth.startswith("8 ranks: 1.34 times faster than 2 (1.")
+    assert fourth.startswith("8 ranks: 1.33 times faster than 2 (1.")
     cells = [row.get("compared", "") for row in found.table()]
     assert cells == [
         "",
-        "2 pairs side by side with 1x1",
+        "3 pairs side by side with 1x1",
         "5 pairs side by side with 1x2",
-        "2 pairs side by side with 1x2",
+        "3 pairs side by side with 1x2",
     ]
     rows = found.json()["layouts"]
     assert rows[0]["by_pairs"] is None
-    assert rows[3]["by_pairs"] == {"study": "mnist-1x2", "pairs": 2, "is_side_by_side": True}
+    assert rows[3]["by_pairs"] == {"study": "mnist-1x2", "pairs": 3, "is_side_by_side": True}
     # Against the first layout the ratios multiply, and what is uncertain of both adds up.
     gain, direct = rows[3]["speed_up"], rows[1]["speed_up"]
     assert round(gain["ratio"], 1) == 2.7
     assert gain["high"] / gain["low"] > direct["high"] / direct["low"]
-    assert len(rows[1]["figures"]) == 2 + 5 + 2 and rows[1]["iterations_per_s"] == 25.0
+    assert len(rows[1]["figures"]) == 3 + 5 + 3 and rows[1]["iterations_per_s"] == 25.0
 
 
 def test_pairs_in_turn_say_so_and_are_judged_by_their_own_rule() -> None:

@@ -175,14 +175,14 @@ def test_two_are_launched_side_by_side_unless_something_speaks_against_it() -> N
 
 def test_launches_that_are_over_after_a_few_slices_prove_less() -> None:
     def pairs_needed(slices: int) -> int:
-        history = searched(1.3, spec=PAIRED)
+        history = searched(1.12, spec=PAIRED)
         while (state := confirmation(history, BEST)).next:
             number = len(history.records) + 1
             for n, other, setting in zip(
                 (number, number + 1), (number + 1, number), state.next, strict=True
             ):
                 spans = tuple((float(place), place + 0.25) for place in range(slices))
-                outcome = ran(1.0 if setting == BEST else 1.3)
+                outcome = ran(1.0 if setting == BEST else 1.12)
                 outcome = replace(outcome, side_by_side=SideBySide(other, spans))
                 history = history.add(record(n, setting, Purpose.CONFIRM, outcome))
         assert state.finding is not None and state.finding.is_side_by_side

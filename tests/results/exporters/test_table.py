@@ -46,7 +46,7 @@ def test_markdown_says_what_it_is_and_keeps_its_columns() -> None:
 
 def test_markdown_says_what_is_known_of_a_stopped_setting() -> None:
     text = table.markdown(samples.at_least()).text
-    assert "- measured: at least 2.20 times faster than your defaults (95 % sure" in text
+    assert "- measured: at least 2.19 times faster than your defaults (95 % sure" in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
     assert (rows[5][0], rows[5][-1]) == ("| \\~30.0 s", "baseline |")
 

@@ -165,7 +165,7 @@ def test_the_page_says_what_tune_says() -> None:
     typed = ("--mpi-procs", "2", "--name", "a b")
     spec = dataclasses.replace(data.spec, typed=typed, folder="/x y")
     document = Document(report(dataclasses.replace(data, spec=spec)))
-    interval = "95\xa0% interval 2.19 to 2.47, 6\xa0pairs in turn"
+    interval = "95\xa0% interval 2.24 to 2.42, 6\xa0pairs in turn"
     verdict = f"2.33 times faster than your defaults ({interval})."
     assert verdict in document.texts["p"]
     assert document.texts["title"] == [f"mnist: {verdict[:-1]}".replace("\xa0", " ")]
