@@ -171,16 +171,17 @@ def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "pairs", "said"),
     [
-        (0.9, 1.2, "in turn: 1 pair, best 1.04 times as fast (0.90 to 1.20)"),
-        (1.3, None, "in turn: 1 pair, best at least 1.30 times faster"),
+        (0.9, 1.2, 1, "in turn: 1 pair, best 1.04 times as fast"),
+        (0.9, 1.2, 2, "in turn: 2 pairs, best 1.04 times as fast (0.90 to 1.20)"),
+        (1.3, None, 2, "in turn: 2 pairs, best at least 1.30 times faster"),
     ],
 )
 def test_pairs_so_far_claim_no_more_than_they_show(
-    low: float, high: float | None, said: str
+    low: float, high: float | None, pairs: int, said: str
 ) -> None:
-    so_far = Finding(1.04, low, high, 1, "inconclusive")
+    so_far = Finding(1.04, low, high, pairs, "inconclusive")
     assert (
         plain([dataclasses.replace(ended(record(2, FAST, 3.6), 3.6), so_far=so_far)])[0][1] == said
     )

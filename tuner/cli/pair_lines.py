@@ -28,5 +28,6 @@ def so_far(names: Sequence[str], pairs: Pairs) -> str:
     """``side by side: 3 pairs, new 1.20 times as fast as old (1.12 to 1.29)``."""
     (before, after), gain = names, pairs.gain
     number = wording.count(len(pairs.launches), "pair")
-    times = f"{gain.ratio:.2f} times as fast as {before} ({gain.low:.2f} to {gain.high:.2f})"
-    return f"{pairs.how}: {number}, {after} {times}"
+    times = f"{gain.ratio:.2f} times as fast as {before}"
+    span = f" ({gain.low:.2f} to {gain.high:.2f})" if len(pairs.launches) > 1 else ""
+    return f"{pairs.how}: {number}, {after} {times}{span}"

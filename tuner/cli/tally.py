@@ -206,6 +206,8 @@ class Tally:
         word = words.better if so_far.low > 1 else f"as {words.good}"
         if so_far.high is None:
             return f"{how}: {pairs}, best at least {so_far.low:.2f} times {word}"
+        if so_far.pairs == 1:  # it proves nothing
+            return f"{how}: {pairs}, best {so_far.ratio:.2f} times as {words.good}"
         ratio = f"{so_far.ratio:.2f} times {word} ({so_far.low:.2f} to {so_far.high:.2f})"
         return f"{how}: {pairs}, best {ratio}"
 

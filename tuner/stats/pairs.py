@@ -116,7 +116,7 @@ def judge(
         return None
     counted = typical(log_ratios)
     mean = statistics.fmean(counted)
-    freedom = max(2, len(counted))  # one less, and one for the prior
+    freedom = len(counted)  # one less, and one for the prior
     squares = sum((log_ratio - mean) ** 2 for log_ratio in counted)
     variance = (rule.prior_sd**2 + squares) / freedom
     error = math.sqrt(variance / len(counted))

@@ -33,7 +33,7 @@ def build(data: StudyView) -> list[Figure]:
 
 
 def _narrowing(data: StudyView, history: History) -> Figure | None:
-    """Return the figure of the ratio after each pair; ``None`` without pairs.
+    """Return the figure of the ratio after each pair; ``None`` with one pair, which proves nothing.
 
     The exact rule says nothing of fewer pairs than it asks for.
     """
@@ -43,14 +43,12 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
     compared = best.setting, reference.setting
     is_in_turn = pairing.why_in_turn(history, *compared) is not None
     ratios = pairing.ratios(history, *compared, in_turn=is_in_turn)
-    so_far = [
-        ratios.first(count).judge(data.spec.precision, is_last=True)
-        for count in range(1, len(ratios.logs) + 1)
-    ]
+    singles = [math.exp(log) for log in ratios.logs]
+    numbers = range(2, len(singles) + 1)
+    so_far = [ratios.first(n).judge(data.spec.precision, is_last=True) for n in numbers]
     findings = [finding for finding in so_far if finding is not None]
     if not findings:
         return None
-    numbers, singles = range(1, len(findings) + 1), [math.exp(log) for log in ratios.logs]
     highs = [finding.high for finding in findings]
     spans = [
         f"{f.low:.2f} or more" if f.high is None else f"{f.low:.2f} to {f.high:.2f}"
@@ -61,9 +59,9 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
     marks = [
         style.scatter(
             "markers",
-            [number - 0.15 for number in numbers],
+            [number - 0.15 for number in range(1, len(singles) + 1)],
             singles,
-            (f"pair {n}: {ratio:.2f} times" for n, ratio in zip(numbers, singles, strict=True)),
+            (f"pair {n}: {ratio:.2f} times" for n, ratio in enumerate(singles, start=1)),
             name="a pair",
             marker=style.marker(style.INK, "circle-open", 8),
         ),
@@ -87,7 +85,7 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
         ),
         style.scatter(
             "lines",
-            [0.5, len(findings) + 0.5],
+            [0.5, len(singles) + 0.5],
             [1.0, 1.0],
             None,
             name="no difference",
@@ -97,18 +95,17 @@ def _narrowing(data: StudyView, history: History) -> Figure | None:
     drawing = style.drawing(
         marks,
         340,
-        xaxis={"title": {"text": "pair"}, "dtick": max(1, len(findings) // 12), "zeroline": False},
+        xaxis={"title": {"text": "pair"}, "dtick": max(1, len(singles) // 12), "zeroline": False},
         yaxis=style.ratio_axis([*singles, *filter(None, highs)], f"times {word}"),
     )
-    span = f"{min(singles):.2f} to {max(singles):.2f}"
-    single = f"the pair shows {span}" if len(singles) == 1 else f"each by itself shows {span}"
     summary = (
-        f"{wording.count(len(findings), 'pair')} {how}: {last.ratio:.2f} times {word}"
-        f" ({spans[-1]}); {single}."
+        f"{wording.count(len(singles), 'pair')} {how}: {last.ratio:.2f} times {word} ({spans[-1]});"
+        f" each by itself shows {min(singles):.2f} to {max(singles):.2f}."
     )
-    rows = [
-        (str(n), f"{ratio:.3f}", f"{f.ratio:.3f}", span)
-        for n, ratio, f, span in zip(numbers, singles, findings, spans, strict=True)
+    rows = [("1", f"{singles[0]:.3f}", "", "")]
+    rows += [
+        (str(n), f"{singles[n - 1]:.3f}", f"{f.ratio:.3f}", span)
+        for n, f, span in zip(numbers, findings, spans, strict=True)
     ]
     table = Table.of(("pair", "ratio", "all so far", "95 % interval"), rows)
     return Figure("narrowing", "What the pairs show, one after the other", summary, drawing, table)
