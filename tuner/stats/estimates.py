@@ -20,6 +20,7 @@ from tuner.model import (
     Stopped,
     Value,
 )
+from tuner.model.outcome import PACE
 from tuner.stats import loss_check
 
 
@@ -185,8 +186,9 @@ def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement
 
 
 def _most_telling(stopped: Sequence[Stopped]) -> Stopped | None:
-    """Return the lowest forecast; without a forecast, the launch that ran longest."""
+    """Return the lowest forecast, of a known pace if there is one, else what ran longest."""
     forecasts = [ending for ending in stopped if ending.is_forecast]
+    forecasts = [ending for ending in forecasts if ending.rule == PACE] or forecasts
     if forecasts:
         return min(forecasts, key=lambda ending: ending.projection_s)
     return max(stopped, key=lambda ending: ending.bound_s, default=None)
