@@ -131,7 +131,7 @@ def test_stopped_settings_differ_from_measured_and_failed_ones(
         "  measured: runs in the whole study; the verdict rests on launches 8, 9, 10, 11, 12, 13,"
         " in turn"
     )
-    assert rows[-1] == "  ~ projected from the log, > at least: stopped early, as it could not win"
+    assert rows[-1] == "  ~ projected from the log, > at least: stopped before its end"
 
 
 def test_of_pairs_side_by_side_the_number_of_slices_is_said(

@@ -95,10 +95,7 @@ def print_settings(data: StudyView) -> None:
     if launches := claims.rests_on(data):
         console.out(f"  measured: runs in the whole study; the verdict rests on {launches}")
     if any(measurement.stopped for measurement in data.measurements):
-        or_slow = " or was over --max-time" if data.spec.max_time_s is not None else ""
-        console.out(
-            f"  ~ projected from the log, > at least: stopped early, as it could not win{or_slow}"
-        )
+        console.out("  ~ projected from the log, > at least: stopped before its end")
 
 
 def print_contributions(data: StudyView) -> None:
