@@ -204,7 +204,9 @@ class Watcher:
             )
             mapped = seen is not None and seen.mapped
             # What started afterwards went on without it: it was not the program.
-            went_on = report is not None and seen is not None and seen.newest_s > report.ended_s
+            # When a process started is known to a tick, rounded down.
+            newest_s = 0.0 if seen is None else seen.newest_s + 1 / TICKS
+            went_on = report is not None and newest_s > report.ended_s
             view = replace(
                 view,
                 opencv_loaded=loaded,
