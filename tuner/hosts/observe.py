@@ -31,9 +31,9 @@ TORCHRUN_RANK, TORCHRUN_SIZE, TORCHRUN = "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-#: Every such sample a process is looked at again for libraries that are loaded late.
+#: A process is looked at again for libraries that are loaded late: once in so many samples.
 _LOOK_AGAIN = 16
-#: In every one of the first samples, and in every such later one, for files that it writes.
+#: It is looked at for files that it writes in each of so many first samples, then once in so many.
 _FIRST_FOR_FILES, _AGAIN_FOR_FILES = 16, 4
 
 #: So many files that a launch writes are noted.

@@ -120,7 +120,7 @@ def stat(pid: int, proc: str = "/proc") -> Stat | None:
 
 
 def wants_cpu(pid: int, proc: str = "/proc") -> bool:
-    """Whether a thread of a process runs or waits for a CPU."""
+    """Return whether a thread of a process runs or waits for a CPU."""
     folder = f"{proc}/{pid}/task"
     stats = (read(f"{folder}/{thread}/stat") for thread in names(folder))
     return any(text.rpartition(b") ")[2][:1] == b"R" for text in stats)

@@ -102,8 +102,8 @@ def judge(
         log_ratios: The logarithm of each pair's ratio, reference over best, in their order.
         precision: A gain below this share is not worth having.
         rule: That for how the pairs were made.
-        off: By so much all of them may be off in one direction: more pairs do not help. The
-            intervals are wider by that.
+        off: How much all of them may be off in one direction. More pairs do not help, so the
+            interval is wider by that.
         at_least: Of some pairs only a lower bound of the ratio is known, as the reference was
             ended. Then only a lower end is found, and that there is no gain is never found.
         is_last: No more pairs are launched, though there are fewer than may be.

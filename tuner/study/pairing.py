@@ -38,8 +38,9 @@ MEMORY_SHARE = 0.8
 #: of so many looks at least.
 IDLE_SHARE, FEWEST_LOOKS = 0.3, 6
 
-#: How figures lie to the running times may differ by this factor between the sides from what they
-#: did alone. A neighbour who is there for a part of a launch only makes it 1.3 at most.
+#: The ratio of a figure to the running time may change beside another launch, but on one side by
+#: this factor more than on the other at most. A neighbour who is there for a part of a launch only
+#: makes it 1.3.
 MOST_OFF_SCALE = 1.4
 
 
@@ -49,7 +50,7 @@ class Ratios:
 
     Attributes:
         logs: The logarithm of each pair's ratio, reference over best, in their order.
-        off: By so much all of them may be off; see :func:`end_error`.
+        off: How much all of them may be off in one direction; see :func:`end_error`.
         at_least: The reference of some of them was ended before it showed its pace.
         rule: That for how they were made.
     """
@@ -136,7 +137,7 @@ def doubts(
 
 
 def judged(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> list[LaunchRecord]:
-    """Return both launches of a pair, excluded if they cannot be compared: alone they may be.
+    """Return both launches of a pair, excluded if they cannot be compared side by side.
 
     Args:
         pair: The two launches.
@@ -173,7 +174,7 @@ def _idleness(record: LaunchRecord) -> str:
 
 
 def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> str:
-    """Return that the figures of a pair follow its running times less than alone; empty: not so.
+    """Return that the figures of a pair do not follow its running times; empty: they do.
 
     The figure may be a median or a minimum of steps, of which a short one has no pause in it and a
     long one has.
@@ -185,7 +186,7 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
         alone = [
             scale
             for earlier in history.of(history.searched, record.setting)
-            if (scale := _scale(earlier)) is not None
+            if earlier.outcome.side_by_side is None and (scale := _scale(earlier)) is not None
         ]
         scale = _scale(record)
         if not alone or scale is None:

@@ -90,7 +90,7 @@ class Side:
 
     @property
     def costs(self) -> tuple[list[float], str]:
-        """What its runs came to, if none ended what their pace leads to; then a mark: ``~``."""
+        """What its runs came to, and a mark: ``~`` if none has ended, and their pace tells it."""
         costs = [run.cost for run in self.runs if run.cost is not None]
         if costs:
             return costs, ""
