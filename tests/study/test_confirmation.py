@@ -246,6 +246,7 @@ def test_figures_that_pauses_distort_are_compared_in_turn() -> None:
 
     assert why_in_turn(0.9, 2.9) == ""
     assert "medians or minima" in why_in_turn(0.62, 4.9)
+    assert why_in_turn(0.9, 0.9 * ran(3.0).wall_s / ran(1.0).wall_s) == "", "alone they were off"
 
 
 def test_once_a_launch_has_failed_beside_another_one_they_are_launched_in_turn() -> None:
