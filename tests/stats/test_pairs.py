@@ -77,6 +77,13 @@ def test_no_gain_is_said_from_five_pairs_on_and_a_loss_as_soon_as_a_gain() -> No
     assert slower is not None and slower.claim == "slower"
 
 
+def test_that_there_is_no_gain_is_not_said_beside_an_interval_that_allows_a_large_one() -> None:
+    logs = [-2.2, 0.1, -1.9, -0.1, -1.5, -0.6]
+    finding = judge(logs, 0.02, is_last=True)
+    assert finding is not None and finding.high is not None
+    assert finding.claim == "inconclusive" and finding.high > 1.1
+
+
 def test_a_launch_that_took_twice_as_long_does_not_hide_a_gain() -> None:
     log_ratios = [0.09, 0.1, 0.09 + math.log(2), 0.1, 0.11]
     finding = judge(log_ratios, 0.02)

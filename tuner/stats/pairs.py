@@ -78,8 +78,8 @@ _GAIN, _MOST_GAIN = 2.04, 3.3
 #: more than the 1.96 of a single look.
 _INTERVAL = 2.8
 
-#: Fewer pairs never show that there is no gain.
-_LEAST_PAIRS = 5
+#: Fewer pairs never show that there is no gain, nor do those whose interval allows more than this.
+_LEAST_PAIRS, _MOST_GAIN_UNSEEN = 5, 0.1
 
 #: A pair is left out if its ratio is off the median of at least so many pairs by more than this
 #: factor, and by more than so many of the median deviations from it: where all launches scatter by
@@ -129,18 +129,18 @@ def judge(
     # What is proven is so of the whole interval.
     width = half(min(_INTERVAL, boundary) if is_proven else _INTERVAL)
     is_last = is_last or pairs >= rule.most_pairs
+    has_no_gain = (
+        len(counted) >= _LEAST_PAIRS
+        and mean + off + half(rule.no_gain) < math.log1p(precision)
+        and mean + off + width < math.log1p(max(precision, _MOST_GAIN_UNSEEN))
+    )
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:
         most_width = max(math.log1p(rule.size), _SIZE_OF_LOG * mean)
         if width > most_width and not is_last and not at_least:
             return None
         claim = "faster"
-    elif not at_least and (
-        is_proven
-        or (
-            len(counted) >= _LEAST_PAIRS and mean + off + half(rule.no_gain) < math.log1p(precision)
-        )
-    ):
+    elif not at_least and (is_proven or has_no_gain):
         claim = "slower" if mean + off + width < 0 else "no gain worth having"
     elif not is_last:
         return None
