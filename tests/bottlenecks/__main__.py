@@ -45,11 +45,11 @@ def show(planted: Planted, folder: Path, program: Path | None, *, busy: bool) ->
     outcome, found = planted.launch(folder / f"{planted.name}-{kind}", program)
     right = planted.is_named(found, busy=busy)
     print(
-        f"{'ok' if right else 'BAD':4} {planted.name:24} {kind:7} {found.found.share:4.0%}"
-        f" {found.cause} {found.found.subject} ({found.certainty}; {outcome.wall_s:.1f} s)",
+        f"{'ok' if right else 'BAD':4} {planted.name:24} {kind:7} {found.suspect.share:4.0%}"
+        f" {found.cause} {found.suspect.subject} ({found.certainty}; {outcome.wall_s:.1f} s)",
         flush=True,
     )
-    for each in () if right else (found.found, *found.others):
+    for each in () if right else (found.suspect, *found.others):
         print(f"       {each.share:4.0%} {each.cause} {each.subject}")
         print("".join(f"              {line}\n" for line in each.evidence), end="")
     return not right

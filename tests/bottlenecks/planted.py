@@ -182,7 +182,7 @@ class Planted:
 
         With ``busy`` other processes, which no one has planted, may hold the launch back even more.
         """
-        causes = [found.found, *found.others]
+        causes = [found.suspect, *found.others]
         subject = self.subject
         if busy and self.cause is Cause.OTHERS:
             subject = ""

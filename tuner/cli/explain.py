@@ -114,15 +114,15 @@ def line(store: Store, data: StudyView) -> str:
         return ""
     ((name, record), *_) = chosen(data)
     run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
-    if run.found.cause is Cause.UNKNOWN:
+    if run.explanation.cause is Cause.UNKNOWN:
         return ""
-    return f"{name}: {sentence(run.found)} (`tune explain`)"
+    return f"{name}: {sentence(run.explanation)} (`tune explain`)"
 
 
 def _json(run: ExplainedRun) -> JsonDict:
     from tuner.results.exporters.json import plain
 
-    found = run.found
+    found = run.explanation
     return {
         "name": run.name,
         "launch": run.record.number,
@@ -130,9 +130,9 @@ def _json(run: ExplainedRun) -> JsonDict:
         "verdict": found.cause.name.lower(),
         "sentence": run.sentence,
         "certainty": found.certainty.value,
-        "share": found.found.share,
-        "subject": found.found.subject,
-        "evidence": list(found.found.evidence),
+        "share": found.suspect.share,
+        "subject": found.suspect.subject,
+        "evidence": list(found.suspect.evidence),
         "knob": None if found.remedy is None else plain(found.remedy),
         "others": [
             {
@@ -165,7 +165,7 @@ def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
         console.out(f"{run.name}: {run.sentence}", bold=True)
         for text in run.lines:
             console.out(text, indent="  ")
-    gaps = dict.fromkeys(gap for run in runs for gap in run.found.gaps)
+    gaps = dict.fromkeys(gap for run in runs for gap in run.explanation.gaps)
     if gaps:
         console.out()
         console.out("Not seen", bold=True)

@@ -39,8 +39,8 @@ def test_a_hog_beside_is_named() -> None:
         load=load,
     )
     assert found.cause is Cause.OTHERS
-    assert found.found.subject == "pid 6263 (python, user bob)"
-    assert found.found.share == pytest.approx(0.5)
+    assert found.suspect.subject == "pid 6263 (python, user bob)"
+    assert found.suspect.share == pytest.approx(0.5)
     assert (found.certainty, found.remedy) == (Certainty.CLEAR, None)
 
 
@@ -58,7 +58,7 @@ def test_too_many_threads_of_the_ranks() -> None:
     )
     assert found.cause is Cause.OWN_THREADS
     assert found.remedy == Remedy("omp_threads", "lower")
-    assert "16.0 threads of the job wanted 4 cores" in found.found.evidence[0]
+    assert "16.0 threads of the job wanted 4 cores" in found.suspect.evidence[0]
 
 
 def test_exchange_that_waits_for_ranks_without_a_cpu_is_not_the_cause() -> None:
@@ -84,7 +84,7 @@ def test_too_many_workers() -> None:
 def test_more_ranks_than_cores_has_no_culprit() -> None:
     record = [host(4.0), *(rank(n, 0.5, 0.5) for n in range(8))]
     found = verdict(record, [each for n in range(8) for each in phases(n, compute=(0.5, 0.5, 0))])
-    assert (found.cause, found.found.subject) == (Cause.CORES, "8 ranks on 4 cores")
+    assert (found.cause, found.suspect.subject) == (Cause.CORES, "8 ranks on 4 cores")
     assert found.remedy is None
 
 
@@ -118,9 +118,9 @@ def test_a_starved_loader() -> None:
     record = [host(2.0), rank(0, 0.2, **workers), rank(1, 0.2, **workers)]
     shares = phases(0, "train.py:9 next", compute=(0.2, 0.0, 0.0), loader=(0.0, 0.0, 0.8))
     found = verdict(record, shares, views=[view(0, 1), view(1, 1)])
-    assert (found.cause, found.found.subject) == (Cause.LOADER, "train.py:9 next")
+    assert (found.cause, found.suspect.subject) == (Cause.LOADER, "train.py:9 next")
     assert found.remedy == Remedy("iterator_workers", "higher")
-    assert "2 child processes used 1.8 cores" in found.found.evidence[1]
+    assert "2 child processes used 1.8 cores" in found.suspect.evidence[1]
 
 
 def test_no_more_workers_than_there_are() -> None:
@@ -142,7 +142,7 @@ def test_no_loader_is_named_where_none_was_seen() -> None:
     children = rank(0, 0.1, children_cores=1.8, children_queue_threads=0.0)
     found = verdict([host(1.9), children], phases(0, compute=(0.1, 0, 0.9)), views=[view(0, 2)])
     assert found.cause is Cause.WAITING
-    assert found.found.evidence[1] == "2 child processes used 1.8 cores"
+    assert found.suspect.evidence[1] == "2 child processes used 1.8 cores"
 
 
 def test_exchange_and_a_link_at_its_limit() -> None:
@@ -188,13 +188,13 @@ def test_memory() -> None:
         load=Load(0.0, swapped_bytes=10**9),
     )
     assert found.cause is Cause.MEMORY
-    assert "1000 MB" in found.found.evidence[1]
+    assert "1000 MB" in found.suspect.evidence[1]
 
 
 def test_all_ranks_sleep() -> None:
     record = [host(0.1), rank(0, 0.05), rank(1, 0.05)]
     found = verdict(record, phases(0, "train.py:3 f", compute=(0.05, 0.0, 0.95)))
-    assert (found.cause, found.found.subject) == (Cause.WAITING, "train.py:3 f")
+    assert (found.cause, found.suspect.subject) == (Cause.WAITING, "train.py:3 f")
     assert verdict(record).cause is Cause.WAITING
 
 
@@ -203,18 +203,18 @@ def test_processes_that_the_ranks_forked_are_not_threads() -> None:
     seen = [RankView(0, 1, 8, ())]
     found = verdict(record, views=seen)
     assert found.cause is Cause.PROCESSES
-    assert "8 child processes" in found.found.evidence[1]
+    assert "8 child processes" in found.suspect.evidence[1]
     assert verdict(record, views=[RankView(0, 9, 1, ())]).cause is Cause.OWN_THREADS
 
 
 def test_ranks_with_workers_do_not_load_by_themselves() -> None:
     shares = phases(0, compute=(0.2, 0.0, 0.0), loader=(0.8, 0.0, 0.0))
     alone = verdict([host(1.0), rank(0)], shares)
-    assert "in their own main threads" in alone.found.evidence[1]
+    assert "in their own main threads" in alone.suspect.evidence[1]
     helped = verdict([host(1.0), rank(0)], shares, views=[view(0, 4)])
-    assert "main threads" in helped.found.evidence[1]
-    assert "4 child processes" in helped.found.evidence[1]
-    assert "own main threads" not in helped.found.evidence[1]
+    assert "main threads" in helped.suspect.evidence[1]
+    assert "4 child processes" in helped.suspect.evidence[1]
+    assert "own main threads" not in helped.suspect.evidence[1]
 
 
 # --- nothing ------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_job_whose_processes_belong_to_no_rank_does_not_wait() -> None:
     """Workers that no rank was seen to have: host and ranks do not add up."""
     found = verdict([host(2.0, others_cores=0.03), rank(0, 0.0)])
     assert (found.cause, found.certainty) == (Cause.CPU, Certainty.GUESS)
-    assert "the job kept 2.0 of 4 cores busy" in found.found.evidence
+    assert "the job kept 2.0 of 4 cores busy" in found.suspect.evidence
     assert any("2.0 of the 2.0 cores" in gap for gap in found.gaps)
     late = verdict([host(2.0, others_cores=2.0), rank(0, 0.0)], load=Load(0.03))
     assert (late.cause, late.certainty) == (Cause.CPU, Certainty.GUESS)
@@ -236,7 +236,7 @@ def test_a_mean_above_the_greatest_burst_is_no_saturated_link() -> None:
     shares = [*phases(0, exchange=(0.2, 0.0, 0.8)), *phases(1, exchange=(0.2, 0.0, 0.8))]
     found = verdict(record, shares)
     assert found.cause is Cause.EXCHANGE
-    assert not any("over the network" in line for line in found.found.evidence)
+    assert not any("over the network" in line for line in found.suspect.evidence)
 
 
 def test_an_option_that_the_program_may_not_have_is_no_remedy() -> None:
@@ -261,7 +261,7 @@ def test_bound_by_the_gpu() -> None:
     record = [host(1.0, gpu_share=0.97, gpu_power_w=640.0), rank(0, 0.3)]
     found = verdict(record, phases(0, compute=(0.3, 0, 0.7)))
     assert (found.cause, found.remedy) == (Cause.GPU, None)
-    assert found.found.evidence[1] == "they took 640 W"
+    assert found.suspect.evidence[1] == "they took 640 W"
 
 
 def test_nothing_recorded_is_not_known() -> None:
@@ -318,10 +318,10 @@ LOADS = st.none() | st.builds(Load, st.floats(0, 64), st.text(max_size=5))
 def _of(record: Telemetry, load: Load | None = None) -> tuple[Cause, str]:
     outcome = Outcome(Finished(1.0, 10), 1.5, 0, load=load, telemetry=record)
     found = explain(outcome, BASELINE, SPEC, MACHINE)
-    assert found.found.share >= 0
-    assert all(each.share <= found.found.share for each in found.others)
-    assert all(text.strip() for text in found.found.evidence)
-    return found.cause, found.found.subject
+    assert found.suspect.share >= 0
+    assert all(each.share <= found.suspect.share for each in found.others)
+    assert all(text.strip() for text in found.suspect.evidence)
+    return found.cause, found.suspect.subject
 
 
 @given(RECORDS, LOADS)
@@ -354,7 +354,7 @@ def _capped(name: str, row: Sequence[float | None]) -> tuple[float | None, ...]:
 def test_every_share_is_a_part_of_the_time(record: Telemetry, load: Load | None) -> None:
     outcome = Outcome(Finished(1.0, 10), 1.5, 0, load=load, telemetry=record)
     found = explain(outcome, BASELINE, SPEC, MACHINE)
-    assert all(0 <= each.share <= 1 + 1e-9 for each in (found.found, *found.others))
+    assert all(0 <= each.share <= 1 + 1e-9 for each in (found.suspect, *found.others))
 
 
 @given(RECORDS, LOADS, st.floats(0.01, 100))

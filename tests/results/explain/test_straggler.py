@@ -19,11 +19,11 @@ def test_a_rank_that_the_others_wait_for() -> None:
         shares += phases(n, compute=(0.1, 0, 0), exchange=(0.9, 0, 0))
     record = [host(3.1), rank(2, 0.15), *(rank(n) for n in (0, 1, 3))]
     found = verdict(record, shares)
-    assert (found.cause, found.found.subject) == (Cause.STRAGGLER, "rank 2")
-    assert "slept in its own work 85 % of its time (train.py:7 sleep)" in found.found.evidence[1]
+    assert (found.cause, found.suspect.subject) == (Cause.STRAGGLER, "rank 2")
+    assert "slept in its own work 85 % of its time (train.py:7 sleep)" in found.suspect.evidence[1]
     assert found.certainty is Certainty.CLEAR
     outside = verdict(record)
-    assert (outside.cause, outside.found.subject) == (Cause.STRAGGLER, "rank 2")
+    assert (outside.cause, outside.suspect.subject) == (Cause.STRAGGLER, "rank 2")
     assert outside.certainty is not Certainty.CLEAR
 
 
@@ -45,8 +45,8 @@ def test_a_host_whose_ranks_the_others_wait_for_is_named_with_its_neighbours() -
     record = [host(2.0), rank(0), rank(1)]
     slow = [host(4.0, others_cores=1.5), rank(2), rank(3)]
     found = verdict([*record, *(replace(each, host="node2") for each in slow)], shares)
-    assert (found.cause, found.found.subject) == (Cause.STRAGGLER, "ranks 2, 3 (on node2)")
-    assert found.found.evidence[-1] == (
+    assert (found.cause, found.suspect.subject) == (Cause.STRAGGLER, "ranks 2, 3 (on node2)")
+    assert found.suspect.evidence[-1] == (
         "other processes used 1.5 cores on node2, 0.0 on another host at most"
     )
 
@@ -55,8 +55,8 @@ def test_a_job_on_two_hosts_is_explained_as_one_of_half_its_size_on_one() -> Non
     one = [host(4.0), rank(0, 2.0, 1.0), rank(1, 2.0, 1.0)]
     other = [host(4.0), rank(2, 2.0, 1.0), rank(3, 2.0, 1.0)]
     alone, both = verdict(one), verdict([*one, *(replace(each, host="node2") for each in other)])
-    assert (both.cause, both.found.share) == (alone.cause, alone.found.share)
-    assert both.case.own_wanted == alone.case.own_wanted == 6.0
+    assert (both.cause, both.suspect.share) == (alone.cause, alone.suspect.share)
+    assert both.case.own_runnable == alone.case.own_runnable == 6.0
 
 
 def test_what_a_rank_wanted_is_not_called_what_it_used() -> None:
@@ -72,10 +72,10 @@ def test_a_rank_with_more_work_is_seen_from_inside_only() -> None:
     shares = phases(0, compute=(0.95, 0, 0), exchange=(0.05, 0, 0))
     shares += phases(1, compute=(0.35, 0, 0), exchange=(0.65, 0, 0))
     record = [host(2.0), rank(0), rank(1)]
-    assert verdict(record, shares).found.subject == "rank 0"
+    assert verdict(record, shares).suspect.subject == "rank 0"
     found = verdict(record)
     assert found.cause is Cause.CPU
-    assert "look the same" in found.found.evidence[-1]
+    assert "look the same" in found.suspect.evidence[-1]
     assert any("not seen from inside" in gap for gap in found.gaps)
 
 

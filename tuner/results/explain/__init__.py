@@ -36,7 +36,8 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     case = Case.of(outcome, machine)
     suspects = [*cpu.suspects(case), *waits.suspects(case)]
     ranked = sorted(
-        (each for each in suspects if each.share >= LEAST_SHARE), key=lambda each: -each.share
+        (candidate for candidate in suspects if candidate.share >= LEAST_SHARE),
+        key=lambda candidate: -candidate.share,
     )
     rest = cpu.bound(case)
     held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)

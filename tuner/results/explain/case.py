@@ -31,7 +31,7 @@ class RankFigures:
         return self.get("own_user_cores") + self.get("own_system_cores")
 
     @property
-    def own_wanted(self) -> float:
+    def own_runnable(self) -> float:
         """Its threads that ran or waited for a CPU, on average."""
         return self.own + self.get("own_queue_threads")
 
@@ -120,33 +120,33 @@ class Case:
     def phase(self, phase: str, part: str = "share") -> float:
         """What a phase took of the main threads' time, on average over the ranks."""
         shares = [rank.phases.get(phase) for rank in self.inside]
-        return float(sum(getattr(each, part) for each in shares if each) / max(1, len(shares)))
+        return float(sum(getattr(share, part) for share in shares if share) / max(1, len(shares)))
 
     def where(self, phase: str) -> str:
         """The line at which most of a phase's time was spent; empty if it is not known."""
         shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
-        return max(shares, key=lambda each: each.share).where if shares else ""
+        return max(shares, key=lambda share: share.share).where if shares else ""
 
     @property
-    def own_wanted(self) -> float:
+    def own_runnable(self) -> float:
         """Threads of the ranks themselves that ran or waited for a CPU, on average."""
-        return self._most(lambda rank: rank.own_wanted)
+        return self._most(lambda rank: rank.own_runnable)
 
     @property
-    def children_wanted(self) -> float:
+    def children_runnable(self) -> float:
         """The same of their child processes."""
         return self.total("children_cores") + self.children_waited
 
     @property
-    def wanted(self) -> float:
-        """Both."""
-        return self.own_wanted + self.children_wanted
+    def runnable(self) -> float:
+        """Return how many threads of the job ran or waited for a CPU, on average."""
+        return self.own_runnable + self.children_runnable
 
     @property
     def queue_share(self) -> float:
         """Of the time in which threads of the trial could have run, that without a CPU."""
         waited = self.total("own_queue_threads") + self.children_waited
-        return min(1.0, waited / self.wanted) if self.wanted > 0 else 0.0
+        return min(1.0, waited / self.runnable) if self.runnable > 0 else 0.0
 
     @property
     def children_waited(self) -> float:
@@ -156,7 +156,7 @@ class Case:
     @property
     def worker_queue_share(self) -> float:
         """Of a child process's time, that waiting for a CPU, on average."""
-        processes = max(self.workers, self.children_wanted)
+        processes = max(self.workers, self.children_runnable)
         return min(1.0, self.children_waited / processes) if processes > 0 else 0.0
 
     @property
@@ -166,7 +166,7 @@ class Case:
         Of several threads at once, the part of them that waited.
         """
         ranks = self.ranks
-        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_wanted) for rank in ranks]
+        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_runnable) for rank in ranks]
         return sum(shares) / len(shares) if shares else 0.0
 
     @property
@@ -192,9 +192,9 @@ class Case:
         A process of the launch that is found late counts as another's until then, but not in
         the accounts of the whole launch, which come from what ``tune`` has waited for.
         """
-        told = [self.host["others_cores"]] if "others_cores" in self.host else []
-        told += [self.load.others_cores] if self.load else []
-        return min(told, default=0.0)
+        readings = [self.host["others_cores"]] if "others_cores" in self.host else []
+        readings += [self.load.others_cores] if self.load else []
+        return min(readings, default=0.0)
 
     @property
     def idle_cores(self) -> float:
@@ -204,7 +204,7 @@ class Case:
         return max(0.0, self.cores - self.busy_cores)
 
     @property
-    def others_wanted(self) -> float:
+    def others_runnable(self) -> float:
         """Threads of other processes that ran or waited for a CPU, on average.
 
         Who waits in the same queues gets the same part of what it wants: so many more than ran
@@ -212,11 +212,11 @@ class Case:
         processes share the CPUs, not threads, that is too much: there are no more than run.
         """
         used = self.others_cores
-        wanted = used / max(1e-3, 1 - self.queue_share)
-        runnable = self.host.get("runnable_threads")
-        if runnable is not None:
-            wanted = min(wanted, runnable - self.wanted)
-        return max(used, wanted)
+        runnable = used / max(1e-3, 1 - self.queue_share)
+        on_host = self.host.get("runnable_threads")
+        if on_host is not None:
+            runnable = min(runnable, on_host - self.runnable)
+        return max(used, runnable)
 
     @property
     def forked(self) -> bool:
@@ -249,18 +249,18 @@ class Case:
         return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
-def _rank(seen: RankFigures, *, python: bool) -> RankFigures:
+def _rank(rank: RankFigures, *, python: bool) -> RankFigures:
     """One rank; if it is a shell's script, the children do its work and count as the rank."""
-    busy = sum(each.running + each.queued for each in seen.phases.values())
-    if python and (busy < SHELL_MOST_CORES or seen.own_wanted >= SHELL_MOST_CORES):
-        return seen
+    busy = sum(share.running + share.queued for share in rank.phases.values())
+    if python and (busy < SHELL_MOST_CORES or rank.own_runnable >= SHELL_MOST_CORES):
+        return rank
     own = {
-        "own_user_cores": seen.get("own_user_cores") + seen.get("children_cores"),
-        "own_queue_threads": seen.get("own_queue_threads") + seen.get("children_queue_threads"),
+        "own_user_cores": rank.get("own_user_cores") + rank.get("children_cores"),
+        "own_queue_threads": rank.get("own_queue_threads") + rank.get("children_queue_threads"),
     }
     none = {"children_cores", "children_queue_threads"}
-    kept = {name: value for name, value in seen.columns.items() if name not in none}
-    return replace(seen, columns={**kept, **own} if seen.columns else {})
+    kept = {name: value for name, value in rank.columns.items() if name not in none}
+    return replace(rank, columns={**kept, **own} if rank.columns else {})
 
 
 def _means(track: Track, since_s: float) -> dict[str, float]:
@@ -272,14 +272,14 @@ def _means(track: Track, since_s: float) -> dict[str, float]:
     ]
     if not any(weights):
         weights = [end_s - begin_s for begin_s, end_s in zip(begins, track.times_s, strict=True)]
-    found = {}
+    means = {}
     for name, values in track.columns.items():
-        seen = [
+        samples = [
             (weight, value)
             for weight, value in zip(weights, values, strict=False)
             if value is not None and weight > 0
         ]
-        all_s = sum(weight for weight, _ in seen)
+        all_s = sum(weight for weight, _ in samples)
         if all_s > 0:
-            found[name] = sum(weight * value for weight, value in seen) / all_s
-    return found
+            means[name] = sum(weight * value for weight, value in samples) / all_s
+    return means

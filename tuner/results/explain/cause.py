@@ -79,7 +79,7 @@ class Explanation:
     seen; ``case`` what the rules looked at.
     """
 
-    found: Suspect
+    suspect: Suspect
     certainty: Certainty
     remedy: Remedy | None
     others: tuple[Suspect, ...]
@@ -89,7 +89,7 @@ class Explanation:
     @property
     def cause(self) -> Cause:
         """The one thing."""
-        return self.found.cause
+        return self.suspect.cause
 
 
 def per_cent(share: float) -> str:
@@ -161,8 +161,8 @@ def _reaches(knob: Knob, spec: StudySpec, views: Sequence[RankView]) -> bool:
     """Whether a knob that the study does not have can do something in its program."""
     if isinstance(knob.route, Flag) or ("gpu" in knob.needs and not spec.machine.gpus):
         return False
-    seen = [view for view in views if view.reported]
-    uses_mpi = not seen or any(view.mpi_library for view in seen)
+    reported_views = [view for view in views if view.reported]
+    uses_mpi = not reported_views or any(view.mpi_library for view in reported_views)
     return not knob.launchers or (spec.launcher.kind in knob.launchers and uses_mpi)
 
 
@@ -170,13 +170,13 @@ def can_turn(knob: Knob, value: Value | None, direction: str) -> bool:
     """Whether the domain has a value on that side; of an unset one (the default) it may."""
     domain = knob.domain
     if isinstance(domain, Choice):
-        choices = [each for each in domain.values if each != value]
+        choices = [choice for choice in domain.values if choice != value]
         if direction == ANOTHER:
             return bool(choices)
-        numbers = [each for each in choices if isinstance(each, int)]
+        numbers = [choice for choice in choices if isinstance(choice, int)]
     else:
         high = domain.high if isinstance(domain.high, int) else domain.low + 1
         numbers = [domain.low, high]
     if not isinstance(value, int):
         return bool(numbers)
-    return any(each < value if direction == LOWER else each > value for each in numbers)
+    return any(number < value if direction == LOWER else number > value for number in numbers)

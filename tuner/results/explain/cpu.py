@@ -50,7 +50,7 @@ def suspects(case: Case) -> Iterator[Suspect]:
 
 def _waits(case: Case) -> str:
     return (
-        f"{case.wanted:.1f} threads of the job wanted {wording.count(case.cores, 'core')}, and"
+        f"{case.runnable:.1f} threads of the job wanted {wording.count(case.cores, 'core')}, and"
         f" waited for one {per_cent(case.queue_share)} of the time"
     )
 
@@ -58,21 +58,21 @@ def _waits(case: Case) -> str:
 def _shortage(case: Case) -> Suspect:
     ranks = len(case.ranks)
     share, inside = case.shortage, bool(case.inside)
-    if case.wanted <= FITS * case.cores and case.others_wanted >= ALWAYS_CORES:
+    if case.runnable <= FITS * case.cores and case.others_runnable >= ALWAYS_CORES:
         return _others(case)
     if case.idle_cores >= IDLE * case.cores:
         idle = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
         shared = shared_cpus(case.views, case.cores) if len(case.others_by_host) <= 1 else ""
         evidence = (_waits(case), idle, *((shared,) if shared else ()))
         return Suspect(Cause.BINDING, share, evidence, inside=inside)
-    alone = sum(min(1.0, rank.own_wanted) for rank in case.ranks)
+    alone = sum(min(1.0, rank.own_runnable) for rank in case.ranks)
     wants = {
-        Cause.OTHERS: case.others_wanted,
-        Cause.OWN_THREADS: case.own_wanted - alone,
-        Cause.WORKERS: case.children_wanted,
+        Cause.OTHERS: case.others_runnable,
+        Cause.OWN_THREADS: case.own_runnable - alone,
+        Cause.WORKERS: case.children_runnable,
     }
-    cause = max(wants, key=lambda each: wants[each])
-    least = max(CULPRIT * (case.wanted + case.others_wanted), ALWAYS_CORES)
+    cause = max(wants, key=lambda culprit: wants[culprit])
+    least = max(CULPRIT * (case.runnable + case.others_runnable), ALWAYS_CORES)
     if cause is Cause.OTHERS and wants[cause] >= least:
         return _others(case)
     if wants[cause] < least:
@@ -80,18 +80,18 @@ def _shortage(case: Case) -> Suspect:
     if cause is Cause.OWN_THREADS and case.forked:
         cause = Cause.PROCESSES
     has_opencv = any(view.opencv_loaded or view.opencv_threads for view in case.views)
-    have_threads = case.workers > 0 and case.children_wanted > ONE_THREAD * case.workers
+    have_threads = case.workers > 0 and case.children_runnable > ONE_THREAD * case.workers
     if cause is Cause.WORKERS and has_opencv and have_threads:
         cause = Cause.OPENCV
     processes = "" if inside else " and processes"  # of a program without Python both count
     said = {
         Cause.CORES: "no part of the job has threads to spare",
         Cause.OWN_THREADS: (
-            f"a rank's own threads{processes} wanted {case.own_wanted / ranks:.1f} cores"
+            f"a rank's own threads{processes} wanted {case.own_runnable / ranks:.1f} cores"
         ),
-        Cause.PROCESSES: f"{case.workers} child processes wanted {case.own_wanted:.1f} cores",
-        Cause.WORKERS: f"the ranks' child processes wanted {case.children_wanted:.1f} cores",
-        Cause.OPENCV: f"{case.workers} workers wanted {case.children_wanted:.1f} cores",
+        Cause.PROCESSES: f"{case.workers} child processes wanted {case.own_runnable:.1f} cores",
+        Cause.WORKERS: f"the ranks' child processes wanted {case.children_runnable:.1f} cores",
+        Cause.OPENCV: f"{case.workers} workers wanted {case.children_runnable:.1f} cores",
     }
     subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
     subject = subject if cause is Cause.CORES else ""
@@ -100,7 +100,7 @@ def _shortage(case: Case) -> Suspect:
 
 def _others(case: Case) -> Suspect:
     who = case.load.busiest if case.load else ""
-    said = f"other processes wanted {case.others_wanted:.1f} cores"
+    said = f"other processes wanted {case.others_runnable:.1f} cores"
     return Suspect(
         Cause.OTHERS,
         case.shortage,

@@ -41,9 +41,9 @@ def _host(name: str, shown: str = "{:.3g}", scale: float = 1.0) -> Cell:
 
 def _ranks(*names: str) -> Cell:
     def cell(case: Case) -> tuple[float, str] | None:
-        seen = any(name in rank.columns for rank in case.ranks for name in names)
+        is_recorded = any(name in rank.columns for rank in case.ranks for name in names)
         figure = sum(map(case.total, names))
-        return (figure, f"{figure:.3g}") if seen else None
+        return (figure, f"{figure:.3g}") if is_recorded else None
 
     return cell
 
@@ -51,14 +51,16 @@ def _ranks(*names: str) -> Cell:
 def _phase(phase: str) -> Cell:
     def cell(case: Case) -> tuple[float, str] | None:
         parts = [("ran", "running"), ("queued", "queued"), ("slept", "blocked")]
-        told = [
+        texts = [
             f"{word} {share:.0%}"
             for word, part in parts
             if (share := case.phase(phase, part)) >= _LEAST
         ]
         share = case.phase(phase)
         return (
-            (share, f"{share:.0%}" + f" ({', '.join(told)})" * bool(told)) if case.inside else None
+            (share, f"{share:.0%}" + f" ({', '.join(texts)})" * bool(texts))
+            if case.inside
+            else None
         )
 
     return cell
@@ -92,31 +94,35 @@ def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
     """What was seen of each launch, a line a figure; what is nothing everywhere is left out."""
     rows = []
     for label, cell in ROWS:
-        seen = [cell(run.found.case) for run in runs]
-        if any(each is not None and each[0] >= _LEAST for each in seen):
-            rows.append([label, *("" if each is None else each[1] for each in seen)])
+        values = [cell(run.explanation.case) for run in runs]
+        if any(value is not None and value[0] >= _LEAST for value in values):
+            rows.append([label, *("" if value is None else value[1] for value in values)])
     return rows
 
 
-def sentence(found: Explanation) -> str:
+def sentence(explanation: Explanation) -> str:
     """The verdict: ``held back by a rank that the others wait for (rank 1): 84 % …``."""
-    if found.cause is Cause.UNKNOWN:
+    if explanation.cause is Cause.UNKNOWN:
         return "what held it back cannot be told"
-    what = f"{found.cause} ({found.found.subject})" if found.found.subject else str(found.cause)
-    said = what if found.cause in _FOUND_NOTHING else f"held back by {what}"
-    return f"{said}, {per_cent(found.found.share)} of the time ({found.certainty})"
+    what = (
+        f"{explanation.cause} ({explanation.suspect.subject})"
+        if explanation.suspect.subject
+        else str(explanation.cause)
+    )
+    said = what if explanation.cause in _FOUND_NOTHING else f"held back by {what}"
+    return f"{said}, {per_cent(explanation.suspect.share)} of the time ({explanation.certainty})"
 
 
-def remedy_sentence(found: Remedy | None) -> str:
+def remedy_sentence(remedy: Remedy | None) -> str:
     """What to turn; that no knob helps, if none does."""
-    if found is None:
+    if remedy is None:
         return "no knob here addresses it"
-    if found.gain is not None:
-        gain = rounded_down(found.gain)
-        return f"another value of {found.knob} was at least {gain} times better in this study"
-    how = "another value of" if found.direction == "another" else f"a {found.direction}"
-    where = "" if found.tuned else f" (this study does not tune it: --knob {found.knob}=…)"
-    return f"{how} {found.knob} addresses it{where}"
+    if remedy.gain is not None:
+        gain = rounded_down(remedy.gain)
+        return f"another value of {remedy.knob} was at least {gain} times better in this study"
+    how = "another value of" if remedy.direction == "another" else f"a {remedy.direction}"
+    where = "" if remedy.tuned else f" (this study does not tune it: --knob {remedy.knob}=…)"
+    return f"{how} {remedy.knob} addresses it{where}"
 
 
 def median_run(
@@ -131,13 +137,13 @@ def median_run(
         setting: In its canonical form.
         canonical: Maps a setting to it.
     """
-    mine = [each for each in estimates.counted(records) if canonical(each.setting) == setting]
-    mine = [each for each in mine if each.outcome.side_by_side is None] or mine
-    mine = [each for each in mine if each.outcome.window is None] or mine
+    mine = [record for record in estimates.counted(records) if canonical(record.setting) == setting]
+    mine = [record for record in mine if record.outcome.side_by_side is None] or mine
+    mine = [record for record in mine if record.outcome.window is None] or mine
     timed = sorted(
         ((record.outcome.ending.elapsed_s, record.number, record) for record in mine
          if isinstance(record.outcome.ending, Finished)),
-        key=lambda each: each[:2],
+        key=lambda entry: entry[:2],
     )  # fmt: skip
     if timed:
         return timed[len(timed) // 2][2]
@@ -151,24 +157,24 @@ class ExplainedRun:
 
     name: str
     record: LaunchRecord
-    found: Explanation
+    explanation: Explanation
 
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        return sentence(self.found)
+        return sentence(self.explanation)
 
     @property
     def lines(self) -> list[str]:
         """What shows it, which knob addresses it, and what else was found."""
-        found = self.found
-        turn = [] if found.cause is Cause.UNKNOWN else [remedy_sentence(found.remedy)]
+        explanation = self.explanation
+        turn = [] if explanation.cause is Cause.UNKNOWN else [remedy_sentence(explanation.remedy)]
         also = [
             f"also: {other.cause}{f' ({other.subject})' if other.subject else ''},"
             f" {per_cent(other.share)} of the time"
-            for other in found.others
+            for other in explanation.others
         ]
-        return [*found.found.evidence, *turn, *also]
+        return [*explanation.suspect.evidence, *turn, *also]
 
 
 def explained_run(

@@ -25,14 +25,14 @@ def suspects(case: Case) -> Iterator[Suspect]:
     """What the ranks wait for, other than a CPU."""
     disk = _disk(case)
     late = straggler(case)
-    found = [
+    candidates = [
         disk,
         _loader(case, disk.share if disk else 0.0),
         late,
         _exchange(case, late.share if late else 0.0),
         _waiting(case),
     ]
-    yield from filter(None, found)
+    yield from filter(None, candidates)
     memory = case.get("memory_pressure_share")
     if memory > 0:
         said = [f"some task waited for memory {per_cent(memory)} of the time"]
@@ -100,9 +100,11 @@ def _exchange(case: Case, late: float) -> Suspect | None:
         f" traffic in {per_cent(busy)} of the milliseconds"
     )
     # A mean above the greatest burst says that the bursts were read elsewhere.
-    known = most >= rate > 0
+    is_consistent = most >= rate > 0
     # The network moved as much as it ever did whenever it moved anything.
-    is_flat = known and rate >= LEAST_BYTES_PER_S and busy > 0 and rate / busy >= FLAT * most
+    is_flat = (
+        is_consistent and rate >= LEAST_BYTES_PER_S and busy > 0 and rate / busy >= FLAT * most
+    )
     if not case.inside:
         share = min(1.0, rate / most) if is_flat else 0.0
         return Suspect(Cause.LINK, share, (traffic,), inside=False) if is_flat else None
@@ -113,7 +115,7 @@ def _exchange(case: Case, late: float) -> Suspect | None:
     if share <= 0:
         return None
     said = f"the ranks exchanged {per_cent(case.phase('exchange'))} of the time"
-    evidence = (said + _at(case, "exchange"), *([traffic] if known else []))
+    evidence = (said + _at(case, "exchange"), *([traffic] if is_consistent else []))
     cause = Cause.LINK if is_flat else Cause.EXCHANGE
     return Suspect(cause, share, evidence, case.where("exchange"))
 
@@ -126,7 +128,7 @@ def _asleep(case: Case) -> float:
     ranks = [rank for rank in case.ranks if rank.columns]
     if not ranks:
         return 0.0
-    asleep = sum(max(0.0, 1 - rank.own_wanted) for rank in ranks)
+    asleep = sum(max(0.0, 1 - rank.own_runnable) for rank in ranks)
     return max(0.0, asleep - case.unassigned_cores) / len(ranks)
 
 
@@ -160,10 +162,10 @@ SPINS = 0.7
 
 def straggler(case: Case) -> Suspect | None:
     """A rank, or at most half of them, that the others wait for; ``None``: there is none."""
-    seen = case.inside or tuple(rank for rank in case.ranks if rank.columns)
-    if len(seen) < 2:
+    ranks = case.inside or tuple(rank for rank in case.ranks if rank.columns)
+    if len(ranks) < 2:
         return None
-    late, share, said = (_late_inside if case.inside else _late_outside)(seen)
+    late, share, said = (_late_inside if case.inside else _late_outside)(ranks)
     if not share:
         return None
     hosts = {rank.host for rank in late}
@@ -198,7 +200,7 @@ def _late_inside(ranks: Sequence[RankFigures]) -> _Late:
 
 def _own(rank: RankFigures) -> float:
     """Of its time, that with something else than the exchange; waiting for a CPU apart."""
-    all_of = sum(each.running + each.blocked for each in rank.phases.values())
+    all_of = sum(phase.running + phase.blocked for phase in rank.phases.values())
     exchange = rank.phases.get("exchange")
     return all_of - (exchange.running + exchange.blocked if exchange else 0.0)
 
@@ -206,9 +208,9 @@ def _own(rank: RankFigures) -> float:
 def _doing(rank: RankFigures) -> str:
     """What a rank mostly did apart from the exchange."""
     parts = [
-        (getattr(each, part), words, each)
-        for each in rank.phases.values()
-        if each.phase != "exchange"
+        (getattr(phase, part), words, phase)
+        for phase in rank.phases.values()
+        if phase.phase != "exchange"
         for part, words in (
             ("running", "ran"),
             ("queued", "waited for a CPU"),
@@ -217,19 +219,19 @@ def _doing(rank: RankFigures) -> str:
     ]
     if not parts:
         return f"rank {rank.rank} was not seen at work"
-    share, words, each = max(parts, key=lambda part: part[0])
-    what = "loading data" if each.phase == "loader" else "in its own work"
-    return f"rank {rank.rank} {words} {what} {per_cent(share)} of its time ({each.where})"
+    share, words, phase = max(parts, key=lambda part: part[0])
+    what = "loading data" if phase.phase == "loader" else "in its own work"
+    return f"rank {rank.rank} {words} {what} {per_cent(share)} of its time ({phase.where})"
 
 
 def _late_outside(ranks: Sequence[RankFigures]) -> _Late:
-    def wanted(rank: RankFigures) -> float:
-        return min(1.0, rank.own_wanted)
+    def demand(rank: RankFigures) -> float:
+        return min(1.0, rank.own_runnable)
 
-    late, others = _apart(ranks, lambda rank: -wanted(rank))
-    its, theirs = max(map(wanted, late)), statistics.median(map(wanted, others))
+    late, others = _apart(ranks, lambda rank: -demand(rank))
+    its, theirs = max(map(demand, late)), statistics.median(map(demand, others))
     # A rank in MPI spins one core: where they want more, threads compute, and some have fewer.
-    threads = any(rank.own_wanted > ONE_THREAD for rank in ranks)
+    threads = any(rank.own_runnable > ONE_THREAD for rank in ranks)
     if threads or theirs < SPINS or its > ASLEEP_PART * theirs:
         return late, 0.0, ()
     said = (
