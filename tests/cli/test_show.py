@@ -403,8 +403,8 @@ def test_no_password_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_windows_jobs_and_launches_are_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
     data = measured_live()
     assert (data.result.launches, data.result.windows, data.result.jobs) == (20, 6, 3)
-    assert claims.made(data.result) == "6 windows of 3 jobs and 14 launches"
-    assert dict(words.summary(data))["Tried"].endswith(claims.made(data.result))
+    assert claims.launch_count(data.result) == "6 windows of 3 jobs and 14 launches"
+    assert dict(words.summary(data))["Tried"].endswith(claims.launch_count(data.result))
     out = shown(data, capsys, summary=True)
     text = " ".join(out.split())
     assert "4 settings tried (1 stopped early) in 6 windows of 3 jobs" in text

@@ -27,7 +27,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         machine += f" on {spec.machine.hostname}"
     console.out(
         f"Study {spec.name}: {result.state.value},"
-        f" {claims.measured(result)} in {claims.made(result)}"
+        f" {claims.measured(result)} in {claims.launch_count(result)}"
         f" ({machine}, {wording.launcher(spec.launcher)})",
         bold=True,
     )

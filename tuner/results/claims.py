@@ -225,7 +225,7 @@ def measured(result: Result) -> str:
     return f"{settings} tried ({', '.join(parts)})"
 
 
-def made(result: Result) -> str:
+def launch_count(result: Result) -> str:
     """``9 launches``, ``34 windows of 2 jobs and 9 launches``."""
     own = count(result.launches - result.windows, "launch", "launches")
     if not result.windows:

@@ -84,8 +84,8 @@ def _launch(data: StudyView, record: LaunchRecord) -> JsonDict:
 def kinds(rows: Iterable[JsonDict]) -> str:
     """What failed or was excluded: ``launches``, ``windows``, or both."""
     jobs = [row["job"] for row in rows]
-    found = ("launches" if None in jobs else "", "windows" if any(jobs) else "")
-    return " and ".join(filter(None, found))
+    nouns = ("launches" if None in jobs else "", "windows" if any(jobs) else "")
+    return " and ".join(filter(None, nouns))
 
 
 def best_effects(data: StudyView) -> list[Effect]:
@@ -108,11 +108,11 @@ def effect_lines(data: StudyView) -> list[str]:
     for effect in best_effects(data):
         if effect.knob in dropped or _goes_without_saying(data, effect):
             continue
-        seen = ""
+        observed = ""
         if effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN) and effect.observed is not None:
-            seen = f", came to {effect.observed}"
+            observed = f", came to {effect.observed}"
         why = f" ({effect.reason})" if effect.reason else ""
-        fate = f"{_VERDICTS[effect.verdict]}{seen}{why}"
+        fate = f"{_VERDICTS[effect.verdict]}{observed}{why}"
         fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
     return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
 
@@ -159,10 +159,10 @@ def inherited(data: StudyView) -> dict[str, str]:
 
 def failure_lines(data: StudyView) -> list[str]:
     """The reasons of failed launches, each once, with how often it came."""
-    found = [(failed["failure"], failed["job"] is None) for failed in failures(data)]
+    reasons = [(failed["failure"], failed["job"] is None) for failed in failures(data)]
     return [
         f"{wording.count(number, *(('launch', 'launches') if cold else ('window',)))}: {why}"
-        for (why, cold), number in Counter(found).most_common()
+        for (why, cold), number in Counter(reasons).most_common()
     ]
 
 
@@ -177,7 +177,7 @@ def final_losses(data: StudyView) -> str:
     return f"final loss {loss:.4g}, with your defaults {against:.4g}"
 
 
-def _loss(found: Measurement) -> float | None:
+def _loss(measurement: Measurement) -> float | None:
     """The median of its runs."""
-    losses = [sample.loss for sample in found.samples if sample.loss is not None]
+    losses = [sample.loss for sample in measurement.samples if sample.loss is not None]
     return statistics.median(losses) if losses else None

@@ -39,10 +39,12 @@ def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
         home: The address of the other studies; empty: there is none.
     """
     built = [(family, family.build(data, weights)) for family in FAMILIES]
-    families = [(family, found) for family, found in built if any(each.drawing for each in found)]
+    families = [
+        (family, figures) for family, figures in built if any(figure.drawing for figure in figures)
+    ]
     return render(
         "page.html.jinja",
-        [figure for _, found in families for figure in found],
+        [figure for _, figures in families for figure in figures],
         data=data,
         home=home,
         bars=words.bars(data),
@@ -58,7 +60,7 @@ def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
     """A page with these figures, from a template of this package that is given ``more``."""
     from plotly.offline import get_plotlyjs
 
-    drawings = {each.key: each.drawing for each in figures if each.drawing is not None}
+    drawings = {figure.key: figure.drawing for figure in figures if figure.drawing is not None}
     library, script, css = (
         get_plotlyjs(),
         *((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "page.css")),
@@ -86,7 +88,7 @@ def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         autoescape=True,
         finalize=plain,
         loader=FileSystemLoader(_TEMPLATES),
@@ -95,9 +97,9 @@ def _environment() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"unparted": wording.unparted, "capital": wording.capital}
-    made.tests["figure"] = _FIGURE.fullmatch
-    return made
+    environment.filters |= {"unparted": wording.unparted, "capital": wording.capital}
+    environment.tests["figure"] = _FIGURE.fullmatch
+    return environment
 
 
 def plain(value: Any) -> Any:

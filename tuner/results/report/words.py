@@ -49,7 +49,7 @@ def summary(data: StudyView) -> list[Row]:
     paid = claims.break_even(result)
     if paid is not None:
         rows.append(("Break-even", wording.capital(str(paid))))
-    rows.append(("Tried", f"{claims.measured(result)} in {claims.made(result)}"))
+    rows.append(("Tried", f"{claims.measured(result)} in {claims.launch_count(result)}"))
     if result.failures:
         rows.append(("Failed", wording.count(result.failures, "launch", "launches")))
     took_s = result.search_s + result.confirm_s
@@ -82,20 +82,20 @@ class Bar:
 
 def bars(data: StudyView) -> list[Bar]:
     """The median of each side of the comparison that has one, as long as its figure is large."""
-    objective, found = data.spec.objective, []
+    objective, medians = data.spec.objective, []
     for side in runs.sides(data):
         costs, mark = side.costs
         if costs:
             median = runs.centre(costs).median
             kind = "baseline" if side.name == "your defaults" else side.name.partition(" ")[0]
             text = mark + figures.shown(objective, median)
-            found.append((side.name, kind, objective.figure(median), text))
-    longest = max((figure for _, _, figure, _ in found), default=0.0)
+            medians.append((side.name, kind, objective.figure(median), text))
+    longest = max((figure for _, _, figure, _ in medians), default=0.0)
     if longest <= 0:
         return []
     return [
         Bar(name, kind, round(max(0.0, figure) / longest, 4), text)
-        for name, kind, figure, text in found
+        for name, kind, figure, text in medians
     ]
 
 
@@ -128,32 +128,32 @@ def script(data: StudyView) -> str:
 
 def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
     """What there is to know beside the times, by heading; empty ones are left out."""
-    told = facts.knob_lines(data)
-    found = [
+    knob_lines = facts.knob_lines(data)
+    sections = [
         ("Knobs in the best run", facts.effect_lines(data)),
-        ("Knobs over all launches", told),
+        ("Knobs over all launches", knob_lines),
         ("Not tuned here", [f"{name}: {why}" for name, why in data.spec.left_out]),
         ("Core budget", facts.budget_lines(data)),
-        ("Notes", [note for note in data.result.notes if note not in told]),
+        ("Notes", [note for note in data.result.notes if note not in knob_lines]),
     ]
-    return [(heading, lines) for heading, lines in found if lines]
+    return [(heading, lines) for heading, lines in sections if lines]
 
 
 def explained(data: StudyView) -> list[ExplainedRun]:
     """What held best and baseline back, as ``tune explain`` says it; only what was recorded."""
-    found = []
+    explained_runs = []
     for side in runs.sides(data):
         for record in runs.standing(data, side.setting):
-            if (seen := record.outcome.telemetry) is not None:
-                found.append(explained_run(side.name, record, seen, data))
+            if (telemetry := record.outcome.telemetry) is not None:
+                explained_runs.append(explained_run(side.name, record, telemetry, data))
                 break
-    return found
+    return explained_runs
 
 
-def seen(found: list[ExplainedRun]) -> Table | None:
+def recorded_table(explained_runs: list[ExplainedRun]) -> Table | None:
     """What was recorded of each, side by side; ``None`` if nothing was."""
-    rows = [tuple(row) for row in table(found)]
-    return Table.of(("", *(each.name for each in found)), rows) if rows else None
+    rows = [tuple(row) for row in table(explained_runs)]
+    return Table.of(("", *(run.name for run in explained_runs)), rows) if rows else None
 
 
 def settings(data: StudyView) -> Table:
@@ -227,12 +227,12 @@ def has_hidden(data: StudyView) -> bool:
 def failures(data: StudyView) -> Table | None:
     """What failed and what was excluded, launch by launch; ``None`` if nothing was."""
     rows = [
-        (str(each["number"]), str(each["name"]), str(each["failure"]), f"{each['folder']}/")
-        for each in facts.failures(data)
+        (str(launch["number"]), str(launch["name"]), str(launch["failure"]), f"{launch['folder']}/")
+        for launch in facts.failures(data)
     ]
     rows += [
-        (str(each["number"]), str(each["name"]), f"excluded: {each['excluded']}", "")
-        for each in facts.excluded(data)
+        (str(launch["number"]), str(launch["name"]), f"excluded: {launch['excluded']}", "")
+        for launch in facts.excluded(data)
     ]
     rows.sort(key=lambda row: int(row[0]))
     return Table.of(("launch", "setting", "why", "log folder"), rows) if rows else None

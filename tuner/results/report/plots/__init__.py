@@ -34,7 +34,7 @@ FAMILIES = (
     Family("versus", "Result", lambda data, _: launches.versus(data)),
     Family("comparison", "Comparison", lambda data, _: comparison.build(data)),
     Family("history", "History", lambda data, _: launches.history(data)),
-    Family("importance", "Importance", lambda _, found: space.importance(found)),
+    Family("importance", "Importance", lambda _, weights: space.importance(weights)),
     Family("knobs", "Each knob", space.knobs, "more knobs", is_small=True),
     Family("pairs", "Pairs of knobs", space.pairs, "more pairs", is_small=True),
     Family("timelines", "Over time", lambda data, _: timelines.build(data), is_small=True),

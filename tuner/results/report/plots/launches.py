@@ -25,21 +25,23 @@ _FEW = 60
 def versus(data: StudyView) -> list[Figure]:
     """Every run of best and baseline as a dot, the medians, the proven ratio in words."""
     title, objective = "Best against your defaults", data.spec.objective
-    sides = [side for side in runs.sides(data) if any(run.known for run in side.runs)]
+    sides = [side for side in runs.sides(data) if any(run.known_cost for run in side.runs)]
     if not sides:
         said = "No launch of the defaults or of a setting came to a result."
         return [Figure("versus", title, said)]
-    told = [claims.comparison(data.result)]
+    sentences = [claims.comparison(data.result)]
     for side in sides:
         costs = [run.cost for run in side.runs if run.cost is not None]
         cut = sum(run.stopped is not None for run in side.runs)
         parts = [f"median {runs.spelled(objective, runs.centre(costs))}"] if costs else []
         parts += [f"{wording.count(cut, 'run')} stopped early"] if cut else []
-        told.append(f"{side.name}: {', '.join(parts)}")
+        sentences.append(f"{side.name}: {', '.join(parts)}")
     drawing = style.drawing(
         [trace for at, side in enumerate(sides) for trace in _versus_traces(objective, at, side)],
         90 + 90 * len(sides),
-        xaxis=style.measure_axis((r.known for s in sides for r in s.runs if r.known), objective),
+        xaxis=style.measure_axis(
+            (r.known_cost for s in sides for r in s.runs if r.known_cost), objective
+        ),
         yaxis=style.row_axis(
             [style.inert(side.name).replace(" that ", "<br>that ") for side in sides]
         ),
@@ -47,19 +49,19 @@ def versus(data: StudyView) -> list[Figure]:
     )
     rows = [(s.name, str(run.number), runs.said(objective, run)) for s in sides for run in s.runs]
     table = Table.of(("", "launch", figures.title(objective)), rows)
-    summary = " ".join(f"{wording.capital(each)}." for each in told)
+    summary = " ".join(f"{wording.capital(sentence)}." for sentence in sentences)
     return [Figure("versus", title, summary, drawing, table)]
 
 
 def _versus_traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDict]:
     """The dots of a side by what is known of each, and its median as a bar across them."""
-    made = []
+    traces = []
     for shown, symbol in _by_knowledge(side.runs, style.bound(objective, is_sideways=True)):
         few = style.thinned(shown)
-        made.append(
+        traces.append(
             style.scatter(
                 "markers",
-                (style.at(objective, run.known) for run in few),
+                (style.at(objective, run.known_cost) for run in few),
                 (at + style.spread(number) for number in range(len(few))),
                 (f"launch {run.number}: {style.inert(runs.said(objective, run))}" for run in few),
                 marker=style.marker(side.colour, symbol, 9),
@@ -67,19 +69,19 @@ def _versus_traces(objective: ObjectiveSpec, at: int, side: Side) -> list[JsonDi
         )
     costs = [run.cost for run in side.runs if run.cost is not None]
     if costs:
-        found = runs.centre(costs)
-        said = style.inert(f"median {runs.spelled(objective, found)}")
-        place, line = style.at(objective, found.median), {"color": side.colour, "width": 3}
+        centre = runs.centre(costs)
+        said = style.inert(f"median {runs.spelled(objective, centre)}")
+        place, line = style.at(objective, centre.median), {"color": side.colour, "width": 3}
         ends = (at - 0.32, at + 0.32)
-        made.append(style.scatter("lines", [place] * 2, ends, [said] * 2, line=line))
-    return made
+        traces.append(style.scatter("lines", [place] * 2, ends, [said] * 2, line=line))
+    return traces
 
 
 def _by_knowledge(
     every: tuple[DrawnRun, ...] | list[DrawnRun], bound: str, ended: str = "circle"
 ) -> list[tuple[list[DrawnRun], str]]:
     """The runs that ended, those with a projection, those with a mere bound; with their marks."""
-    cut = [run for run in every if run.stopped is not None and run.known]
+    cut = [run for run in every if run.stopped is not None and run.known_cost]
     return [
         ([run for run in every if run.cost is not None], ended),
         ([run for run in cut if run.is_projected], f"{ended}-open"),
@@ -113,8 +115,8 @@ def _history_summary(
     objective: ObjectiveSpec, shown: list[DrawnRun], leads: list[tuple[int, float]]
 ) -> str:
     cut, windows = (
-        sum(each)
-        for each in zip(*((bool(r.stopped), r.job is not None) for r in shown), strict=True)
+        sum(flags)
+        for flags in zip(*((bool(r.stopped), r.job is not None) for r in shown), strict=True)
     )
     kinds = Counter(str(run.failure.kind) for run in shown if run.failure is not None)
     parts = [wording.count(len(shown), "launch", "launches") + " that count"]
@@ -131,7 +133,7 @@ def _history_summary(
 def _history_drawing(
     objective: ObjectiveSpec, shown: list[DrawnRun], leads: list[tuple[int, float]]
 ) -> JsonDict:
-    costs = [run.known for run in shown if run.known]
+    costs = [run.known_cost for run in shown if run.known_cost]
     axis = style.measure_axis(costs, objective)
     traces = []
     for whose, word, colour, shape, dot in (
@@ -141,13 +143,13 @@ def _history_drawing(
         own = [run for run in shown if run.is_default is whose]
         ended, going, bounds = _by_knowledge(own, style.bound(objective) + dot, shape)
         who = "defaults, " if whose else "stopped, "
-        for (found, symbol), name in (
+        for (group, symbol), name in (
             (ended, word),
             (going, f"{who}projected"),
             (bounds, f"{who}{'stopped' if whose else 'no better'}"),
         ):
-            few = style.thinned(found)
-            points = [(run, style.at(objective, run.known)) for run in few]
+            few = style.thinned(group)
+            points = [(run, style.at(objective, run.known_cost)) for run in few]
             traces.append(_marks(objective, points, name, colour, symbol))
     if leads:
         ends = [*leads, (shown[-1].number, leads[-1][1])]
@@ -169,8 +171,8 @@ def _history_drawing(
         if run.failure is not None:
             kinds.setdefault(str(run.failure.kind), []).append(run)
     ranked = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
-    for place, (kind, found) in enumerate(ranked):
-        few, symbol = style.thinned(found, 100), _SHAPES[min(place, len(_SHAPES) - 1)]
+    for place, (kind, failures) in enumerate(ranked):
+        few, symbol = style.thinned(failures, 100), _SHAPES[min(place, len(_SHAPES) - 1)]
         points = [(run, floor) for run in few]
         traces.append(_marks(objective, points, kind, style.INK, symbol))
     whole = {"dtick": 1} if shown[-1].number - shown[0].number < 10 else {}  # no half launches

@@ -53,7 +53,7 @@ class DrawnRun:
         return str(self.purpose) if self.job is None else f"{self.purpose}, in job {self.job}"
 
     @property
-    def known(self) -> float | None:
+    def known_cost(self) -> float | None:
         """The cost, or what it came to for certain if it was stopped; ``None``: nothing is."""
         if self.stopped is None or self.is_projected:
             return self.going
@@ -94,7 +94,7 @@ class Side:
         costs = [run.cost for run in self.runs if run.cost is not None]
         if costs:
             return costs, ""
-        return [run.known for run in self.runs if run.is_projected and run.known], "~"
+        return [run.known_cost for run in self.runs if run.is_projected and run.known_cost], "~"
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def counted(data: StudyView) -> list[DrawnRun]:
 
 def best(data: StudyView) -> Setting | None:
     """What was found to be the fastest; ``None`` if nothing was measured."""
-    found = data.result.candidate
-    return None if found is None or found.elapsed_s is None else found.setting
+    candidate = data.result.candidate
+    return None if candidate is None or candidate.elapsed_s is None else candidate.setting
 
 
 def sides(data: StudyView) -> list[Side]:
@@ -195,7 +195,7 @@ def spelled(objective: ObjectiveSpec, middle: Centre) -> str:
     text = figures.shown(objective, middle.median)
     if not middle.how:
         return f"{text} (one run)"
-    low, high = (figures.shown(objective, each) for each in ends(objective, middle))
+    low, high = (figures.shown(objective, end) for end in ends(objective, middle))
     unit = low.partition(" ")[2]
     low = low.removesuffix(f" {unit}") if high.endswith(f" {unit}") else low
     return f"{text} ({middle.how} {low} to {high})"

@@ -30,8 +30,8 @@ _READABLE = 8
 def varied(data: StudyView, weights: Mapping[str, float]) -> list[str]:
     """The knobs with more than one value among the settings with a time, the weightiest first."""
     values: dict[str, set[Value]] = {}
-    for found in _timed(data):
-        for name, value in found.setting.items:
+    for measurement in _timed(data):
+        for name, value in measurement.setting.items:
             values.setdefault(name, set()).add(value)
     order = [knob.name for knob in data.spec.knobs]
     names = [name for name in order if len(values.get(name, ())) > 1]
@@ -44,33 +44,37 @@ def _timed(data: StudyView) -> list[Measurement]:
     The defaults are left out. The study's best is in front: what looks faster is not proven.
     """
     timed = [m for m in data.measurements if m.typical_s is not None and not m.setting.is_baseline]
-    return sorted(timed, key=lambda each: not _is_best(data, each))
+    return sorted(timed, key=lambda m: not _is_best(data, m))
 
 
 def _fastest(data: StudyView, *names: str) -> dict[tuple[Value, ...], Measurement]:
     """By the values of these knobs the fastest setting that has them, in the same order."""
-    found: dict[tuple[Value, ...], Measurement] = {}
+    fastest: dict[tuple[Value, ...], Measurement] = {}
     for measurement in _timed(data):
         values = measurement.setting.as_dict()
         if all(name in values for name in names):
-            found.setdefault(tuple(values[name] for name in names), measurement)
-    return found
+            fastest.setdefault(tuple(values[name] for name in names), measurement)
+    return fastest
 
 
-def _is_best(data: StudyView, found: Measurement) -> bool:
+def _is_best(data: StudyView, measurement: Measurement) -> bool:
     best = data.result.candidate
-    return best is not None and found.elapsed_s is not None and found.setting == best.setting
+    return (
+        best is not None
+        and measurement.elapsed_s is not None
+        and measurement.setting == best.setting
+    )
 
 
-def _caution(data: StudyView, found: Iterable[Measurement]) -> str:
+def _caution(data: StudyView, measurements: Iterable[Measurement]) -> str:
     """A sentence if one of these looks faster than the study's best; else empty."""
     best = data.result.candidate
     if best is None or best.elapsed_s is None:
         return ""
-    faster = [each for each in found if each.elapsed_s and each.elapsed_s < best.elapsed_s]
+    faster = [m for m in measurements if m.elapsed_s and m.elapsed_s < best.elapsed_s]
     if not faster:
         return ""
-    if all(len(each.samples) < len(best.samples) for each in faster):
+    if all(len(m.samples) < len(best.samples) for m in faster):
         return " What looks faster than the best was launched less often."
     return " What looks faster than the best was not so when both were compared."
 
@@ -130,13 +134,13 @@ def _knob(data: StudyView, name: str, every: list[DrawnRun], place: int) -> Figu
         for run in every
         if (value := run.setting.as_dict().get(name)) in at and value is not None
     ]
-    found = [fastest[(value,)] for value in values]
+    measurements = [fastest[(value,)] for value in values]
     ((first,), best), *_, ((last,), worst) = fastest.items()
     which = "best" if _is_best(data, best) else "fastest"
     summary = (
         f"The {which} setting with {name}={first}: {runs.typical(objective, best)};"
         f" the fastest with {name}={last}: {runs.typical(objective, worst)}."
-        f"{_caution(data, found)}"
+        f"{_caution(data, measurements)}"
         " The line joins the fastest setting of each value, with its interval."
     )
     ended = [(x, run) for x, run in dots if run.cost is not None]
@@ -145,7 +149,7 @@ def _knob(data: StudyView, name: str, every: list[DrawnRun], place: int) -> Figu
     bounds = [(x, run) for x, run in cut if run.is_bound]
     drawing = style.drawing(
         [
-            _line(objective, found),
+            _line(objective, measurements),
             _dots(objective, ended, "a run", "circle"),
             _dots(objective, going, "stopped, projected", "circle-open"),
             _dots(objective, bounds, "stopped, no better", style.bound(objective)),
@@ -157,37 +161,37 @@ def _knob(data: StudyView, name: str, every: list[DrawnRun], place: int) -> Figu
     rows = [
         (
             str(value),
-            runs.typical(objective, each),
-            str(len(each.samples)),
-            " ".join(f"{k}={v}" for k, v in each.setting.items if k != name),
+            runs.typical(objective, measurement),
+            str(len(measurement.samples)),
+            " ".join(f"{k}={v}" for k, v in measurement.setting.items if k != name),
         )
-        for value, each in zip(values, found, strict=True)
+        for value, measurement in zip(values, measurements, strict=True)
     ]
     table = Table.of((name, "fastest setting", "runs", "with"), rows)
     title = f"{wording.capital(figures.title(objective))} against {name}"
     return Figure(f"knob-{place}", title, summary, drawing, table, place >= SHOWN_KNOBS)
 
 
-def _line(objective: ObjectiveSpec, found: list[Measurement]) -> JsonDict:
+def _line(objective: ObjectiveSpec, measurements: list[Measurement]) -> JsonDict:
     centres = {
-        at: runs.centre([sample.elapsed_s for sample in each.samples])
-        for at, each in enumerate(found)
-        if each.elapsed_s is not None
+        at: runs.centre([sample.elapsed_s for sample in measurement.samples])
+        for at, measurement in enumerate(measurements)
+        if measurement.elapsed_s is not None
     }
-    middle = [objective.figure(each.median) for each in centres.values()]
+    middle = [objective.figure(centre.median) for centre in centres.values()]
     lows, highs = (
-        [objective.figure(runs.ends(objective, each)[side]) for each in centres.values()]
+        [objective.figure(runs.ends(objective, centre)[side]) for centre in centres.values()]
         for side in (0, 1)
     )
     said = (
-        f"{style.inert(runs.spelled(objective, each))}<br>{style.short(found[at].setting)}"
-        for at, each in centres.items()
+        f"{style.inert(runs.spelled(objective, centre))}<br>{style.short(measurements[at].setting)}"
+        for at, centre in centres.items()
     )
     error = {
         "type": "data",
         "symmetric": False,
-        "array": [high - each for high, each in zip(highs, middle, strict=True)],
-        "arrayminus": [each - low for low, each in zip(lows, middle, strict=True)],
+        "array": [high - median for high, median in zip(highs, middle, strict=True)],
+        "arrayminus": [median - low for low, median in zip(lows, middle, strict=True)],
     }
     return style.scatter(
         "lines+markers",
@@ -222,15 +226,15 @@ def pairs(data: StudyView, weights: Mapping[str, float]) -> list[Figure]:
     """A heat map a pair of the weightiest knobs: a cell is the fastest setting with both values."""
     order = [knob.name for knob in data.spec.knobs]
     chosen = varied(data, weights)[:MOST_PAIRED]
-    made: list[Figure] = []
+    heat_maps: list[Figure] = []
     for first, second in sorted(
         combinations(chosen, 2), key=lambda pair: chosen.index(pair[0]) + chosen.index(pair[1])
     ):
         up, across = sorted((first, second), key=order.index)
         cells: Cells = {(a, b): m for (a, b), m in _fastest(data, across, up).items()}
         if min(len({key[place] for key in cells}) for place in (0, 1)) >= 2:
-            made.append(_pair(data, across, up, cells, len(made)))
-    return made
+            heat_maps.append(_pair(data, across, up, cells, len(heat_maps)))
+    return heat_maps
 
 
 def _pair(data: StudyView, across: str, up: str, cells: Cells, place: int) -> Figure:
@@ -244,8 +248,8 @@ def _pair(data: StudyView, across: str, up: str, cells: Cells, place: int) -> Fi
         " both values; ~ is projected, > at least: stopped early."
     )
     rows = [
-        (str(b), str(a), figures.typical(objective, each), str(len(each.samples)))
-        for (a, b), each in cells.items()
+        (str(b), str(a), figures.typical(objective, m), str(len(m.samples)))
+        for (a, b), m in cells.items()
     ]
     table = Table.of((up, across, "fastest setting", "runs"), rows)
     drawing = _heat(objective, across, up, cells)
@@ -259,8 +263,8 @@ def _heat(objective: ObjectiveSpec, across: str, up: str, cells: Cells) -> JsonD
     grid = [[cells.get((column, row)) for column in columns] for row in rows]
     # Ratios count, not differences: one projection of minutes would take all colours otherwise.
     shades = [[math.log10(m.typical_s) if m and m.typical_s else None for m in row] for row in grid]
-    known = [shade for row in shades for shade in row if shade is not None]
-    low, high = min(known), max(known)
+    levels = [shade for row in shades for shade in row if shade is not None]
+    low, high = min(levels), max(levels)
     ticks = [low + (high - low) * step / 3 for step in range(4)] if high > low else [low]
     heat: JsonDict = {
         "type": "heatmap",

@@ -112,8 +112,10 @@ def scatter(
     mode: str, x: Iterable[object], y: Iterable[object], hover: Iterable[str] | None, **more: object
 ) -> JsonDict:
     """A trace of points; ``hover`` has an inert text for each, ``None``: they are silent."""
-    told = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": "text", "hovertext": [*hover]}
-    return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **told, **more}
+    hover_options = (
+        {"hoverinfo": "skip"} if hover is None else {"hoverinfo": "text", "hovertext": [*hover]}
+    )
+    return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **hover_options, **more}
 
 
 def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonDict:
@@ -153,10 +155,10 @@ def spread(number: int, width: float = 0.3) -> float:
 
 def measure_axis(costs: Iterable[float], objective: ObjectiveSpec) -> JsonDict:
     """An axis for figures: from zero; logarithmic where they differ by far."""
-    found = [cost for cost in costs if cost > 0]
+    positive = [cost for cost in costs if cost > 0]
     title = figures.axis(objective)
-    if found and max(found) > _FEW_TIMES * min(found):
-        ticks = _ticks([objective.figure(cost) for cost in found])
+    if positive and max(positive) > _FEW_TIMES * min(positive):
+        ticks = _ticks([objective.figure(cost) for cost in positive])
         return {
             "type": "log",
             "title": {"text": f"{inert(title)} (logarithmic)"},

@@ -95,23 +95,25 @@ class Watched:
 
     def values(self, line: Column) -> list[float]:
         """What was seen of a column, without its holes; empty if nothing was."""
-        seen = self.track.columns.get(line.column, ())
-        return [value * line.factor for value in seen if value is not None]
+        values = self.track.columns.get(line.column, ())
+        return [value * line.factor for value in values if value is not None]
 
 
 def build(data: StudyView) -> list[Figure]:
     """One figure a row of :data:`TIMELINES`; words if nothing was seen."""
-    watched = [found for side in runs.sides(data) if (found := _watched(data, side))]
-    made = [_figure(row, watched, data.spec.machine.cores) for row in TIMELINES]
-    missing = [row.title for row, figure in zip(TIMELINES, made, strict=True) if figure is None]
-    shown = [figure for figure in made if figure is not None]
+    watched = [launch for side in runs.sides(data) if (launch := _watched(data, side))]
+    figures = [_figure(row, watched, data.spec.machine.cores) for row in TIMELINES]
+    missing = [row.title for row, figure in zip(TIMELINES, figures, strict=True) if figure is None]
+    shown = [figure for figure in figures if figure is not None]
     if missing:
-        told = [r.outcome.telemetry.gaps for r in data.records if r.outcome.telemetry is not None]
-        gaps = [gap for each in told for gap in each]
-        gaps += [] if told else ["nothing was recorded of these launches"]
-        gaps += ["this host has no GPU"] if told and not data.spec.machine.gpus else []
+        gaps_by_launch = [
+            r.outcome.telemetry.gaps for r in data.records if r.outcome.telemetry is not None
+        ]
+        gaps = [gap for gaps_of_launch in gaps_by_launch for gap in gaps_of_launch]
+        gaps += [] if gaps_by_launch else ["nothing was recorded of these launches"]
+        gaps += ["this host has no GPU"] if gaps_by_launch and not data.spec.machine.gpus else []
         said = [f"Nothing was seen of: {'; '.join(missing)}", *map(wording.capital, gaps)]
-        summary = " ".join(dict.fromkeys(f"{each.rstrip('.')}." for each in said))
+        summary = " ".join(dict.fromkeys(f"{sentence.rstrip('.')}." for sentence in said))
         shown.append(Figure("not-seen", "Not seen", summary))
     return shown
 
@@ -128,23 +130,23 @@ def _watched(data: StudyView, side: Side) -> Watched | None:
 
 def _figure(row: Timeline, watched: list[Watched], cores: int) -> Figure | None:
     """The figure of a row; ``None`` if nothing of it was seen."""
-    shown = [each for each in watched if any(each.values(line) for line in row.lines)]
+    shown = [launch for launch in watched if any(launch.values(line) for line in row.lines)]
     if not shown:
         return None
     sentences, rows = [], []
-    for each in shown:
+    for launch in shown:
         parts = []
         for line in row.lines:
-            if seen := sorted(each.values(line)):
-                mean, most = _number(sum(seen) / len(seen)), _number(seen[-1])
+            if values := sorted(launch.values(line)):
+                mean, most = _number(sum(values) / len(values)), _number(values[-1])
                 parts.append(f"{line.name} {mean}, at most {most}")
-                least, median = _number(seen[0]), _number(seen[len(seen) // 2])
-                rows.append((each.side.name, line.name, mean, least, median, most))
+                least, median = _number(values[0]), _number(values[len(values) // 2])
+                rows.append((launch.side.name, line.name, mean, least, median, most))
         host = ""
-        if each.hosts > 1:
-            host = f" on {each.track.host}, one of {wording.count(each.hosts, 'host')}"
-        launch = f"{wording.capital(each.side.name)} (launch {each.record.number}{host})"
-        sentences.append(f"{launch}, {row.unit}: {'; '.join(parts)}.")
+        if launch.hosts > 1:
+            host = f" on {launch.track.host}, one of {wording.count(launch.hosts, 'host')}"
+        heading = f"{wording.capital(launch.side.name)} (launch {launch.record.number}{host})"
+        sentences.append(f"{heading}, {row.unit}: {'; '.join(parts)}.")
     table = Table.of(("", row.unit, "mean", "least", "median", "most"), rows)
     return Figure(row.key, row.title, " ".join(sentences), _drawing(row, shown, cores), table)
 
