@@ -223,7 +223,8 @@ def test_kill_9_of_the_supervisor_and_a_daemon_without_the_marker(
     if looked == "only at its child":
         # What was seen of the daemon is enough for what it started since.
         daemon = min(set(pids) - set(marked(running.marker)))
-        monkeypatch.setattr(running, "_seen", {seen for seen in running._seen if seen[0] == daemon})
+        keys = {key for key in running._process_keys if key[0] == daemon}
+        monkeypatch.setattr(running, "_process_keys", keys)
     os.kill(running._process.pid, signal.SIGKILL)
     finish(running)
     assert [pid for pid in pids if alive(pid)] == []

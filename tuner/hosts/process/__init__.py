@@ -109,7 +109,7 @@ def run_tool(
                 ended = running.wait(min(0.02, left_s))
                 if cancelled():
                     raise KeyboardInterrupt
-                too_much = max(os.fstat(each.fileno()).st_size for each in (output, error)) > (
+                too_much = max(os.fstat(file.fileno()).st_size for file in (output, error)) > (
                     _MOST_PRINTED
                 )
         finally:
@@ -157,13 +157,13 @@ def execute(
             if lost():  # an mpirun may wait for it for ever
                 ended = running.stop()
                 break
-            seen = signal.sigtimedwait(waited, _LOOK_S)
-            if seen is None or seen.si_signo not in _FORWARDED:
+            info = signal.sigtimedwait(waited, _LOOK_S)
+            if info is None or info.si_signo not in _FORWARDED:
                 continue
-            is_asked |= seen.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
+            is_asked |= info.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
             # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
-            if seen.si_code != _SI_KERNEL:
-                running.forward(seen.si_signo)
+            if info.si_code != _SI_KERNEL:
+                running.forward(info.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     code = -signal.SIGKILL if ended.code is None else ended.code
@@ -182,7 +182,7 @@ def request_of(
     apart: bool = False,
     waits: bool = False,
 ) -> dict[str, Any]:
-    """What the supervisor is told: bytes as latin-1 text, which any path or value survives.
+    """Build the request to a supervisor: bytes as latin-1 text, which any path or value survives.
 
     ``apart``: give it a control group and a folder for temporary files of its own. ``waits``: it
     lasts until all that it started has ended.
@@ -190,12 +190,12 @@ def request_of(
     marker = env.get(MARKER, "")
     if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
         marker = os.urandom(16).hex()
-    asked = env.get("TMPDIR", "")
-    fits = asked.startswith("/") and asked.isascii() and len(asked) <= _LONGEST
+    tmpdir = env.get("TMPDIR", "")
+    fits = tmpdir.startswith("/") and tmpdir.isascii() and len(tmpdir) <= _LONGEST
     name = left_over.name_of(marker)
     variables = {"HOME": _home(), **env, MARKER: marker}
     return {
-        "argv": [_text(each) for each in argv],
+        "argv": [_text(word) for word in argv],
         "env": {_text(name): _text(value) for name, value in variables.items()},
         "cwd": _text(str(cwd.absolute())),
         "marker": marker,
@@ -203,7 +203,7 @@ def request_of(
         "foreground": foreground,
         "waits": waits,
         "cgroup": place_for(name) if apart else "",
-        "folder": str(Path(asked if fits else _SHORT) / name) if apart else "",
+        "folder": str(Path(tmpdir if fits else _SHORT) / name) if apart else "",
     }
 
 

@@ -110,7 +110,8 @@ class RunningTrial:
         self._group = Cgroup(request["cgroup"])
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
-        self._seen: set[tuple[int, int]] = set()  # (id, start) of every process that was ours
+        #: (id, start) of every process that was ours.
+        self._process_keys: set[tuple[int, int]] = set()
         self._hurried = False
         self._started_s = time.monotonic()
         self._paused: list[tuple[float, float]] = []
@@ -287,9 +288,9 @@ class RunningTrial:
         """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
         if self._exit is not None:
             return ()
-        found = descendants(procfs.processes(), [self._process.pid])
-        self._seen.update((process.pid, process.started) for process in found)
-        return tuple(sorted(process.pid for process in found))
+        processes = descendants(procfs.processes(), [self._process.pid])
+        self._process_keys.update((process.pid, process.started) for process in processes)
+        return tuple(sorted(process.pid for process in processes))
 
     def forward(self, number: int) -> None:
         """Send a signal to the command."""
@@ -314,7 +315,7 @@ class RunningTrial:
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
         # The supervisor is not reaped: its id is its own.
-        left_of = (self.marker, self._process.pid, self._since, self._seen, self._group)
+        left_of = (self.marker, self._process.pid, self._since, self._process_keys, self._group)
         killed, left = Remains(*left_of).end(self._folder, TERM_WAIT_S)
         wall_s = time.monotonic() - self._started_s
         return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}

@@ -46,11 +46,11 @@ class Cgroup:
 
     def members(self) -> set[int]:
         """The ids of the live processes in it and in the groups below."""
-        found: set[int] = set()
+        pids: set[int] = set()
         for folder in self._folders():
             text = read(f"{folder}/cgroup.procs")
-            found.update(int(word) for word in text.split())
-        return found - {0}  # of another pid namespace
+            pids.update(int(word) for word in text.split())
+        return pids - {0}  # of another pid namespace
 
     def kill(self) -> None:
         """Kill all of it at once (Linux 5.14; before, the caller's own SIGKILLs must do)."""

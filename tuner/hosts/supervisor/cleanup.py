@@ -54,15 +54,15 @@ def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
     children: dict[int, list[Stat]] = {}
     for process in table:
         children.setdefault(process.parent, []).append(process)
-    found: list[Stat] = []
+    live_processes: list[Stat] = []
     queue = list(roots)
-    seen = set(queue)
+    visited_pids = set(queue)
     while queue:
-        below = [child for child in children.get(queue.pop(), ()) if child.pid not in seen]
-        seen.update(child.pid for child in below)
+        below = [child for child in children.get(queue.pop(), ()) if child.pid not in visited_pids]
+        visited_pids.update(child.pid for child in below)
         queue.extend(child.pid for child in below)
-        found.extend(child for child in below if not child.dead)
-    return found
+        live_processes.extend(child for child in below if not child.dead)
+    return live_processes
 
 
 def environment(process: Stat) -> bytes | None:
@@ -70,8 +70,8 @@ def environment(process: Stat) -> bytes | None:
     if process.state not in "ZXx":
         return try_read(f"/proc/{process.pid}/environ")
     tasks = f"/proc/{process.pid}/task"  # its main thread has ended before the others
-    found = (try_read(f"{tasks}/{task}/environ") for task in procfs.names(tasks))
-    return next(filter(None, found), None)
+    environments = (try_read(f"{tasks}/{task}/environ") for task in procfs.names(tasks))
+    return next(filter(None, environments), None)
 
 
 def carriers(
@@ -86,25 +86,25 @@ def carriers(
     One that shows no environment is looked at again for ``wait_s``: during an exec there is
     none, and what comes of it would be missed.
     """
-    wanted = [
+    entries = [
         os.fsencode(f"\0{name}={marker}{end}") for name in (MARKER, SUPERVISES) for end in "\0."
     ]
-    found = []
+    matches = []
     deadline, delay_s = time.monotonic() + wait_s, 0.001
     while True:
         unclear = []
         for process in candidates:
             text = environ(process)
             if text:
-                if any(each in b"\0%b\0" % text for each in wanted):
-                    found.append(process)
+                if any(entry in b"\0%b\0" % text for entry in entries):
+                    matches.append(process)
             elif text is not None and not process.kernel:
                 unclear.append(process)
         if not unclear or time.monotonic() > deadline:
-            return found
+            return matches
         time.sleep(delay_s)
         delay_s = min(2 * delay_s, 0.01)
-        again = ((each, procfs.stat(each.pid)) for each in unclear)
+        again = ((old, procfs.stat(old.pid)) for old in unclear)
         candidates = [old for old, new in again if new and new.started == old.started]
 
 
@@ -112,18 +112,18 @@ class Remains(NamedTuple):
     """What may be left of a trial, and how it is known.
 
     ``root`` is the supervisor, ``None`` if it is gone. Nothing older than ``since`` (clock ticks)
-    belongs to the trial. ``seen`` are (id, start) of processes that once were below ``root``: if
-    it was killed, a daemon without the marker is known by nothing else.
+    belongs to the trial. ``process_keys`` are (id, start) of processes that once were below
+    ``root``: if it was killed, a daemon without the marker is known by nothing else.
     """
 
     marker: str
     root: int | None
     since: int
-    seen: Collection[tuple[int, int]] = ()
+    process_keys: Collection[tuple[int, int]] = ()
     group: Cgroup = Cgroup("")
 
     def survivors(self, *, wait_s: float = EXEC_WAIT_S) -> list[Stat]:
-        """What is alive below ``root``, carries the marker, was ``seen``, or is in the group.
+        """Return what is alive of ``process_keys``, below ``root``, in the group, or with the marker.
 
         What is below any of those belongs to it as well; ``root`` itself is left out. ``wait_s`` is
         that of :func:`carriers`.
@@ -131,21 +131,23 @@ class Remains(NamedTuple):
         table = processes()
         members = self.group.members()
         roots = set() if self.root is None else {self.root}
-        known = {
-            each.pid: each
-            for each in table
-            if each.pid in members or (each.pid, each.started) in self.seen
+        by_pid = {
+            process.pid: process
+            for process in table
+            if process.pid in members or (process.pid, process.started) in self.process_keys
         }
-        known |= {each.pid: each for each in descendants(table, {*roots, *known})}
+        by_pid |= {process.pid: process for process in descendants(table, {*roots, *by_pid})}
         others = [
-            each
-            for each in table
-            if each.started >= self.since and not each.dead and each.pid not in known
+            process
+            for process in table
+            if process.started >= self.since and not process.dead and process.pid not in by_pid
         ]
-        known |= {each.pid: each for each in carriers(others, self.marker, wait_s=wait_s)}
-        known |= {each.pid: each for each in descendants(table, known)}
+        by_pid |= {process.pid: process for process in carriers(others, self.marker, wait_s=wait_s)}
+        by_pid |= {process.pid: process for process in descendants(table, by_pid)}
         spared = {*roots, os.getpid()}
-        return [each for each in known.values() if each.pid not in spared and not each.dead]
+        return [
+            process for process in by_pid.values() if process.pid not in spared and not process.dead
+        ]
 
     def sweep(
         self,
@@ -171,7 +173,9 @@ class Remains(NamedTuple):
                 return len(killed), []
             if time.monotonic() > deadline:
                 return len(killed), [process.pid for process in left]
-            killed.update((each.pid, each.started) for each in left if send(each, signal.SIGKILL))
+            killed.update(
+                (process.pid, process.started) for process in left if send(process, signal.SIGKILL)
+            )
             self.group.kill()  # with what was forked since the scan
             pause(delay_s)
             delay_s = min(2 * delay_s, 0.1)
@@ -231,8 +235,8 @@ def remove_segments(since: int) -> None:
     with contextlib.suppress(OSError), os.scandir("/dev/shm") as entries:
         for entry in entries:
             if entry.path.startswith(_SEGMENTS) and entry.is_file(follow_symlinks=False):
-                found = entry.stat(follow_symlinks=False)
-                is_ours = found.st_uid == os.geteuid() and found.st_ctime >= made_s
+                status = entry.stat(follow_symlinks=False)
+                is_ours = status.st_uid == os.geteuid() and status.st_ctime >= made_s
                 if is_ours and _is_free(entry.path):
                     os.unlink(entry.path)  # noqa: PTH108 (pathlib costs start-up time)
 
@@ -263,12 +267,12 @@ def remove_folder(path: str) -> None:
     Links are removed, never followed; where something is mounted below, it is left as it is.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return
     mounts = (line.split()[4] + b"/" for line in read("/proc/self/mountinfo").splitlines())
     is_mounted = any(mount.startswith(os.fsencode(path) + b"/") for mount in mounts)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or is_mounted:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or is_mounted:
         return
     import shutil  # costs start-up time
 

@@ -25,7 +25,7 @@ class Pause:
     def __init__(self, remains: Remains) -> None:
         self._remains = remains
         self._stopped: dict[tuple[int, int], Stat] = {}
-        self._known: tuple[Stat, ...] = ()  # that were stopped in the last pause
+        self._last_stopped: tuple[Stat, ...] = ()  # that were stopped in the last pause
         self._is_frozen = False
 
     def begin(self) -> float:
@@ -36,7 +36,7 @@ class Pause:
         """
         self._is_frozen = self._remains.group.freeze()
         frozen = self._remains.group.members() if self._is_frozen else set()
-        now = ((process, procfs.stat(process.pid)) for process in self._known)
+        now = ((process, procfs.stat(process.pid)) for process in self._last_stopped)
         self._stop([new for old, new in now if new is not None and new.started == old.started])
         while True:
             still_s = time.monotonic()
@@ -63,5 +63,5 @@ class Pause:
         for process in self._stopped.values():
             send(process, signal.SIGCONT)
         if self._stopped:
-            self._known = tuple(self._stopped.values())
+            self._last_stopped = tuple(self._stopped.values())
         self._stopped, self._is_frozen = {}, False

@@ -129,7 +129,7 @@ class Supervisor:
 
     def _left_running(self) -> list[list[object]]:
         """Name what goes on after the command's end, and say of each whether it computes."""
-        before = {(each.pid, each.started): each.cpu_s for each in self._below()}
+        before = {(process.pid, process.started): process.cpu_s for process in self._below()}
         self._pause_until(WATCH_S, lambda: False)
         return [
             [process.name, process.state == "R" or process.cpu_s > before[key]]
@@ -276,7 +276,7 @@ def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end
         name = argv[0]
         os.execvpe(
             argv[0].encode("latin-1"),
-            [each.encode("latin-1") for each in argv],
+            [word.encode("latin-1") for word in argv],
             {key.encode("latin-1"): value.encode("latin-1") for key, value in env.items()},
         )
     except OSError as error:

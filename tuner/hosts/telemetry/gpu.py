@@ -43,16 +43,16 @@ class Gpus:
 
     def columns(self) -> dict[str, float | None]:
         """As columns of `HOST_COLUMNS`; ``None`` for what NVML does not tell."""
-        shares = self._each(
+        shares = self._per_gpu(
             "utilisation", lambda gpu: self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100
         )
-        power = self._each("power", lambda gpu: self._nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
+        power = self._per_gpu("power", lambda gpu: self._nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
         return {
             "gpu_share": sum(shares) / len(shares) if shares else None,
             "gpu_power_w": sum(power) if power else None,
         }
 
-    def _each(self, what: str, figure: Callable[[Any], float]) -> list[float]:
+    def _per_gpu(self, what: str, figure: Callable[[Any], float]) -> list[float]:
         """The figure of each GPU; none if one does not tell, and that is a gap."""
         try:
             return [figure(handle) for handle in self._handles]

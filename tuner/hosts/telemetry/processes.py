@@ -62,20 +62,20 @@ def look(
         before: The look before: a thread that has not run since keeps its account of then.
         proc: The mounted procfs; another folder in tests.
     """
-    found: dict[tuple[int, int], Seen] = {}
+    snapshot: dict[tuple[int, int], Seen] = {}
     for member in members:
         key = (member.pid, member.started)
         stat = procfs.stat(member.pid, proc)
         if stat is not None and stat.started == member.started:
             tasks = {} if member.rank is None else _tasks(stat, before.get(key), proc)
-            found[key] = Seen(member.rank, stat, tasks)
+            snapshot[key] = Seen(member.rank, stat, tasks)
     # The supervisor: what the launcher leaves behind is waited for by it.
-    parents = {seen.stat.parent for seen in found.values()}
-    for pid in parents - {pid for pid, _ in found} - {0, 1, os.getpid()}:
+    parents = {process.stat.parent for process in snapshot.values()}
+    for pid in parents - {pid for pid, _ in snapshot} - {0, 1, os.getpid()}:
         stat = procfs.stat(pid, proc)
         if stat is not None:
-            found[pid, stat.started] = Seen(None, stat, {})
-    return found
+            snapshot[pid, stat.started] = Seen(None, stat, {})
+    return snapshot
 
 
 def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, float]:
@@ -91,34 +91,36 @@ def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, float]:
 def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
     """What these processes used themselves; an account that was set back counts as nothing."""
     user_s = system_s = queue_s = 0.0
-    for key, seen in after.items():
+    for key, process in after.items():
         then = before.get(key)
-        user_s += max(0.0, seen.stat.user_s - (then.stat.user_s if then else 0.0))
-        system_s += max(0.0, seen.stat.system_s - (then.stat.system_s if then else 0.0))
+        user_s += max(0.0, process.stat.user_s - (then.stat.user_s if then else 0.0))
+        system_s += max(0.0, process.stat.system_s - (then.stat.system_s if then else 0.0))
         waited = then.tasks if then else {}
-        queue_s += sum(max(0.0, s - waited.get(thread, 0.0)) for thread, s in seen.tasks.items())
+        queue_s += sum(max(0.0, s - waited.get(thread, 0.0)) for thread, s in process.tasks.items())
     return Use(user_s, system_s, queue_s)
 
 
 def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
     """CPU time of processes that have ended since, as far as it was not known before."""
     grown_s = sum(
-        seen.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
-        for key, seen in after.items()
+        process.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
+        for key, process in after.items()
     )
     known_s = sum(
-        seen.stat.cpu_s + seen.stat.reaped_s for key, seen in before.items() if key not in after
+        process.stat.cpu_s + process.stat.reaped_s
+        for key, process in before.items()
+        if key not in after
     )
     return max(0.0, grown_s - known_s)
 
 
 def by_rank(look_: ProcessSnapshot) -> dict[int, dict[tuple[int, int], Seen]]:
     """The processes of each rank."""
-    found: dict[int, dict[tuple[int, int], Seen]] = {}
-    for key, seen in look_.items():
-        if seen.rank is not None:
-            found.setdefault(seen.rank, {})[key] = seen
-    return found
+    groups: dict[int, dict[tuple[int, int], Seen]] = {}
+    for key, process in look_.items():
+        if process.rank is not None:
+            groups.setdefault(process.rank, {})[key] = process
+    return groups
 
 
 def root(look_: ProcessSnapshot) -> tuple[int, int]:
@@ -139,7 +141,7 @@ def rank_row(
     """
     own_key = root(after)
     own = used(before, {own_key: after[own_key]})
-    children = used(before, {key: seen for key, seen in after.items() if key != own_key})
+    children = used(before, {key: process for key, process in after.items() if key != own_key})
     children_s = children.cpu_s + reaped_s(before, after)
     rates = {
         "own_user_cores": own.user_s,
@@ -154,6 +156,6 @@ def rank_row(
     return {
         **{name: total / interval_s for name, total in rates.items()},
         **{name: total / interval_s if waits else None for name, total in waiting.items()},
-        "threads": float(sum(seen.stat.threads for seen in after.values())),
-        "memory_bytes": float(sum(seen.stat.resident_bytes for seen in after.values())),
+        "threads": float(sum(process.stat.threads for process in after.values())),
+        "memory_bytes": float(sum(process.stat.resident_bytes for process in after.values())),
     }

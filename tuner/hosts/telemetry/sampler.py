@@ -170,7 +170,7 @@ class Recording:
             self._interface, self._burst = busiest[0][0], None  # mean and peak are of the same one
         # The launch's own processes: all but the supervisor.
         own = {(member.pid, member.started) for member in members}
-        resident = sum(seen.stat.resident_bytes for key, seen in after.items() if key in own)
+        resident = sum(process.stat.resident_bytes for key, process in after.items() if key in own)
         row = counters.host_row(
             before, now, trial_s=trial_s, memory_bytes=float(resident), interface=self._interface
         )
@@ -193,9 +193,9 @@ class Recording:
         """Look at the interface that moved the most so far, every millisecond."""
         if not self._interface:
             return
-        found = counters.window(self._interface, ended, self._root)
-        if found is not None:
-            self._burst = found.joined(self._burst) if self._burst else found
+        burst = counters.window(self._interface, ended, self._root)
+        if burst is not None:
+            self._burst = burst.joined(self._burst) if self._burst else burst
         elif not ended():
             self._gaps[f"Bursts of {self._interface} are not recorded: no counters."] = None
 
@@ -209,19 +209,19 @@ class Recording:
         if tracks and not counters.is_of_host(self._first, self._last):
             nothing = dict.fromkeys(_CPU_COLUMNS, (None,) * len(tracks[0].times_s))
             tracks[0] = replace(tracks[0], columns={**tracks[0].columns, **nothing})
-        found = [*counters.gaps(self._first, self._last), *self._gaps]
+        gaps = [*counters.gaps(self._first, self._last), *self._gaps]
         if not self._waits:
-            found.append("Waiting for a CPU is not recorded: there is no /proc/PID/schedstat.")
+            gaps.append("Waiting for a CPU is not recorded: there is no /proc/PID/schedstat.")
         if self._gpus is not None:
-            found += self._gpus.gaps
-        if (seen := len(self._series) - 1) < self._ranks:
-            found.append(
-                f"Of {self._ranks} ranks {seen} were seen: the launch ended within"
+            gaps += self._gpus.gaps
+        if (rank_count := len(self._series) - 1) < self._ranks:
+            gaps.append(
+                f"Of {self._ranks} ranks {rank_count} were seen: the launch ended within"
                 f" {self._age_s():.1f} s, or the others ran on other hosts."
             )
         return Telemetry(
             tracks=tuple(tracks),
-            gaps=tuple(found),
+            gaps=tuple(gaps),
             cost_cores=round(cost_cores, 5),
             interface=self._interface if self._moved.total() else "",
         )
