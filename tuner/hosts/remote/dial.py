@@ -102,13 +102,13 @@ def key_of(secret: str, of_agent: bytes, of_head: bytes) -> bytes:
 
 def read_exactly(sock: socket.socket, size: int) -> bytes:
     """So many bytes; a ``ConnectionResetError`` if there are fewer."""
-    found = bytearray()
-    while len(found) < size:
-        chunk = sock.recv(min(size - len(found), 1 << 20))
+    data = bytearray()
+    while len(data) < size:
+        chunk = sock.recv(min(size - len(data), 1 << 20))
         if not chunk:
             raise ConnectionResetError("the connection was closed")
-        found += chunk
-    return bytes(found)
+        data += chunk
+    return bytes(data)
 
 
 def _dial(port: int, addresses: list[str], ident: bytes, secret: str) -> Channel:

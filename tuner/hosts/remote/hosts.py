@@ -41,7 +41,7 @@ GOES_ON = "the same command goes on once it is back: what was measured is kept"
 #: The connection ends with these if the host or its link is down; else only its agent has ended.
 _CUT_OFF = {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH}
 
-_ERRORS = {each.__name__: each for each in (TunerError, UsageError, BusyError)}
+_ERRORS = {error_type.__name__: error_type for error_type in (TunerError, UsageError, BusyError)}
 
 
 class HostLostError(TunerError):
@@ -168,8 +168,8 @@ class Hosts:
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(calls).items():
                 host = RemoteHost(name, channel)
-                self.descriptions[name] = found = host.call("describe")
-                if found.identity == self._own.identity:
+                self.descriptions[name] = description = host.call("describe")
+                if description.identity == self._own.identity:
                     self.name_here = name
                     host.close()
                 else:
@@ -180,19 +180,19 @@ class Hosts:
     def _check(self) -> None:
         """Raise UsageError for a host with two names, or with another Python than here."""
         names: dict[tuple[str, str, str], str] = {}
-        for name, found in self.descriptions.items():
-            if other := names.get(found.identity):
+        for name, description in self.descriptions.items():
+            if other := names.get(description.identity):
                 raise UsageError(f"{other} and {name} are the same host", "name it once")
-            names[found.identity] = name
-            if found.python != self._own.python:
+            names[description.identity] = name
+            if description.python != self._own.python:
                 raise UsageError(
-                    f"{name} has Python {found.python}, this host {self._own.python}",
+                    f"{name} has Python {description.python}, this host {self._own.python}",
                     "the same interpreter must be at the same path on all hosts",
                 )
 
     def machines(self) -> list[Machine]:
         """What each host has, in the order of their names in the layout."""
-        return [found.machine for found in self.descriptions.values()]
+        return [description.machine for description in self.descriptions.values()]
 
     @contextmanager
     def held(
@@ -244,7 +244,7 @@ class Hosts:
             return self.here.call(method, *arguments)
         return self.remote[name].call(method, *arguments)
 
-    def each(
+    def call_all(
         self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
     ) -> dict[str, Any]:
         """Call a method of all hosts of the layout at once; those that are lost are left out.
@@ -270,18 +270,21 @@ class Hosts:
         arguments: Callable[[str], Sequence[Any]],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
-        """Call a method as :meth:`each` does, but not of this host; it does something meanwhile."""
-        asked: list[RemoteHost] = []
+        """Call a method as :meth:`call_all` does, but of the remote hosts only.
+
+        ``meanwhile`` is called between the requests and the answers.
+        """
+        pending_hosts: list[RemoteHost] = []
         for host in self.remote.values():
             with suppress(HostLostError):
                 host.ask(method, *arguments(host.name))
-                asked.append(host)
+                pending_hosts.append(host)
         answers: dict[str, Any] = {}
         errors: list[TunerError] = []
         try:
             meanwhile()
         finally:
-            for host in asked:  # all answers are taken, whatever one of them is
+            for host in pending_hosts:  # all answers are taken, whatever one of them is
                 try:
                     answers[host.name] = host.answer(method)
                 except HostLostError:
@@ -296,7 +299,7 @@ class Hosts:
         """Put files into the private folder of each host, now or as soon as it is held."""
         self._files |= files
         if self._hold is not None:
-            self.each("place", lambda _: (files,))
+            self.call_all("place", lambda _: (files,))
 
     def lost(self) -> list[RemoteHost]:
         """The hosts whose connection has ended."""
@@ -316,8 +319,12 @@ class Hosts:
             self._reach([name])
             self._check()
             one, other = (  # memory differs by a little anyway
-                {**asdict(each), "hostname": "", "memory_bytes": round(each.memory_bytes / 2**30)}
-                for each in (was.machine, self.descriptions[name].machine)
+                {
+                    **asdict(machine),
+                    "hostname": "",
+                    "memory_bytes": round(machine.memory_bytes / 2**30),
+                }
+                for machine in (was.machine, self.descriptions[name].machine)
             )
             if differing := [key for key in one if one[key] != other[key]]:
                 raise TunerError(f"{name} is not as {lost}: other {', '.join(differing)}")
@@ -341,12 +348,12 @@ class Hosts:
 
 def _check_addresses(names: Sequence[str]) -> None:
     """Raise UsageError for two names of one address; Open MPI would take them for one host."""
-    known: dict[str, str] = {}
+    names_by_address: dict[str, str] = {}
     for name in names:
         try:
             address = socket.gethostbyname(name)
         except OSError:  # a name that only ssh knows: the agents will tell
             continue
-        if other := known.get(address):
+        if other := names_by_address.get(address):
             raise UsageError(f"{other} and {name} are the same host ({address})", "name it once")
-        known[address] = name
+        names_by_address[address] = name

@@ -30,27 +30,27 @@ class HostsObserver:
         self._ranks = dict(spec.layout.slots)
         self._views: Mapping[str, LaunchView] = {}
         inode = launch.out_dir.stat().st_ino
-        self._shared = self._each("share", lambda _: (str(launch.out_dir), inode))
+        self._shared = self._call_all("share", lambda _: (str(launch.out_dir), inode))
         self.begin()
 
-    def _each(
+    def _call_all(
         self, method: str, arguments: Callable[[str], Sequence[Any]] = lambda _: ()
     ) -> dict[str, Any]:
         """Call a method of a launch on all hosts."""
         marker = self._launch.env[MARKER]
-        return self._hosts.each(method, lambda name: (marker, *arguments(name)))
+        return self._hosts.call_all(method, lambda name: (marker, *arguments(name)))
 
     def begin(self, _: Iterable[int] = (), /) -> None:
         """See :class:`Observer`."""
-        environ = {_OF_GPUS: found} if (found := self._launch.env.get(_OF_GPUS)) else {}
+        environ = {_OF_GPUS: devices} if (devices := self._launch.env.get(_OF_GPUS)) else {}
         gpus = bool(self._spec.machine.gpus)
-        self._each("watch", lambda name: (self._ranks.get(name, 0), gpus, environ))
+        self._call_all("watch", lambda name: (self._ranks.get(name, 0), gpus, environ))
         self._views = {}
 
     @contextmanager
     def recording(self) -> Iterator[None]:
         """See :class:`Observer`."""
-        self._each("record")
+        self._call_all("record")
         try:
             yield
         finally:
@@ -58,7 +58,7 @@ class HostsObserver:
 
     def sample(self, _: Iterable[int], /) -> float:
         """See :class:`Observer`."""
-        costs_s = self._each("sample")
+        costs_s = self._call_all("sample")
         self._bring_log()
         return max(costs_s.values(), default=0.0)
 
@@ -67,18 +67,20 @@ class HostsObserver:
 
     def activities(self) -> list[Activity]:
         """See :class:`Observer`."""
-        found: Mapping[str, tuple[Activity, ...]] = self._each("activities")
-        return [replace(each, host=name) for name, some in found.items() for each in some]
+        by_host: Mapping[str, tuple[Activity, ...]] = self._call_all("activities")
+        return [replace(activity, host=name) for name, some in by_host.items() for activity in some]
 
     def computes(self, processes: Collection[Activity], most_s: float) -> bool:
         """See :class:`Observer`."""
-        of = {name: [each for each in processes if each.host == name] for name in self._ranks}
-        return any(self._each("computes", lambda name: (of[name], most_s)).values())
+        of = {
+            name: [process for process in processes if process.host == name] for name in self._ranks
+        }
+        return any(self._call_all("computes", lambda name: (of[name], most_s)).values())
 
     def stacks(self) -> dict[str, str]:
         """See :class:`Observer`."""
-        found: Mapping[str, dict[str, str]] = self._each("stacks")
-        return {name: text for some in found.values() for name, text in some.items()}
+        by_host: Mapping[str, dict[str, str]] = self._call_all("stacks")
+        return {name: text for some in by_host.values() for name, text in some.items()}
 
     def view(self, _: Collection[int] = (), /) -> LaunchView:
         """See :class:`Observer`."""
@@ -88,7 +90,7 @@ class HostsObserver:
 
     def _look(self) -> None:
         """Take all that the hosts have seen of the launch and have of its log."""
-        self._views = self._each("view")
+        self._views = self._call_all("view")
         self._bring_log()
 
     def _bring_log(self) -> None:
@@ -96,7 +98,7 @@ class HostsObserver:
             return
         # Which host has rank 0 is the launcher's affair: it writes the log.
         pattern = f"{self._spec.objective.log}*"
-        for files in self._each("changed", lambda _: (pattern,)).values():
+        for files in self._call_all("changed", lambda _: (pattern,)).values():
             for name, text in files.items():
                 with (
                     suppress(OSError),
@@ -116,11 +118,15 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
             written=tuple(sorted({f for v in views.values() for f in v.observation.written})),
         ),
         Telemetry(
-            tracks=tuple(each for _, found in telemetries for each in found.tracks),
-            phases=tuple(each for _, found in telemetries for each in found.phases),
-            gaps=tuple(f"{name}: {gap}" for name, found in telemetries for gap in found.gaps),
-            cost_cores=max((found.cost_cores for _, found in telemetries), default=0.0),
-            interface=next((found.interface for _, found in telemetries if found.interface), ""),
+            tracks=tuple(track for _, telemetry in telemetries for track in telemetry.tracks),
+            phases=tuple(phase for _, telemetry in telemetries for phase in telemetry.phases),
+            gaps=tuple(
+                f"{name}: {gap}" for name, telemetry in telemetries for gap in telemetry.gaps
+            ),
+            cost_cores=max((telemetry.cost_cores for _, telemetry in telemetries), default=0.0),
+            interface=next(
+                (telemetry.interface for _, telemetry in telemetries if telemetry.interface), ""
+            ),
         ),
         worst({name: view.load for name, view in views.items()}),
     )

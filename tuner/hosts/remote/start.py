@@ -133,21 +133,21 @@ def calls(
             raise TunerError(f"{error.filename}: {error.strerror}") from error
         finally:
             os.close(output_end)
-        found: dict[int, Channel] = {}
+        channels: dict[int, Channel] = {}
         try:
-            found = _gather(listener, output, running, len(hosts), cancelled)
-            missing = [name for rank, name in enumerate(hosts) if rank not in found]
+            channels = _gather(listener, output, running, len(hosts), cancelled)
+            missing = [name for rank, name in enumerate(hosts) if rank not in channels]
             if missing and cancelled():
                 raise KeyboardInterrupt
             if missing:
                 printed.seek(0)
                 text = printed.read(1 << 16).decode(errors="replace")
                 raise _unreachable(missing, text)
-            yield {name: found[rank] for rank, name in enumerate(hosts)}
+            yield {name: channels[rank] for rank, name in enumerate(hosts)}
             if not stays:
                 running.wait(RETURN_S)
         except BaseException:
-            for channel in found.values():
+            for channel in channels.values():
                 channel.close()
             raise
         finally:
@@ -178,18 +178,18 @@ def _names(line: str, host: str) -> bool:
 
 def own_addresses(hosts: Sequence[str]) -> list[str]:
     """The addresses of this host that others may reach, the likeliest first."""
-    found: dict[str, None] = {}
+    addresses: dict[str, None] = {}
     for name in hosts:
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.connect((name, 9))  # sends nothing: the kernel only picks the route
-                found[probe.getsockname()[0]] = None
+                addresses[probe.getsockname()[0]] = None
         except OSError:  # a name that only ssh knows
             continue
     with suppress(OSError):
-        found |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
+        addresses |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
     # A host that reaches itself by the loopback tells nothing of how others reach it.
-    return sorted(found, key=lambda address: address.startswith("127."))
+    return sorted(addresses, key=lambda address: address.startswith("127."))
 
 
 def _gather(
@@ -205,9 +205,9 @@ def _gather(
     """
     text, sources = "", [output, listener.fileno()]
     callers: list[tuple[socket.socket, bytes]] = []
-    found: dict[int, Channel] = {}
+    channels: dict[int, Channel] = {}
     deadline_s = time.monotonic() + START_S
-    while len(found) < count and time.monotonic() < deadline_s and not cancelled():
+    while len(channels) < count and time.monotonic() < deadline_s and not cancelled():
         ready, _, _ = select.select(sources, [], [], 0.1)
         if not ready and running.poll() is not None:
             break
@@ -228,8 +228,8 @@ def _gather(
             if secret:
                 callers.remove((sock, hello))
                 with suppress(OSError):
-                    found[rank] = _welcome(sock, secret, hello[ID_BYTES:])
-    return found
+                    channels[rank] = _welcome(sock, secret, hello[ID_BYTES:])
+    return channels
 
 
 def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:

@@ -121,7 +121,7 @@ class TrialOnHosts:
         lost = self._failed_ssh if ended.stopped else ""
         if not ended.stopped and ended.code is not None and ended.code >= 0:
             lost = connections.lost(connections.statuses(self._folder), ended.code)
-        killed = self._hosts.each("sweep", lambda _: (self._launcher.marker,))
+        killed = self._hosts.call_all("sweep", lambda _: (self._launcher.marker,))
         for host in self._hosts.lost():
             if not host.is_cut_off:
                 with suppress(TunerError, KeyboardInterrupt):  # the next launch says it
