@@ -36,7 +36,7 @@ class Hosts:
     def lost(self) -> list[Any]:
         return []
 
-    def each(self, *_: object) -> dict[str, int]:
+    def call_all(self, *_: object) -> dict[str, int]:
         return {}
 
 

@@ -60,15 +60,17 @@ def activities(ranks: Mapping[int, int | None]) -> list[Activity]:
     Args:
         ranks: The rank of each process; ``None`` for mpirun's own.
     """
-    found = []
+    process_activities = []
     for pid, rank in ranks.items():
         stat = procfs.stat(pid)
         if stat is None:
             continue
         # Major faults are pages from a file.
         transfers = _moved(pid, is_rank=rank is not None) + stat.major_faults
-        found.append(Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers))
-    return found
+        process_activities.append(
+            Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers)
+        )
+    return process_activities
 
 
 def _moved(pid: int, *, is_rank: bool) -> int:
@@ -219,8 +221,8 @@ def _stopped(thread: int) -> int | None:
     deadline = time.monotonic() + STOP_S
     pause_s = 50e-6
     while True:
-        found, status = os.waitpid(thread, _WALL | os.WNOHANG)
-        if found:
+        pid, status = os.waitpid(thread, _WALL | os.WNOHANG)
+        if pid:
             return status if os.WIFSTOPPED(status) else None
         if time.monotonic() > deadline:
             return None

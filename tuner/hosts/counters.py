@@ -45,15 +45,15 @@ def parse_quota(text: bytes) -> Quota | None:
 
 def parse_interfaces(text: bytes) -> dict[str, int]:
     """Bytes that each interface of ``/proc/net/dev`` moved; what goes over ``lo`` counts once."""
-    found = {}
+    moved_bytes = {}
     for line in text.splitlines():
         name, colon, rest = line.rpartition(b":")
         fields = rest.split()
         if colon and len(fields) >= 9 and fields[0].isdigit() and fields[8].isdigit():
             interface = name.strip().decode("utf-8", "replace")
             sent = 0 if interface == "lo" else int(fields[8][:20])
-            found[interface] = int(fields[0][:20]) + sent
-    return found
+            moved_bytes[interface] = int(fields[0][:20]) + sent
+    return moved_bytes
 
 
 class HostCounters(NamedTuple):
@@ -103,7 +103,7 @@ class Host:
             cpu=cpu,
             runnable=int(runnable[1]) if runnable else None,
             quotas={path: quota for path, quota in quotas.items() if quota is not None},
-            waited_s={name: int(found[1]) / 1e6 for name, found in waited.items() if found},
+            waited_s={name: int(match[1]) / 1e6 for name, match in waited.items() if match},
             interfaces=parse_interfaces(self._read("proc/net/dev")),
             own_s=time.process_time(),
         )
@@ -122,22 +122,24 @@ def is_of_host(before: HostCounters, after: HostCounters) -> bool:
 
 def gaps(first: HostCounters, last: HostCounters) -> list[str]:
     """What the counters do not tell, a sentence each."""
-    found = []
+    sentences = []
     if not first.cpus:
-        found.append("The host's CPUs are not recorded: /proc/stat cannot be read.")
+        sentences.append("The host's CPUs are not recorded: /proc/stat cannot be read.")
     elif not is_of_host(first, last):
-        found.append("The host's CPUs are not recorded: /proc/stat does not keep up with the time.")
+        sentences.append(
+            "The host's CPUs are not recorded: /proc/stat does not keep up with the time."
+        )
     missing = [name for name in PRESSURES if name not in first.waited_s]
     if missing:
-        found.append(
+        sentences.append(
             f"Pressure ({', '.join(missing)}) is not recorded: /proc/pressure cannot be read"
             " (the kernel lacks PSI, or it wants psi=1 on its command line)."
         )
     if not last.quotas:
-        found.append("Throttling is not recorded: no control group of the trial says how long.")
+        sentences.append("Throttling is not recorded: no control group of the trial says how long.")
     if not first.interfaces:
-        found.append("The network is not recorded: /proc/net/dev cannot be read.")
-    return found
+        sentences.append("The network is not recorded: /proc/net/dev cannot be read.")
+    return sentences
 
 
 def host_row(
@@ -165,7 +167,7 @@ def host_row(
         "network_bytes_per_s": None if moved_bytes is None else moved_bytes / interval_s,
         "memory_bytes": memory_bytes,
     }
-    known = 0 < before.cpus == after.cpus
+    has_cpu_times = 0 < before.cpus == after.cpus
     grown_s = {
         name: getattr(after.cpu, name) - getattr(before.cpu, name)
         for name in ("user", "system", "steal", "iowait", "busy")
@@ -173,12 +175,12 @@ def host_row(
     # What is neither of the trial nor of this process.
     grown_s["others"] = grown_s.pop("busy") - trial_s - (after.own_s - before.own_s)
     for name, cpu_s in grown_s.items():
-        row[f"{name}_cores"] = max(0.0, cpu_s) / interval_s if known else None
+        row[f"{name}_cores"] = max(0.0, cpu_s) / interval_s if has_cpu_times else None
     for name in PRESSURES:
-        told = name in before.waited_s and name in after.waited_s
-        waited_s = after.waited_s[name] - before.waited_s[name] if told else 0.0
+        has_pressure = name in before.waited_s and name in after.waited_s
+        waited_s = after.waited_s[name] - before.waited_s[name] if has_pressure else 0.0
         share = min(1.0, max(0.0, waited_s / interval_s))
-        row[f"{name}_pressure_share"] = share if told else None
+        row[f"{name}_pressure_share"] = share if has_pressure else None
     return row
 
 

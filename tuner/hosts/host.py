@@ -125,7 +125,7 @@ class LocalHost:
     def _launch(self, marker: str) -> LaunchOnHost:
         """Return the launch with this marker; before a new one begins, those that are over go."""
         if marker not in self._launches:
-            for over in [each for each, launch in self._launches.items() if launch.is_over]:
+            for over in [key for key, launch in self._launches.items() if launch.is_over]:
                 self._launches.pop(over).close()
             since = now() - 1 if self._remains is None else self._remains.since
             self._launches[marker] = LaunchOnHost(marker, since)

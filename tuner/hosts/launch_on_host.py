@@ -35,7 +35,7 @@ class LaunchOnHost:
         self._observer: LaunchObserver | None = None
         self._recording = ExitStack()
         self._out = Path()  # what the program writes lies there
-        self._made = ""  # the first of its folders that was missing; empty: none was
+        self._new_folder = ""  # the first of its folders that was missing; empty: none was
         self._versions: dict[str, tuple[int, ...]] = {}
         self.is_over = False  # its processes have been ended
 
@@ -52,8 +52,8 @@ class LaunchOnHost:
         Raises:
             TunerError: It cannot be made, or another one is in its place.
         """
-        remove_folder(self._made)
-        self._made, self._out, self._versions, self.is_over = "", Path(folder), {}, False
+        remove_folder(self._new_folder)
+        self._new_folder, self._out, self._versions, self.is_over = "", Path(folder), {}, False
         missing = [path for path in (self._out, *self._out.parents) if not path.exists()]
         try:
             make_folder(self._out)
@@ -67,21 +67,21 @@ class LaunchOnHost:
                 f"there is another folder {folder}, which is not this launch's",
                 "move it away, or name a new folder with --run-dir",
             )
-        self._made = str(missing[-1])
+        self._new_folder = str(missing[-1])
         return False
 
     def changed(self, pattern: str) -> dict[str, str]:
         """The files of that folder, by their names, that are new or not as they were before."""
-        found = {}
-        for path in sorted(self._out.glob(pattern)) if self._made else ():
+        texts = {}
+        for path in sorted(self._out.glob(pattern)) if self._new_folder else ():
             with suppress(OSError):
-                seen = path.stat()
-                version = seen.st_ino, seen.st_size, seen.st_mtime_ns
+                status = path.stat()
+                version = status.st_ino, status.st_size, status.st_mtime_ns
                 if version != self._versions.get(path.name):
                     data = read_untrusted(path, MOST_LOG_BYTES)
-                    found[path.name] = data.decode("latin-1")
+                    texts[path.name] = data.decode("latin-1")
                     self._versions[path.name] = version
-        return found
+        return texts
 
     def watch(self, ranks: int, gpus: bool, environ: Mapping[str, str]) -> None:
         """Look at the launch from now on, as a :class:`LaunchObserver` does.
@@ -105,7 +105,7 @@ class LaunchOnHost:
 
     def sample(self) -> float:
         """See :class:`tuner.hosts.observer.Observer`, as for the next four."""
-        return self._watching.sample(each.pid for each in self._remains.survivors())
+        return self._watching.sample(process.pid for process in self._remains.survivors())
 
     def activities(self) -> tuple[Activity, ...]:
         """What the processes of the last sample have done so far."""
@@ -162,5 +162,5 @@ class LaunchOnHost:
     def close(self) -> None:
         """Remove the files that this host has of the launch."""
         self._recording.close()
-        remove_folder(self._made)
+        remove_folder(self._new_folder)
         remove_folder(str(self._folder))

@@ -86,7 +86,7 @@ def waited(
         BusyError: Another process measures there.
         KeyboardInterrupt: Cancelled.
     """
-    deadline_s, told = time.monotonic() + most_s, False
+    deadline_s, has_waited = time.monotonic() + most_s, False
     while True:
         try:
             return take()
@@ -95,9 +95,9 @@ def waited(
                 raise KeyboardInterrupt from error
             if time.monotonic() >= deadline_s:
                 raise
-            if not told:
+            if not has_waited:
                 on_wait(error.message)
-        told = True
+        has_waited = True
         time.sleep(POLL_S)
 
 
@@ -180,8 +180,8 @@ def parse_owner(note: bytes) -> Owner:
     except (ValueError, TypeError, RecursionError):
         return Owner(0, "")
     numbers, texts = (owner.pid, owner.started), (owner.study, owner.database)
-    well_formed = all(type(each) is int and each >= 0 for each in numbers) and all(
-        isinstance(each, str) for each in texts
+    well_formed = all(type(number) is int and number >= 0 for number in numbers) and all(
+        isinstance(text, str) for text in texts
     )
     well_formed = well_formed and isinstance(owner.is_agent, bool)
     return owner if well_formed and owner.pid < 2**31 else Owner(0, "")

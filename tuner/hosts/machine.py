@@ -99,7 +99,7 @@ def _quotas(root: Path) -> Iterator[float]:
     v1 = _of_cgroups(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     for limit in (*_of_cgroups(root, "", "cpu.max"), *v1):
         # The quota is "max" in v2 and "-1" in v1 if there is none.
-        if len(limit) == 2 and all(_NUMBER.fullmatch(each) and int(each) for each in limit):
+        if len(limit) == 2 and all(_NUMBER.fullmatch(number) and int(number) for number in limit):
             yield int(limit[0]) / int(limit[1])
 
 
@@ -122,19 +122,19 @@ def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """
     matches = filter(None, map(_GPU_DEVICE.fullmatch, names(f"{root}/dev")))
     devices = sorted(int(match.group(1)) for match in matches)
-    known: dict[int, tuple[str, str]] = {}  # (name, UUID) by device minor, by bus address
+    by_minor: dict[int, tuple[str, str]] = {}  # (name, UUID) by device minor, by bus address
     folder = root / "proc/driver/nvidia/gpus"
     for bus in sorted(names(str(folder))):
         text = _read(folder / bus / "information")
         fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
         minor = fields.get("Device Minor", "")
         if _NUMBER.fullmatch(minor):
-            known[int(minor)] = fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", "")
-    order = [minor for minor in known if minor in devices]
-    order += [minor for minor in devices if minor not in known]
-    found = [known.get(minor, ("NVIDIA GPU", "")) for minor in order]
-    chosen = visible_gpus([uuid for _, uuid in found], environ.get("CUDA_VISIBLE_DEVICES"))
-    return tuple("MIG device" if each is None else found[each][0] for each in chosen)
+            by_minor[int(minor)] = fields.get("Model", "NVIDIA GPU"), fields.get("GPU UUID", "")
+    order = [minor for minor in by_minor if minor in devices]
+    order += [minor for minor in devices if minor not in by_minor]
+    gpus = [by_minor.get(minor, ("NVIDIA GPU", "")) for minor in order]
+    chosen = visible_gpus([uuid for _, uuid in gpus], environ.get("CUDA_VISIBLE_DEVICES"))
+    return tuple("MIG device" if index is None else gpus[index][0] for index in chosen)
 
 
 def visible_gpus(uuids: Sequence[str], visible: str | None) -> list[int | None]:
@@ -216,6 +216,6 @@ def _allocators(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, s
     for name, files in _ALLOCATORS.items():
         paths = (str(folder / file) for file in files for folder in folders)
         # The loader would take a blank or a colon for the end of the path.
-        found = next((p for p in paths if not re.search(r"[\s:]", p) and Path(p).is_file()), None)
-        if found is not None:
-            yield name, found
+        path = next((p for p in paths if not re.search(r"[\s:]", p) and Path(p).is_file()), None)
+        if path is not None:
+            yield name, path

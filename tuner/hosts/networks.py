@@ -32,7 +32,7 @@ class Network:
 
 def networks() -> tuple[Network, ...]:
     """Those of this host: the first address of each interface that is up, but of the loopback."""
-    found = []
+    host_networks = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode())
@@ -44,9 +44,9 @@ def networks() -> tuple[Network, ...]:
             except OSError:  # it has no address, or is gone
                 continue
             if flags[0] & (_IFF_UP | _IFF_LOOPBACK) == _IFF_UP:
-                own, bits = (socket.inet_ntoa(each[4:]) for each in (address, mask))
-                found.append(Network(name, own, str(ip_interface(f"{own}/{bits}").network)))
-    return tuple(found)
+                own, bits = (socket.inet_ntoa(sockaddr[4:]) for sockaddr in (address, mask))
+                host_networks.append(Network(name, own, str(ip_interface(f"{own}/{bits}").network)))
+    return tuple(host_networks)
 
 
 def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]:
@@ -54,13 +54,13 @@ def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]
 
     Bridges have the same address on all hosts, or are known by their names.
     """
-    found = {}
-    for subnet in dict.fromkeys(each.subnet for each in hosts[0]):
+    ends_by_subnet = {}
+    for subnet in dict.fromkeys(network.subnet for network in hosts[0]):
         ends = [n for host in hosts for n in host if n.subnet == subnet]
         ends = [n for n in ends if not n.interface.startswith(BRIDGES)]
         if len(hosts) == len(ends) == len({n.address for n in ends}):
-            found[subnet] = tuple(ends)
-    return found
+            ends_by_subnet[subnet] = tuple(ends)
+    return ends_by_subnet
 
 
 def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class Watcher:
     def __init__(self, folder: Path, proc: Path = Path("/proc")) -> None:
         self._folder = folder
         self._proc = str(proc)
-        self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._identities: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._ranks: dict[int, _Rank] = {}
         self._samples: dict[tuple[int, int, str], int] = {}
         #: The code of all processes, the launcher's too: a script may pass a variable on.
@@ -164,20 +164,20 @@ class Watcher:
         show a title in ``ps``), as do its children. Only ranks are remembered: between fork and
         exec a rank still has its launcher's.
         """
-        known = self._known.get((stat.pid, stat.started))
-        if known is None:
+        identity = self._identities.get((stat.pid, stat.started))
+        if identity is None:
             environ = _variables(procfs.read(f"{self._proc}/{stat.pid}/environ"))
             torchrun = TORCHRUN in environ
             rank = _first_number(environ, (*RANK_VARIABLES, *((TORCHRUN_RANK,) * torchrun)))
             size = _first_number(environ, (*SIZE_VARIABLES, *((TORCHRUN_SIZE,) * torchrun)))
             parent = stats.get(stat.parent)
             if rank is not None:
-                known = rank, size
+                identity = rank, size
             elif parent is not None:
-                known = self._known.get((parent.pid, parent.started))
-            if known is not None:
-                self._known[stat.pid, stat.started] = known
-        return known
+                identity = self._identities.get((parent.pid, parent.started))
+            if identity is not None:
+                self._identities[stat.pid, stat.started] = identity
+        return identity
 
     def result(self) -> Observation:
         """Everything seen so far, joined with the reports of the probe."""
@@ -186,26 +186,28 @@ class Watcher:
         views = []
         may_read = self._may_read or thread_variables.code_may_read(self._code)
         for rank in sorted({*self._ranks, *reports}):
-            report, seen = reports.get(rank), self._ranks.get(rank)
+            report, rank_state = reports.get(rank), self._ranks.get(rank)
             view = report.view if report else RankView(rank, 0, 0, ())
-            if seen is not None:
+            if rank_state is not None:
                 view = replace(
                     view,
-                    threads=seen.threads,
-                    children=seen.children,
-                    affinity=seen.affinity or view.affinity,
-                    world_size=seen.world_size if view.world_size is None else view.world_size,
+                    threads=rank_state.threads,
+                    children=rank_state.children,
+                    affinity=rank_state.affinity or view.affinity,
+                    world_size=rank_state.world_size
+                    if view.world_size is None
+                    else view.world_size,
                 )
             is_of_rank = report is not None and (
-                report.is_program or seen is None or report.pid == seen.root.pid
+                report.is_program or rank_state is None or report.pid == rank_state.root.pid
             )
             loaded = (folder / f"rank-{rank}.cv2").exists() or (
-                seen is not None and seen.has_opencv
+                rank_state is not None and rank_state.has_opencv
             )
-            mapped = seen is not None and seen.mapped
+            mapped = rank_state is not None and rank_state.mapped
             # What started afterwards went on without it: it was not the program.
             # When a process started is known to a tick, rounded down.
-            newest_s = 0.0 if seen is None else seen.newest_s + 1 / TICKS
+            newest_s = 0.0 if rank_state is None else rank_state.newest_s + 1 / TICKS
             went_on = report is not None and newest_s > report.ended_s
             view = replace(
                 view,

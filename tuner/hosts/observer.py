@@ -140,7 +140,7 @@ class LaunchObserver:
 
     def computes(self, processes: Collection[Activity], most_s: float) -> bool:
         """See :class:`Observer`."""
-        return self._computing([each.pid for each in processes], most_s)
+        return self._computing([process.pid for process in processes], most_s)
 
     def stacks(self) -> dict[str, str]:
         """See :class:`Observer`."""

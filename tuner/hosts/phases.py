@@ -24,7 +24,7 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
     Of several Pythons in a rank (a launcher around the trainer) the one that kept a CPU busy the
     longest counts. What is missing or is no such file is passed over; phases without time too.
     """
-    found: dict[int, list[PhaseShare]] = {}
+    shares_by_rank: dict[int, list[PhaseShare]] = {}
     work_s: dict[int, float] = {}
     for path in sorted(probe_folder(folder).glob("rank-*.phases")):
         name = _FILE.fullmatch(path.name)
@@ -36,8 +36,8 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
         except OSError:
             continue
         if shares and busy_s >= work_s.get(rank, 0.0):
-            found[rank], work_s[rank] = shares, busy_s
-    return tuple(share for rank in sorted(found) for share in found[rank])
+            shares_by_rank[rank], work_s[rank] = shares, busy_s
+    return tuple(share for rank in sorted(shares_by_rank) for share in shares_by_rank[rank])
 
 
 def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
@@ -49,7 +49,7 @@ def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
             numbers = [float(text) for text in rest[:3]]
         except ValueError:
             return [], 0.0
-        sound = len(rest) == 4 and all(0 <= each < math.inf for each in numbers)
+        sound = len(rest) == 4 and all(0 <= number < math.inf for number in numbers)
         if phase not in PHASES or not sound:
             return [], 0.0
         rows[phase] = numbers, one_line(rest[3])

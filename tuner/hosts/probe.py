@@ -106,15 +106,15 @@ def read_reports(folder: Path) -> dict[int, Report]:
 def parse_report(data: bytes) -> Report | None:
     """One rank's report; ``None`` for what is not such a report."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    rank = _count(found.get("rank")) if isinstance(found, dict) else None
+    rank = _count(content.get("rank")) if isinstance(content, dict) else None
     if rank is None:
         return None
-    mpi, affinity, pools = (found.get(name) for name in ("mpi", "affinity", "pools"))
+    mpi, affinity, pools = (content.get(name) for name in ("mpi", "affinity", "pools"))
     mpi = mpi if isinstance(mpi, dict) else {}
-    sizes = (_count(mpi.get("world_size")), _count(found.get("launcher_size")))
+    sizes = (_count(mpi.get("world_size")), _count(content.get("launcher_size")))
     kept: list[tuple[str, int, int | None]] = []  # (folder/file, threads, the most it can have)
     for pool in pools if isinstance(pools, list) else []:
         threads = _count(pool.get("threads")) if isinstance(pool, dict) else None
@@ -127,8 +127,8 @@ def parse_report(data: bytes) -> Report | None:
         key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")),
         default=("", None, None),
     )
-    library, allocator = mpi.get("library"), found.get("allocator")
-    packages, uncaught, ended_s = (found.get(n) for n in ("packages", "uncaught", "ended_s"))
+    library, allocator = mpi.get("library"), content.get("allocator")
+    packages, uncaught, ended_s = (content.get(n) for n in ("packages", "uncaught", "ended_s"))
     view = RankView(
         rank=rank,
         threads=0,
@@ -137,7 +137,7 @@ def parse_report(data: bytes) -> Report | None:
             cpu for cpu in (affinity if isinstance(affinity, list) else []) if isinstance(cpu, int)
         ),
         blas_threads=blas[1],
-        opencv_threads=_count(found.get("opencv_threads")),
+        opencv_threads=_count(content.get("opencv_threads")),
         # MPI's own word in the rank, else the launcher's.
         world_size=next((size for size in sizes if size is not None), None),
         mpi_library=one_line(library) if isinstance(library, str) else None,
@@ -152,7 +152,7 @@ def parse_report(data: bytes) -> Report | None:
         uncaught=one_line(uncaught) if isinstance(uncaught, str) else "",
     )
     ended_s = ended_s if isinstance(ended_s, float) else 0.0
-    return Report(view, found.get("pid"), is_program=bool(mpi or kept), ended_s=ended_s)
+    return Report(view, content.get("pid"), is_program=bool(mpi or kept), ended_s=ended_s)
 
 
 def _count(value: Any) -> int | None:

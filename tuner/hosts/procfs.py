@@ -63,10 +63,10 @@ def try_read(path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        found = b""
+        content = b""
         while more := os.read(fd, 1 << 16):
-            found += more
-        return found
+            content += more
+        return content
     except OSError:  # it ended meanwhile
         return None
     finally:
@@ -129,12 +129,12 @@ def wants_cpu(pid: int, proc: str = "/proc") -> bool:
 def processes(proc: str = "/proc") -> list[Stat]:
     """Every process that this one can see."""
     pids = [int(name) for name in names(proc) if name.isdecimal()]
-    return [found for pid in pids if (found := stat(pid, proc)) is not None]
+    return [process for pid in pids if (process := stat(pid, proc)) is not None]
 
 
 def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
     """How many of these CPUs ``/proc/stat`` tells of, and what they did together."""
-    found = []
+    rows = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
         number = name[3:]
@@ -143,8 +143,8 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
         # user nice system idle iowait irq softirq steal; guests are in user and nice already
         ticks = [int(field) for field in fields[:8] if field.isdigit()]
         user, nice, system, idle, iowait, irq, softirq, steal = ticks + [0] * (8 - len(ticks))
-        found.append((user + nice, system + irq + softirq, steal, iowait, idle))
-    return len(found), CpuTimes(*(sum(times) / TICKS for times in zip(*found, strict=True)))
+        rows.append((user + nice, system + irq + softirq, steal, iowait, idle))
+    return len(rows), CpuTimes(*(sum(times) / TICKS for times in zip(*rows, strict=True)))
 
 
 def cgroup_folders(controller: str = "", process: str = "self", root: str = "/") -> Iterator[str]:

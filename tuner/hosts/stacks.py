@@ -36,16 +36,16 @@ def take(ranks: Mapping[int, int | None]) -> dict[str, str]:
         ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
     """
     deadline = time.monotonic() + ALL_S
-    found: dict[str, str] = {}
+    stacks: dict[str, str] = {}
     for rank, pid in sorted((rank, pid) for pid, rank in ranks.items() if rank is not None):
         name = f"rank-{rank}.txt"
-        if name in found:
+        if name in stacks:
             name = f"rank-{rank}-worker-{pid}.txt"
         try:
-            found[name] = py_spy(pid, min(ONE_S, deadline - time.monotonic()))
+            stacks[name] = py_spy(pid, min(ONE_S, deadline - time.monotonic()))
         except OSError as error:  # TimeoutError too
-            found[name] = f"No stack of process {pid}: {error}. {_HOW}\n"
-    return found
+            stacks[name] = f"No stack of process {pid}: {error}. {_HOW}\n"
+    return stacks
 
 
 def keep(folder: Path, taken: Mapping[str, str]) -> str:

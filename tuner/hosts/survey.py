@@ -139,11 +139,11 @@ def _run(argv: Sequence[str], environ: Mapping[str, str]) -> ProgramOutput:
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:
     """`FILES`, and the limits of processes of each control group."""
-    found = [path for pattern in FILES for path in sorted(root.glob(pattern))]
+    paths = [path for pattern in FILES for path in sorted(root.glob(pattern))]
     for controller in ("", "pids"):
         for folder in procfs.cgroup_folders(controller, root=str(root)):
-            found += [Path(folder, "pids.max"), Path(folder, "pids.current")]
-    for path in found:
+            paths += [Path(folder, "pids.max"), Path(folder, "pids.current")]
+    for path in paths:
         text = procfs.try_read(str(path))
         if text is not None:
             yield str(path.relative_to(root)), text.decode(errors="replace")
@@ -152,7 +152,7 @@ def _files(root: Path) -> Iterator[tuple[str, str]]:
 def _space(folder: Path) -> Space | None:
     """That of a folder, or of where it would be made; ``None`` if it cannot be asked."""
     try:
-        there = next(each for each in (folder, *folder.parents) if each.is_dir())
+        there = next(path for path in (folder, *folder.parents) if path.is_dir())
         status = os.statvfs(there)
     except OSError:
         return None

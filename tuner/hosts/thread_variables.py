@@ -77,15 +77,15 @@ def code_may_read(files: Collection[Code]) -> bool:
     if any(_INTERPRETERS.search(file.path) for file in files):
         return True
     try:
-        found = [(file, os.stat(file.path)) for file in files]  # noqa: PTH116 - hundreds, quickly
+        statuses = [(file, os.stat(file.path)) for file in files]  # noqa: PTH116 - hundreds, quickly
     except OSError:
         return True
-    if sum(status.st_size for _, status in found) > _MOST_CODE_BYTES:
+    if sum(status.st_size for _, status in statuses) > _MOST_CODE_BYTES:
         return True
     return any(
         status.st_ino != file.inode  # it was replaced, or is another file in a container
         or _file_may_read(file.path, file.inode, status.st_size, status.st_mtime_ns)
-        for file, status in found
+        for file, status in statuses
     )
 
 

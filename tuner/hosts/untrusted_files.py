@@ -94,7 +94,7 @@ def make_folder(path: Path) -> None:
         OSError: As ``Path.mkdir``; also if something else is in the way.
     """
     # mkdir(parents=True) would give its mode to the last folder only
-    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+    for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
         with suppress(FileExistsError):  # another process was quicker
             missing.mkdir(mode=0o700)
     path.mkdir(mode=0o700, exist_ok=True)  # a file in the way is an error

@@ -123,7 +123,7 @@ class Remains(NamedTuple):
     group: Cgroup = Cgroup("")
 
     def survivors(self, *, wait_s: float = EXEC_WAIT_S) -> list[Stat]:
-        """Return what is alive below ``root``, in ``process_keys``, in the group, or has the marker.
+        """Return what is alive below ``root``, in ``process_keys`` or the group, or has the marker.
 
         What is below any of those belongs to it as well; ``root`` itself is left out. ``wait_s`` is
         that of :func:`carriers`.

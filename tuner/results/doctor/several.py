@@ -43,7 +43,7 @@ def diagnose_hosts(
             launcher = with_carrier(launcher, environ)
         with closing(reach(launcher, names, environ)) as reached:
             asked_s = time.time()
-            seen = reached.each("survey", lambda _: (here.programs, {}))
+            seen = reached.call_all("survey", lambda _: (here.programs, {}))
             for lost in reached.lost():
                 raise lost.error()
             networks = [reached.descriptions[name].networks for name in names]
