@@ -45,7 +45,7 @@ class HangDetector:
         self.said = ""  # which ranks did nothing in the last look, in words
         self._limit_s = limit_s
         self._expected = ranks
-        self._known: set[int] = set()  # the ranks seen so far
+        self._seen_ranks: set[int] = set()  # the ranks seen so far
         self._computes = computes
         self._before: dict[tuple[str, int, int], Activity] = {}
         self._output: tuple[object, ...] = ()
@@ -55,33 +55,35 @@ class HangDetector:
         self._ranks_s: float | None = None  # when a rank was last there
 
     def look(
-        self, now_s: float, output: tuple[object, ...], seen: Sequence[Activity]
+        self, now_s: float, output: tuple[object, ...], activities: Sequence[Activity]
     ) -> Failed | None:
         """One look.
 
         Args:
             now_s: Seconds that only go forward.
             output: What changes when the log or the output grows.
-            seen: The live processes.
+            activities: The live processes.
 
         Returns:
             What is wrong, once it is certain.
         """
-        ranks = [each for each in seen if each.rank is not None]
-        self._known.update(each.rank for each in seen if each.rank is not None)
+        ranks = [activity for activity in activities if activity.rank is not None]
+        self._seen_ranks.update(
+            activity.rank for activity in activities if activity.rank is not None
+        )
         if ranks:
             self._ranks_s = now_s
-        watched = ranks or list(seen)  # if no rank is known, any work counts
+        watched = ranks or list(activities)  # if no rank is known, any work counts
         since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
         least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
         moved, busy = False, []  # those that used a CPU since the last look, or wait for one
-        for each in watched:
-            before = self._before.get((each.host, each.pid, each.started))
-            moved |= before is None or each.transfers > before.transfers
-            used_s = each.cpu_s - (0.0 if before is None else before.cpu_s)
-            if each.state == "R" or used_s > least_s:
-                busy.append(each)
-        self.said = _explain(seen, busy)
+        for activity in watched:
+            before = self._before.get((activity.host, activity.pid, activity.started))
+            moved |= before is None or activity.transfers > before.transfers
+            used_s = activity.cpu_s - (0.0 if before is None else before.cpu_s)
+            if activity.state == "R" or used_s > least_s:
+                busy.append(activity)
+        self.said = _explain(activities, busy)
         silent_s = now_s - self._sure_s
         # After a pause of our own we cannot say that nothing happened.
         if since_s >= self._limit_s or output != self._output or moved:
@@ -93,12 +95,14 @@ class HangDetector:
         elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
             self._alive_s = now_s
         self._looked_s, self._output = now_s, output
-        self._before = {(each.host, each.pid, each.started): each for each in watched}
-        if 0 < len(self._known) < self._expected:
+        self._before = {
+            (activity.host, activity.pid, activity.started): activity for activity in watched
+        }
+        if 0 < len(self._seen_ranks) < self._expected:
             return None  # ranks on other hosts may well do something
         idle_s = now_s - self._alive_s
         if self._ranks_s not in {None, now_s} and idle_s >= min(GONE_S, self._limit_s):
-            reason = f"all ranks ended, their launcher did not{_held(seen)}"
+            reason = f"all ranks ended, their launcher did not{_held(activities)}"
             return Failed(FailureKind.CRASHED, reason)
         if idle_s < self._limit_s:
             return None

@@ -297,12 +297,12 @@ class Redactor:
         """The command without secrets; as many words as before."""
 
         def hide(word: str) -> str:
-            return hide_shapes(self._known.sub(HIDDEN, word))
+            return hide_shapes(self._secret_pattern.sub(HIDDEN, word))
 
         return hide_words(argv, hide, lambda _: None)
 
     @cached_property
-    def _known(self) -> re.Pattern[str]:
+    def _secret_pattern(self) -> re.Pattern[str]:
         return _any_of(self.secrets)
 
     @cached_property

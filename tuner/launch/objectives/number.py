@@ -110,9 +110,7 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     line = before + plain + after
     start = len(before) + len(plain) - len(plain.lstrip())
     end = len(before) + len(plain.rstrip())
-    number = next(
-        (each for each in numbers(line, is_separated=is_separated) if each.end > start), None
-    )
+    number = next((n for n in numbers(line, is_separated=is_separated) if n.end > start), None)
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
