@@ -21,7 +21,7 @@ else:
         """Load the module of a name at its first use: `tune --help` needs few of them."""
         if not name.startswith("_"):
             for module in _MODULES:
-                found = vars(import_module(f"tuner.model.{module}"))
-                if name in found:
-                    return globals().setdefault(name, found[name])
+                namespace = vars(import_module(f"tuner.model.{module}"))
+                if name in namespace:
+                    return globals().setdefault(name, namespace[name])
         raise AttributeError(f"module 'tuner.model' has no attribute {name!r}")

@@ -74,16 +74,16 @@ def shown(value: object) -> str:
         return "a very long number"
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The known name that is most like this one; ``None`` if none is like it."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1)), None)
+    return next(iter(difflib.get_close_matches(name.lower(), list(candidates), n=1)), None)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, candidates: Iterable[str]) -> str:
     """The hint for an unknown name: the nearest known one, else all that are known."""
-    names = list(known)
+    names = list(candidates)
     near = nearest(name, names)
     if near is not None:
         return f"did you mean {near!r}?"

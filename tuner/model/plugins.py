@@ -14,9 +14,9 @@ from tuner.model.errors import UsageError, suggestion
 
 def entries(group: str, shipped: Mapping[str, str]) -> dict[str, EntryPoint]:
     """Every entry of a group by its name: the shipped ones (``module:object``) first."""
-    found = {name: EntryPoint(name, value, group) for name, value in shipped.items()}
+    by_name = {name: EntryPoint(name, value, group) for name, value in shipped.items()}
     others = sorted(entry_points(group=group), key=lambda entry: entry.name)
-    return found | {entry.name: entry for entry in others if entry.name not in shipped}
+    return by_name | {entry.name: entry for entry in others if entry.name not in shipped}
 
 
 def load(entry: EntryPoint) -> Any:
@@ -44,10 +44,10 @@ def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any
     """
     if name in shipped:  # it wins, and to look through all packages takes 5 ms
         return load(EntryPoint(name, shipped[name], group))
-    found = entries(group, shipped)
-    if name in found:
-        return load(found[name])
-    near = suggestion(name, found)
+    by_name = entries(group, shipped)
+    if name in by_name:
+        return load(by_name[name])
+    near = suggestion(name, by_name)
     raise UsageError(
         f"unknown {what}: {name}", f"{near} Packages add others as entry points of {group}."
     )

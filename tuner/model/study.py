@@ -144,7 +144,9 @@ class Result:
             return self.candidate
         measurements = (self.candidate, self.baseline, self.reference)
         exported = (
-            each for each in measurements if each is not None and each.setting == self.export
+            measurement
+            for measurement in measurements
+            if measurement is not None and measurement.setting == self.export
         )
         return next(exported, self.candidate)
 
