@@ -41,12 +41,12 @@ def is_worse(loss: float, usual: Sequence[float]) -> bool:
     if not usual or loss - max(usual) <= DIFFERENCE:
         return False
     if min(usual) > 0:
-        logs = [math.log(each) for each in usual]
+        logs = [math.log(value) for value in usual]
         sd, _ = noise.pooled([logs], noise.NONE)
         allowed = max(math.log(RATIO), DEVIATIONS * sd)
         return math.log(loss) - max(logs) > allowed
     # Log-likelihoods may be negative: then the size of the usual ones is the measure.
-    size = max(abs(each) for each in usual)
+    size = max(abs(value) for value in usual)
     return loss - max(usual) > max(
         (RATIO - 1) * size, DEVIATIONS * noise.pooled([usual], noise.NONE)[0]
     )

@@ -44,8 +44,10 @@ def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 
 def spread(squares: float, freedom: float, prior: SpreadPrior) -> float:
     """The standard deviation of single values; 0 if neither they nor the prior say anything."""
-    known = freedom + prior.freedom
-    return math.sqrt((squares + prior.freedom * prior.sd**2) / known) if known else 0.0
+    total_freedom = freedom + prior.freedom
+    return (
+        math.sqrt((squares + prior.freedom * prior.sd**2) / total_freedom) if total_freedom else 0.0
+    )
 
 
 def pooled(groups: Iterable[Sequence[float]], prior: SpreadPrior) -> tuple[float, float]:

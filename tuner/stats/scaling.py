@@ -36,7 +36,7 @@ class SpeedUp(NamedTuple):
 
     def times(self, factor: float) -> SpeedUp:
         """The same, as many times as large."""
-        return SpeedUp(*(factor * each for each in self))
+        return SpeedUp(*(factor * value for value in self))
 
 
 def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
