@@ -232,15 +232,15 @@ class Grid:
         """
         if not self.has_roles:
             return np.zeros(len(rows))
-        asked = {role: np.full(len(rows), float(number)) for role, number in UNASKED.items()}
+        role_counts = {role: np.full(len(rows), float(number)) for role, number in UNASKED.items()}
         for j, knob in enumerate(self.space.knobs):
             if knob.role:
                 numbers = self._numbers[j][rows[:, j]]
-                asked[knob.role] = np.maximum(numbers, 0 if knob.role == "workers" else 1)
+                role_counts[knob.role] = np.maximum(numbers, 0 if knob.role == "workers" else 1)
                 if knob.when:
                     there = self.exist(rows)[:, j]
-                    asked[knob.role][~there] = UNASKED[knob.role]
-        per_rank = asked_per_rank(**asked)
+                    role_counts[knob.role][~there] = UNASKED[knob.role]
+        per_rank = asked_per_rank(**role_counts)
         asked_for = np.maximum(self.space.ranks_per_host * per_rank, 1)
         return np.asarray(np.log2(asked_for / self.space.cores))
 
