@@ -109,7 +109,7 @@ def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
     ]
     alike: dict[tuple[bool, ...], list[Value]] = {}
     for value in axis.values:
-        alike.setdefault(tuple(value in wanted for wanted in value_sets), []).append(value)
+        alike.setdefault(tuple(value in value_set for value_set in value_sets), []).append(value)
     return [tuple(values) for values in alike.values()] or [()]
 
 

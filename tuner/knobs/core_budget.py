@@ -67,11 +67,11 @@ def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
 
 
 def beyond(spec: StudySpec) -> int:
-    """How many settings of the space ask for more than is tried."""
+    """Return how many settings of the space ask for more cores than are tried."""
     most = most_demand(spec)
     if most is None:
         return 0
-    per_rank, found = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
+    per_rank, total = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
     for world in worlds(axes(spec.knobs), requirements_of(spec)):
         numbers = counts(world)
         workers = sorted(numbers["workers"])
@@ -81,8 +81,8 @@ def beyond(spec: StudySpec) -> int:
             for worker_threads in numbers["worker_threads"]
         )
         others = (len(values) for name, values in world.items() if name not in ROLES)
-        found += too_many * math.prod(others)
-    return found
+        total += too_many * math.prod(others)
+    return total
 
 
 def summary(spec: StudySpec) -> str:

@@ -85,23 +85,23 @@ _Seen = tuple[Value | None, Verdict, str]
 
 
 def _judged(
-    name: str, asked: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
+    name: str, requested: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
 ) -> _Seen:
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
     option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
     if option == "bind_to":
-        return _binding(asked, ranks, machine)
+        return _binding(requested, ranks, machine)
     if name == "allocator":
-        return _allocator(asked, ranks)
+        return _allocator(requested, ranks)
     for usual_name, usual_variables, judge in (
         ("omp_threads", OMP_VARIABLES, _omp),
         ("opencv_threads", OPENCV_VARIABLES, _opencv),
         ("iterator_workers", frozenset[str](), _workers),
     ):
         if name == usual_name or variables & usual_variables:
-            if isinstance(asked, int):
-                return judge(asked, ranks, machine)
-            return _unseen("left to the library" if asked == UNSET else "not a number")
+            if isinstance(requested, int):
+                return judge(requested, ranks, machine)
+            return _unseen("left to the library" if requested == UNSET else "not a number")
     return _unseen(_UNSEEN.get(name, "nothing in a running program shows it"))
 
 
@@ -109,34 +109,34 @@ def _unseen(reason: str) -> _Seen:
     return None, Verdict.NOT_OBSERVABLE, reason
 
 
-def _allocator(asked: Value, ranks: Sequence[RankView]) -> _Seen:
+def _allocator(requested: Value, ranks: Sequence[RankView]) -> _Seen:
     """By the library that is mapped in each rank."""
     allocators = [rank.allocator for rank in ranks if rank.allocator is not None]
     if not allocators:
         return _unseen(_NO_REPORT)
-    other = next((name for name in allocators if name != asked), None)
+    other = next((name for name in allocators if name != requested), None)
     if other is None:
-        return asked, Verdict.HONOURED, ""
+        return requested, Verdict.HONOURED, ""
     return other, Verdict.OVERRIDDEN, f"malloc comes from {other} all the same"
 
 
-def _binding(asked: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _binding(requested: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     """Bound or not, by the CPUs that each rank may run on."""
-    if asked == UNSET:
+    if requested == UNSET:
         return _unseen("left to the launcher")
     cpus = [len(rank.affinity) for rank in ranks if rank.affinity]
     if not cpus:
         return _unseen("no rank was seen while it ran")
     is_free, may = max(cpus) >= machine.affinity_cpus, f"a rank may run on {max(cpus)} CPUs"
-    if asked == "none":
+    if requested == "none":
         fits, why = is_free, f"a rank may run on {min(cpus)} CPUs only"
-    elif asked == "core":
+    elif requested == "core":
         fits, why = max(cpus) <= max(1, machine.logical_cpus // max(1, machine.physical_cores)), may
     else:
         fits, why = not is_free, "each rank may run on every CPU: there is one such place"
     if not fits:
         return _unseen(why)
-    return asked, Verdict.HONOURED, "" if asked in {"none", "core"} else may
+    return requested, Verdict.HONOURED, "" if requested in {"none", "core"} else may
 
 
 #: Variables by which an OpenMP library pins threads, whatever the launcher did.
@@ -166,7 +166,7 @@ def shared_cpus(
     return f"{text} ({' '.join(pinned)} is set)" if pinned else text
 
 
-def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     ranks_with_pools = [rank for rank in ranks if rank.pools]
     if not ranks_with_pools:
         if ranks and all(rank.ignores_thread_variables for rank in ranks):
@@ -179,16 +179,16 @@ def _omp(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
         torch = [pool for pool in rank.pools if pool[0] == "torch"]
         others = [pool for pool in rank.pools if "opencv" not in pool[0]]
         counts = [threads for _, threads in torch or others or rank.pools]
-        if asked not in counts:
+        if requested not in counts:
             main = rank.blas_threads if rank.blas_threads in counts else max(counts)
-            return _differs(asked, main, rank, machine)
+            return _differs(requested, main, rank, machine)
     differing = sorted(
-        {pool for rank in ranks_with_pools for pool in rank.pools if pool[1] != asked}
+        {pool for rank in ranks_with_pools for pool in rank.pools if pool[1] != requested}
     )
-    return asked, Verdict.HONOURED, ", ".join(f"{name} runs {n}" for name, n in differing)
+    return requested, Verdict.HONOURED, ", ".join(f"{name} runs {n}" for name, n in differing)
 
 
-def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _opencv(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     observations = [
         (rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None
     ]
@@ -201,14 +201,14 @@ def _opencv(asked: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
             return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
         return _unseen(_NO_REPORT)
     for rank, observed in observations:
-        if observed != asked:
-            return _differs(asked, observed, rank, machine)
-    return asked, Verdict.HONOURED, ""
+        if observed != requested:
+            return _differs(requested, observed, rank, machine)
+    return requested, Verdict.HONOURED, ""
 
 
-def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
+def _differs(requested: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
     """Capped if an upper bound of the library explains the difference, else overridden."""
-    if observed < asked:
+    if observed < requested:
         if observed == len(rank.affinity) < machine.cores:
             bound = f"the rank is bound to {observed} of {machine.cores} cores"
             return observed, Verdict.CAPPED, bound
@@ -220,15 +220,15 @@ def _differs(asked: int, observed: int, rank: RankView, machine: Machine) -> _Se
     return observed, Verdict.OVERRIDDEN, reason
 
 
-def _workers(asked: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
+def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
     # Only a lower bound is known: a rank has other children too, and short-lived ones are not
     # always seen.
     children = [rank.children for rank in ranks if rank.threads]
     if not children:
         return _unseen("no rank was seen while it ran")
     fewest = min(children)
-    if fewest >= asked:
-        reason = "" if fewest == asked else f"each rank had {fewest} child processes or more"
+    if fewest >= requested:
+        reason = "" if fewest == requested else f"each rank had {fewest} child processes or more"
         return fewest, Verdict.HONOURED, reason
     reason = f"a rank was seen with {fewest} child processes at most"
     return fewest, Verdict.NOT_OBSERVABLE, reason

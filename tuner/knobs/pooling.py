@@ -171,17 +171,17 @@ def _least_cap(spec: StudySpec) -> int:
     return spec.machine.cores if binding else 1
 
 
-def _override(seen: Sequence[Effect], *, is_always_seen: bool) -> str:
+def _override(effects: Sequence[Effect], *, is_always_seen: bool) -> str:
     """Why the knob is dropped; empty if it is not.
 
     The program overrides the knob if the same came of whatever was asked. A value that
     was honoured agrees with this only if it is the very one that the program sets anyway. That the
     program does not use the knob is believed only if no launch left it open.
     """
-    overridden = [effect for effect in seen if effect.verdict is Verdict.OVERRIDDEN]
+    overridden = [effect for effect in effects if effect.verdict is Verdict.OVERRIDDEN]
     came_to = {
         e.asked if e.observed is None and e.verdict is Verdict.HONOURED else e.observed
-        for e in seen
+        for e in effects
     }
     if not overridden or len(came_to) > 1:
         return ""
@@ -189,16 +189,18 @@ def _override(seen: Sequence[Effect], *, is_always_seen: bool) -> str:
     if used is None and not is_always_seen:
         return ""
     why = "the program does not use it" if used is None else f"the program always uses {used}"
-    return min((each.reason for each in overridden if each.reason), default=why)
+    return min((effect.reason for effect in overridden if effect.reason), default=why)
 
 
-def _cap(seen: Sequence[Effect], least: int) -> int | None:
+def _cap(effects: Sequence[Effect], least: int) -> int | None:
     """The largest value, from ``least`` on, that a launch came to; ``None`` if there is no cap.
 
     A launch can be seen with fewer threads than it has, never with more: so the largest
     sight is the truest, and a sight below a value that was honoured is none.
     """
-    honoured = [e.asked for e in seen if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)]
-    capped = [e.observed for e in seen if e.verdict is Verdict.CAPPED]
+    honoured = [
+        e.asked for e in effects if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)
+    ]
+    capped = [e.observed for e in effects if e.verdict is Verdict.CAPPED]
     cap = max((n for n in capped if isinstance(n, int) and n >= least), default=None)
     return cap if cap is None or cap >= max(honoured, default=cap) else None

@@ -259,7 +259,7 @@ class Requirements:
     @cached_property
     def names(self) -> frozenset[str]:
         """Return the knobs that the requirements name."""
-        return frozenset(name for each in self._expressions for name in each.names)
+        return frozenset(name for expression in self._expressions for name in expression.names)
 
     def broken(self, chosen: Mapping[str, Value]) -> tuple[str, str] | None:
         """Return the first expression that a setting breaks, and why if it cannot be computed."""
