@@ -123,10 +123,12 @@ def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
         engine.dispose()
     storage = optunas_storage(url, busy_s, write_ahead=True)
     with translated(url), storage.engine.begin() as connection:
-        connection.execute(sa.schema.CreateTable(schema.seen, if_not_exists=True))
+        connection.execute(sa.schema.CreateTable(schema.observations, if_not_exists=True))
         # This shows that the database can be written: the row is gone before anybody sees it.
-        connection.execute(sa.insert(schema.seen).values(trial_id=-1, ranks=""))
-        connection.execute(sa.delete(schema.seen).where(schema.seen.c.trial_id == -1))
+        connection.execute(sa.insert(schema.observations).values(trial_id=-1, ranks=""))
+        connection.execute(
+            sa.delete(schema.observations).where(schema.observations.c.trial_id == -1)
+        )
     return storage
 
 
@@ -184,10 +186,10 @@ def check(url: str, *, mounts: Path = MOUNTS) -> None:
     path = sqlite_path(url)
     if path is not None:
         _refuse_place(path, mounts)
-        folder = next(each for each in path.absolute().parents if each.exists())
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
         code = 0 if folder.is_dir() else errno.ENOTDIR
         # SQLite makes its journal beside the file.
-        if not all(os.access(each, os.W_OK) for each in (folder, path) if each.exists()):
+        if not all(os.access(place, os.W_OK) for place in (folder, path) if place.exists()):
             code = errno.EACCES
         if code:
             hint = "choose another place with --storage FILE"
@@ -249,7 +251,7 @@ def _make_file(path: Path) -> None:
 
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     """The kind of the file system that a path, which need not exist, is on; empty if unknown."""
-    there = next(each for each in (path, *path.parents) if each.exists())
+    there = next(place for place in (path, *path.parents) if place.exists())
     device = there.stat().st_dev
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()

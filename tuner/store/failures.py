@@ -112,7 +112,7 @@ def translated(url: str, *, opened: bool = False) -> Iterator[None]:
 def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
     """Return the error for the user; an unknown one keeps the database's own first line."""
     errors = [*_chain(error)]
-    said = [words for each in errors if (words := _words(each))]
+    said = [words for cause in errors if (words := _words(cause))]
     text = " ".join(said).lower()
     complaint = next((c for pattern, c in _COMPLAINTS.items() if re.search(pattern, text)), _OTHER)
     if isinstance(error, UnicodeError):

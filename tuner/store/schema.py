@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 #: What was seen of a launch and its ranks, as JSON: an `Observation`, and a `Telemetry` or nothing.
-seen = sa.Table(
+observations = sa.Table(
     "tune_seen",
     sa.MetaData(),
     sa.Column("trial_id", sa.Integer, primary_key=True, autoincrement=False),
@@ -56,7 +56,7 @@ def _attributes(owner: str) -> sa.Table:
 study_attributes, trial_attributes = _attributes("study"), _attributes("trial")
 
 #: The tables that are read here.
-READ = frozenset({seen.name, *_optunas.tables})
+READ = frozenset({observations.name, *_optunas.tables})
 
 #: Those of ours in earlier forms of the database, which is not read any more.
 OF_EARLIER_FORMS = frozenset({"tune_meta", "tune_studies", "tune_launches"})

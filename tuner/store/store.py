@@ -309,9 +309,9 @@ class Store:
             return
         self._delete(comparison_name(name), name)
         with self._transaction() as connection:
-            if sa.inspect(connection).has_table(schema.seen.name):
-                left = schema.seen.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
-                connection.execute(sa.delete(schema.seen).where(left))
+            if sa.inspect(connection).has_table(schema.observations.name):
+                left = schema.observations.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
+                connection.execute(sa.delete(schema.observations).where(left))
 
     # --- launches --------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class Store:
         the reading if there are thousands.
         """
         trials = self._trials(name, LAUNCH, RECORD)
-        seen = self._seen(trials, "ranks") if detail else {}
+        observations = self._observations(trials, "ranks") if detail else {}
         excluded = self._excluded(name)
         records = []
         for trial in trials:
@@ -332,7 +332,7 @@ class Store:
                 record = rows.launch_record(json.loads(trial.attributes[RECORD]))
                 record = rows.with_exclusion(record, excluded)
                 outcome = record.outcome
-                if ranks := seen.get(trial.trial_id):
+                if ranks := observations.get(trial.trial_id):
                     outcome = replace(outcome, observation=codec.loads(Observation, ranks))
                 number = None if trial.number is None else codec.from_json(int, trial.number)
                 records.append(replace(record, outcome=outcome, trial=number))
@@ -345,7 +345,7 @@ class Store:
         """
         trials = [t for t in self._trials(name, LAUNCH) if t.launch == str(launch_number)]
         with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
-            texts = self._seen(trials, "telemetry").values()
+            texts = self._observations(trials, "telemetry").values()
             return next((codec.loads(Telemetry, text) for text in texts), None)
 
     def last_number(self, name: str) -> int:
@@ -354,7 +354,7 @@ class Store:
 
     def has_number_first(self, name: str, number: int, trial_id: int) -> bool:
         """Whether a trial was the first one to give its launch this number."""
-        return min(known for n, known in self._numbers(name) if n == number) == trial_id
+        return min(owner for n, owner in self._numbers(name) if n == number) == trial_id
 
     def _numbers(self, name: str) -> list[tuple[int, int]]:
         """The numbers of the launches with the ids of their trials."""
@@ -384,9 +384,9 @@ class Store:
     def keep_seen(self, trial_id: int, record: LaunchRecord) -> None:
         """Put down what was seen of a launch, in place of what was there."""
         with self._transaction() as connection:
-            mine = schema.seen.c.trial_id == trial_id
-            connection.execute(sa.delete(schema.seen).where(mine))
-            connection.execute(sa.insert(schema.seen), rows.seen_row(trial_id, record))
+            mine = schema.observations.c.trial_id == trial_id
+            connection.execute(sa.delete(schema.observations).where(mine))
+            connection.execute(sa.insert(schema.observations), rows.seen_row(trial_id, record))
 
     def exclude(self, name: str, why: Exclusion, numbers: Collection[int]) -> None:
         """Exclude launches of the study; one that is excluded already keeps its reason."""
@@ -423,11 +423,11 @@ class Store:
         query = query.where(attributes.key.in_((STATE, *keys)))
         if name is not None:
             query = query.where(studies.study_name == name)
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        texts_by_study: dict[str, dict[str, str]] = defaultdict(dict)
         with self._transaction() as connection:
             for study, key, text in connection.execute(query.order_by(studies.study_id.desc())):
-                found[study][key] = text
-        return {study: texts for study, texts in found.items() if STATE in texts}
+                texts_by_study[study][key] = text
+        return {study: texts for study, texts in texts_by_study.items() if STATE in texts}
 
     def _trials(self, name: str, *keys: str) -> list[_Trial]:
         """Return the trials that are launches of a study, with attributes, in their order."""
@@ -456,14 +456,16 @@ class Store:
         with self._readable(f"what does not count of {shown(name)}"):
             return rows.excluded({key: json.loads(text) for key, text in texts.items()})
 
-    def _seen(self, trials: Collection[_Trial], what: str) -> dict[int, str]:
+    def _observations(self, trials: Collection[_Trial], what: str) -> dict[int, str]:
         """Return what was seen of launches, by trial, as JSON; nothing if our table is gone."""
-        ids, seen = [trial.trial_id for trial in trials], schema.seen.c
+        ids, columns = [trial.trial_id for trial in trials], schema.observations.c
         with self._transaction() as connection:
-            if not ids or not sa.inspect(connection).has_table(schema.seen.name):
+            if not ids or not sa.inspect(connection).has_table(schema.observations.name):
                 return {}
-            query = sa.select(seen.trial_id, seen[what])
-            query = query.where(seen.trial_id.between(min(ids), max(ids)), seen[what].is_not(None))
+            query = sa.select(columns.trial_id, columns[what])
+            query = query.where(
+                columns.trial_id.between(min(ids), max(ids)), columns[what].is_not(None)
+            )
             return {row.trial_id: row[1] for row in connection.execute(query)}
 
     @contextmanager
@@ -488,9 +490,9 @@ class Store:
 
         SQLite keeps the file open: without this it would write on into one that was removed.
         """
-        found = _file(self._path)
-        if found != self._file:
-            what = "moved or removed" if found is None else "replaced by another file"
+        file = _file(self._path)
+        if file != self._file:
+            what = "moved or removed" if file is None else "replaced by another file"
             raise TunerError(
                 f"the database {self._path} was {what} while the study ran",
                 "put it back, then run the same command again",
