@@ -53,23 +53,23 @@ def test_on_a_large_host_all_but_the_gpu_and_the_other_mpi_apply() -> None:
     assert out == gpu | elsewhere | {n for n in names() if n.startswith("nccl")}
     with_gpu = replace(HOST, machine=replace(MACHINE, gpus=("H100",) * 4))
     assert {n for n in names() if answer(knob(n), with_gpu).why_not} == elsewhere
-    on_hosts = replace(with_gpu, layout=Layout(4, ("h1", "h2"), (2, 2)), found=SHARED)
+    on_hosts = replace(with_gpu, layout=Layout(4, ("h1", "h2"), (2, 2)), features=SHARED)
     assert {n for n in names() if answer(knob(n), on_hosts).why_not} == {"mpich_allreduce"}
 
 
 def test_an_interface_is_chosen_if_hosts_share_several_networks() -> None:
-    hosts = replace(HOST, layout=Layout(2, ("h1", "h2"), (1, 1)), found=SHARED)
+    hosts = replace(HOST, layout=Layout(2, ("h1", "h2"), (1, 1)), features=SHARED)
     assert answer(knob("interface"), hosts).knob.domain == Choice(("unset", "eth0", "ib0"))
     _, variables = env("interface", "ib0", hosts)
     wanted = {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES", "GLOO_SOCKET_IFNAME"}
     assert wanted | {"NCCL_SOCKET_IFNAME"} < variables.keys()
     assert {*variables.values()} == {"ib0"}
-    one = replace(hosts, found=replace(FOUND, interfaces=("eth0",)))
+    one = replace(hosts, features=replace(FOUND, interfaces=("eth0",)))
     got = answer(knob("interface"), one)
     assert (got.why_not, got.possible) == ("the hosts share eth0 alone", True)
     own = replace(knob("interface"), domain=Choice(("ib0",)))
     assert "ib0 is no interface of a network that all hosts" in answer(own, one, own=True).why_not
-    none = answer(knob("interface"), replace(hosts, found=FOUND))
+    none = answer(knob("interface"), replace(hosts, features=FOUND))
     assert none.why_not and not none.possible
 
 
@@ -93,7 +93,7 @@ def test_the_users_own_preload_and_tunables_stay() -> None:
     found = replace(
         FOUND, preload="/a.so:/lib/libtcmalloc.so.4 /b.so", tunables="glibc.malloc.check=1"
     )
-    host = replace(HOST, found=found)
+    host = replace(HOST, features=found)
     assert env("allocator", "jemalloc", host)[1] == {
         "LD_PRELOAD": "/lib/libjemalloc.so.2:/a.so:/b.so"
     }
@@ -129,7 +129,7 @@ def test_shared_memory_is_called_otherwise_before_open_mpi_5(version: str, share
     ],
 )
 def test_huge_pages(found: HostFeatures, why: str) -> None:
-    got = answer(knob("huge_pages"), replace(HOST, found=found))
+    got = answer(knob("huge_pages"), replace(HOST, features=found))
     assert why in got.why_not
     assert got.hint
     assert not got.possible
@@ -149,7 +149,9 @@ def test_huge_pages(found: HostFeatures, why: str) -> None:
 def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
     kind: str, layout: Layout, values: tuple[Value, ...], why: str
 ) -> None:
-    small = replace(HOST, machine=replace(MACHINE, numa_nodes=1), found=replace(FOUND, sockets=1))
+    small = replace(
+        HOST, machine=replace(MACHINE, numa_nodes=1), features=replace(FOUND, sockets=1)
+    )
     host = replace(small, layout=layout, launcher=replace(OPENMPI, kind=kind))
     got = answer(knob("bind_to"), host)
     assert got.knob.domain == Choice(values)
@@ -157,7 +159,9 @@ def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
 
 
 def test_places_that_are_one_are_no_choice() -> None:
-    small = replace(HOST, machine=replace(MACHINE, numa_nodes=1), found=replace(FOUND, sockets=1))
+    small = replace(
+        HOST, machine=replace(MACHINE, numa_nodes=1), features=replace(FOUND, sockets=1)
+    )
     own = answer(replace(knob("bind_to"), domain=Choice(("none", "numa"))), small, own=True)
     assert own.knob.domain == Choice(("none", "numa")), "what the user named is never cut"
     mpich = replace(small, launcher=replace(OPENMPI, kind="mpich"))

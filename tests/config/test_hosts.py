@@ -144,7 +144,7 @@ def spec_of(
         environ=environ or {},
         cwd=folder,
         machine=MACHINE,
-        found=HostFeatures({}),
+        features=HostFeatures({}),
         find=lambda *_: OPENMPI,
     )
 

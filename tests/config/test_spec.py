@@ -66,7 +66,7 @@ def build(
         environ=environ or {"PATH": "/usr/bin:/bin"},
         cwd=cwd,
         machine=machine,
-        found=FOUND,
+        features=FOUND,
         find=find,
     )
 

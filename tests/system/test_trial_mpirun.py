@@ -181,7 +181,9 @@ def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
     assert variables["OMPI_MCA_coll_tuned_allreduce_algorithm"] == "4"
     assert variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] == "1"
     assert variables["OMP_PLACES"] == "cores"
-    assert any(str(asked["allocator"]) in each for each in libraries) == bool(host.found.allocators)
+    assert any(str(asked["allocator"]) in each for each in libraries) == bool(
+        host.features.allocators
+    )
     verdicts = {effect.knob: effect.verdict for effect in outcome.effects}
     assert verdicts["bind_to"] is verdicts["allocator"] is Verdict.HONOURED
     assert verdicts["ompi_btl"] is Verdict.NOT_OBSERVABLE

@@ -71,7 +71,7 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     setting, ppn = given["setting"], given["ppn"] or ""
     if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
         raise UsageError(f"--ppn {ppn!r} is no list of whole numbers", "--ppn 1,2,4")
-    ppns = sorted({int(each) for each in ppn.split(",") if each})
+    ppns = sorted({int(number) for number in ppn.split(",") if number})
     typed = {**given, "ppn": max(ppns, default=None), "price_per_hour": None}
     if setting is not None:
         if given["fixes"]:
@@ -90,11 +90,13 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
         end = "" if setting is None else "-fixed"
         # The hosts have been looked at, and mpirun was asked for its version.
         shared = [values(knob.domain) for knob in largest.knobs if knob.name == "interface"]
-        interfaces = tuple(str(each) for of in shared for each in of if each != UNSET)
+        interfaces = tuple(
+            str(interface) for of in shared for interface in of if interface != UNSET
+        )
         features = replace(host_features(os.environ), interfaces=interfaces)
         of_host = {
             "machine": largest.machine,
-            "found": features,
+            "features": features,
             "find": lambda *_: largest.launcher,
         }
         specs = []
@@ -119,7 +121,7 @@ def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
         path = typed_path(text or "", "--price-per-hour")
         data = read_typed(path, f"--price-per-hour {text}", MOST_BYTES)
         lines = filter(None, map(str.split, data.decode().splitlines()))
-        prices = {name: float(each) for name, each in lines}
+        prices = {name: float(amount) for name, amount in lines}
         return {host: prices[host] for host in hosts}
     except ValueError:
         said = "a line is not a name and a price"

@@ -36,7 +36,7 @@ class TargetHost:
     machine: Machine
     layout: Layout
     launcher: LauncherInfo
-    found: HostFeatures
+    features: HostFeatures
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
     listed = space.values(knob.domain, host.machine)
     refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
     if not own:
-        several = {"socket": host.found.sockets, "numa": host.machine.numa_nodes}
+        several = {"socket": host.features.sockets, "numa": host.machine.numa_nodes}
         places = several if isinstance(knob.route, LauncherOption) else {}
         # Of a place that is there once, the value comes to another one.
         if _is_binding(knob):
@@ -88,7 +88,9 @@ def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
     """What keeps all values of the knob from being set, or from mattering."""
     kind = host.launcher.kind
     if knob.launchers and kind not in knob.launchers:
-        mine = " or ".join(wording.LAUNCHER_NAMES.get(each, each) for each in knob.launchers)
+        mine = " or ".join(
+            wording.LAUNCHER_NAMES.get(launcher, launcher) for launcher in knob.launchers
+        )
         why = f"only {mine} reads it, and this is {wording.launcher(host.launcher)}"
         return why, "leave it out, or name another mpirun with --mpirun PATH", False
     for need in knob.needs:
@@ -109,7 +111,7 @@ def _gpu(host: TargetHost) -> _Problem | None:
 
 
 def _huge_pages(host: TargetHost) -> _Problem | None:
-    mode, glibc = host.found.huge_pages, host.found.glibc
+    mode, glibc = host.features.huge_pages, host.features.glibc
     if mode == "madvise" and glibc >= _GLIBC_WITH_HUGE_PAGES:
         return None
     if mode == "always":
@@ -145,7 +147,7 @@ def _places(host: TargetHost) -> _Problem | None:
 
 
 def _is_one_place(host: TargetHost) -> bool:
-    return host.found.sockets < 2 and host.machine.numa_nodes < 2
+    return host.features.sockets < 2 and host.machine.numa_nodes < 2
 
 
 def _btl_is_free(host: TargetHost) -> _Problem | None:
@@ -164,9 +166,9 @@ def _hosts(host: TargetHost) -> _Problem | None:
 
 
 def _networks(host: TargetHost) -> _Problem | None:
-    if len(host.found.interfaces) > 1:
+    if len(host.features.interfaces) > 1:
         return None
-    names = ", ".join(host.found.interfaces)
+    names = ", ".join(host.features.interfaces)
     why = f"the hosts share {f'{names} alone' if names else 'no interface'}"
     hint = f"--fix interface={names} keeps to it" if names else "leave it out"
     return why, hint, bool(names)
@@ -197,15 +199,15 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
     if (
         is_ours
         and knob.name == "allocator"
-        and value not in {UNSET, knob.neutral, *host.found.allocators}
+        and value not in {UNSET, knob.neutral, *host.features.allocators}
     ):
         if value not in space.values(table.knob(knob.name).domain):
             return f"it cannot be {value!r}", OTHER_ALLOCATOR
         hint = "on Debian: apt-get install libjemalloc2 libtcmalloc-minimal4"
         return f"{value} is not installed here", hint
     is_interface = isinstance(knob.route, Env) and knob.name == "interface"
-    if is_interface and value not in {UNSET, *host.found.interfaces}:
-        hint = f"there are {', '.join(host.found.interfaces) or 'none'}"
+    if is_interface and value not in {UNSET, *host.features.interfaces}:
+        hint = f"there are {', '.join(host.features.interfaces) or 'none'}"
         return f"{value} is no interface of a network that all hosts share", hint
     if isinstance(knob.route, LauncherOption) and value != UNSET:
         options = {**_FREE.get(knob.name, {}), knob.route.option: value}
@@ -232,20 +234,20 @@ def _on_host(knob: Knob, host: TargetHost) -> Knob:
         return replace(knob, neutral=place or None)
     if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob
-    found = host.found
+    features = host.features
     if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
-        kept = [w for w in found.preload.replace(":", " ").split() if not is_allocator(w)]
+        kept = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
         texts = {GLIBC: ":".join(kept)}
-        texts |= {name: ":".join((path, *kept)) for name, path in found.allocators.items()}
+        texts |= {name: ":".join((path, *kept)) for name, path in features.allocators.items()}
     elif knob.name == "huge_pages":  # the user's other tunables stay
         tunable = "glibc.malloc.hugetlb="
-        kept = [t for t in found.tunables.split(":") if t and not t.startswith(tunable)]
+        kept = [t for t in features.tunables.split(":") if t and not t.startswith(tunable)]
         texts = {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))}
     elif knob.name == "ompi_btl":
         old = host.launcher.version.startswith(("3.", "4."))
         texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
     elif knob.name == "interface" and knob.domain == table.knob(knob.name).domain:
-        return replace(knob, domain=Choice((UNSET, *found.interfaces)))
+        return replace(knob, domain=Choice((UNSET, *features.interfaces)))
     else:
         return knob
     assert isinstance(knob.route, Env)

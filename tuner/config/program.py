@@ -215,7 +215,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
     """A shipped trainer must be there, and what it imports, in our own interpreter."""
     trainer = name.removesuffix(".py")
     if not (templates.shipped_dir("workloads") / name).is_file():
-        trainers = [f"{each}.py" for each in _IMPORTS]
+        trainers = [f"{shipped}.py" for shipped in _IMPORTS]
         raise UsageError(f"there is no workload {name!r}", suggestion(name, trainers))
     needed = _IMPORTS.get(trainer, ()) if own_python else ()
     missing = [module for module in needed if find_spec(module) is None]

@@ -84,7 +84,7 @@ def build_spec(
     cwd: Path | None = None,
     machine: Machine | None = None,
     part: Layout | None = None,
-    found: HostFeatures | None = None,
+    features: HostFeatures | None = None,
     find: FindLauncher = find_launcher,
 ) -> StudySpec:
     """Merge and check everything that is asked for.
@@ -103,7 +103,7 @@ def build_spec(
         cwd: What relative paths count from; the current folder by default.
         machine: The tightest host; by default this one, or an agent on each looks at them.
         part: Where the ranks run instead of on all hosts that are named.
-        found: What the host has besides; looked at by default.
+        features: What the host has besides; looked at by default.
         find: How mpirun is found.
 
     Raises:
@@ -159,14 +159,19 @@ def build_spec(
 
         with closing(reach(launcher, layout.hosts, environ)) as others:
             # Any rank may be on it: a setting must fit there.
-            machine = min(others.machines(), key=lambda each: (each.usable_cores, len(each.gpus)))
-            networks = [each.networks for each in others.descriptions.values()]
-        found = replace(found or host_features(environ), interfaces=common_interfaces(networks))
+            machine = min(
+                others.machines(),
+                key=lambda candidate: (candidate.usable_cores, len(candidate.gpus)),
+            )
+            networks = [description.networks for description in others.descriptions.values()]
+        features = replace(
+            features or host_features(environ), interfaces=common_interfaces(networks)
+        )
     if figures["hosts_from"]:
         machine = replace(machine, hostname=ANY_HOST)
     _check_gpus(template, machine.gpus, source)
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
-    host = TargetHost(machine, layout, launcher, found or host_features(environ))
+    host = TargetHost(machine, layout, launcher, features or host_features(environ))
     knobs, left_out = _meeting(figures["require"], chosen, host)
     stem = study.option("name") or program.stem(template)
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
@@ -276,11 +281,11 @@ def offered(
         return hosts.parse_hostfile(data.decode("utf-8-sig", "replace"), source), source
     if command:
         return hosts_from(command), f"--hosts-from {shlex.join(command)}"
-    found = hosts.from_slurm(environ)
+    offers = hosts.from_slurm(environ)
     # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
     is_srun = study.option("launcher") == "srun"
-    is_here = [offer.name for offer in found] == [here.partition(".")[0]] and not is_srun
-    return () if is_here else found, "the Slurm allocation"
+    is_here = [offer.name for offer in offers] == [here.partition(".")[0]] and not is_srun
+    return () if is_here else offers, "the Slurm allocation"
 
 
 def _in_own_names(file: Document, typed: dict[str, Any]) -> tuple[Document, dict[str, Any]]:

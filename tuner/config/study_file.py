@@ -192,10 +192,10 @@ def _nul_mistakes(value: object, place: str = "") -> list[str]:
     if isinstance(value, str) and "\0" in value:
         return [f"{place}: holds a NUL character, which no command can be given."]
     if isinstance(value, dict):
-        inner = [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+        inner = [(f"{place}.{key}" if place else key, item) for key, item in value.items()]
     else:
-        inner = [(place, each) for each in value] if isinstance(value, list) else []
-    return [mistake for where, each in inner for mistake in _nul_mistakes(each, where)]
+        inner = [(place, item) for item in value] if isinstance(value, list) else []
+    return [mistake for where, item in inner for mistake in _nul_mistakes(item, where)]
 
 
 _DOMAIN_KEYS = ("range", "values", "fix")
