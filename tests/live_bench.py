@@ -99,11 +99,11 @@ class Supervisor:
 
     def counted(self) -> list[int]:
         """The numbers of all iterations that were told of."""
-        return [number for steps in self.steps for number, _, _ in steps.each()]
+        return [number for steps in self.steps for number, _, _ in steps.timings()]
 
     def marks(self) -> list[int]:
         """Those that do not count."""
-        return [number for steps in self.steps for number, _, marked in steps.each() if marked]
+        return [number for steps in self.steps for number, _, marked in steps.timings() if marked]
 
     def close(self) -> None:
         """The other side sees the end; may be called again."""

@@ -115,7 +115,7 @@ def test_what_is_far_behind_is_measured_roughly() -> None:
 @given(st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=5 * MOST))
 def test_very_many_iterations_are_analysed_as_means_of_batches(times_s: list[float]) -> None:
     found = estimate(times_s)
-    each = found.each
+    each = found.block_length
     assert len(found.times_s) <= MOST and (each == 1 or len(times_s) > (each - 1) * MOST)
     assert found.discarded + found.iterations == len(times_s) - len(times_s) % each
     own = times_s[found.discarded : found.discarded + found.iterations]
@@ -164,9 +164,11 @@ def test_where_it_was_going_is_known_as_well_as_its_iterations_agree() -> None:
 def test_means_of_very_many_are_judged_by_all_their_iterations() -> None:
     known = FullRunModel(10**5, 3.0)
     race = ProjectionStopper(Limit(0.15), Noise(interval=10), 10**5)
-    assert stopped(Estimate(0, (4e-6,) * 500, each=16), known, race) is None, "they took 0.03 s"
-    assert stopped(Estimate(0, (4e-6,) * 500, each=256), known, race) is None, "a whole run"
-    found = stopped(Estimate(0, (4e-6,) * 500, each=128), known, race)
+    assert stopped(Estimate(0, (4e-6,) * 500, block_length=16), known, race) is None, (
+        "they took 0.03 s"
+    )
+    assert stopped(Estimate(0, (4e-6,) * 500, block_length=256), known, race) is None, "a whole run"
+    found = stopped(Estimate(0, (4e-6,) * 500, block_length=128), known, race)
     assert found is not None
     assert found.projection_s == pytest.approx(4e-6 * (10**5 + 3), rel=0.01)
 

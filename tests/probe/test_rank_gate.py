@@ -347,5 +347,5 @@ def test_an_evaluation_is_told_with_the_iteration_before_it(supervisor: Supervis
         gate.boundary(iteration + 1, "chainer")
     gate.leave()
     supervisor.wait_for_end()
-    told = [each for steps in supervisor.steps for each in steps.each()]
+    told = [each for steps in supervisor.steps for each in steps.timings()]
     assert told == [(2, 0.75, True), (3, 0.75, True)]

@@ -85,8 +85,8 @@ class Job:
     def changes(self, setting: Setting) -> dict[str, Value | None]:
         """What must be changed now for the setting; ``None``: as the job was started."""
         new, started = setting.as_dict(), self.request.setting.as_dict()
-        wanted = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
-        return {k: value for k, value in wanted.items() if self._values.get(k) != value}
+        targets = {k: None if new.get(k) == started.get(k) else new.get(k) for k in self.hello.can}
+        return {k: value for k, value in targets.items() if self._values.get(k) != value}
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
         """The :meth:`changes`, which are in force from now on."""
@@ -126,14 +126,14 @@ class Job:
         return miscounted(outcome, server.iterations, server.hello.hook) or None
 
 
-def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
+def miscounted(outcome: Outcome, iterations: int, hook: str) -> str:
     """How the log of a whole run counts other iterations than its ranks; empty if it does not.
 
     If an optimizer steps once in four batches, every window would be scaled by a wrong number.
 
     Args:
         outcome: That of the run.
-        seen: How many iterations the ranks came to by its end.
+        iterations: How many iterations the ranks came to by its end.
         hook: What has counted them, as the job said.
     """
     if not isinstance(outcome.ending, Finished):
@@ -143,10 +143,12 @@ def miscounted(outcome: Outcome, seen: int, hook: str) -> str:
     # Those after the last entry are in no log: fewer than between two entries.
     most = last + max(after - before for before, after in pairwise((0, *logged)))
     allowed = max(LEAST_MISCOUNTED, MISCOUNTED_SHARE * last)
-    if last < seen < most or abs(seen - last) <= allowed:
+    if last < iterations < most or abs(iterations - last) <= allowed:
         return ""
     if hook in _HOOKS:
-        counted = f"{seen} were seen {_HOOKS[hook]} (session.step() says what an iteration is)"
+        counted = (
+            f"{iterations} were seen {_HOOKS[hook]} (session.step() says what an iteration is)"
+        )
     else:
-        counted = f"{seen} ended at session.step()"
+        counted = f"{iterations} ended at session.step()"
     return f"its log counts {last} iterations, {counted}"

@@ -133,7 +133,9 @@ class LiveJobs:
             messages = job.server.receive(0.0)
             job.hear(messages)
             steps = (message for message in messages if isinstance(message, Steps))
-            times_s.extend(s for each in steps for _, s, is_marked in each.each() if not is_marked)
+            times_s.extend(
+                s for message in steps for _, s, is_marked in message.timings() if not is_marked
+            )
             return job.server.is_over and job.server.hello is not None
 
         try:

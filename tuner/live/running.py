@@ -72,24 +72,24 @@ def live_costs(
         canonical: Gives settings that come to the same one form.
         knobs: The names of the search's knobs, in its order.
     """
-    found = [(r, w) for r in records if (w := r.outcome.window) is not None]
-    if spec.live == "off" or not found or why_switched_off(records):
+    windowed_launches = [(r, w) for r in records if (w := r.outcome.window) is not None]
+    if spec.live == "off" or not windowed_launches or why_switched_off(records):
         return None
     job = running_job(spec, records, canonical)
-    switches = [window.switch_s for _, window in found if not window.started_s]
+    switches = [window.switch_s for _, window in windowed_launches if not window.started_s]
     # A warm-up may have started the only job: then what launches took before their own clocks.
-    startups = [window.started_s for _, window in found if window.started_s] or [
+    startups = [window.started_s for _, window in windowed_launches if window.started_s] or [
         time_s
         for r in records
         if r.job is None and (time_s := startup_s(r.outcome.progress)) is not None
     ]
     shares = [
         max(LEAST_SHARE, (r.outcome.wall_s - w.started_s - w.switch_s) / r.outcome.ending.elapsed_s)
-        for r, w in found
+        for r, w in windowed_launches
         if isinstance(r.outcome.ending, Finished)
     ]
     return Live(
-        knobs=frozenset(found[-1][1].live),
+        knobs=frozenset(windowed_launches[-1][1].live),
         job=None if job is None else tuple(job.start.as_dict().get(name) for name in knobs),
         startup_s=statistics.median(startups) if startups else 0.0,
         switch_s=statistics.median(switches) if switches else SWITCH_S,

@@ -52,19 +52,19 @@ class FullRunModel:
         """The figure of a full run at this pace, s."""
         return self._clock_s(pace_s * (self.iterations + self.overhead) + self.fixed_s)
 
-    def log(self, times_s: Sequence[float], each: int = 1) -> list[tuple[int, float]]:
+    def log(self, times_s: Sequence[float], block_length: int = 1) -> list[tuple[int, float]]:
         """(iteration, elapsed_s) of a run that warmed up as expected and then took these times.
 
-        Each time is the mean of `each` iterations. The clock is that of the figure: forecast to
-        the end of the run, the log leads to :meth:`figure_s` of their mean.
+        Each time is the mean of `block_length` iterations. The clock is that of the figure:
+        forecast to the end of the run, the log leads to :meth:`figure_s` of their mean.
         """
         if not times_s:
             return []
         total_s = self.overhead * math.fsum(times_s) / len(times_s) + self.fixed_s
         log = []
         for entry, time_s in enumerate(times_s, 1):
-            total_s += each * time_s
-            log.append((each * entry, self._clock_s(total_s)))
+            total_s += block_length * time_s
+            log.append((block_length * entry, self._clock_s(total_s)))
         return log
 
     def _clock_s(self, seconds: float) -> float:
@@ -87,7 +87,7 @@ def full_run_model(
         incumbent_s: The figure of the best setting so far.
     """
     records = tuple(records)
-    cold = [each for each in records if each.job is None and each.outcome.samples]
+    cold = [record for record in records if record.job is None and record.outcome.samples]
     steady = objective.clock == "steady"
     by_ranks = _by_ranks(records)
     groups: dict[Setting, list[tuple[float, float]]] = {}  # the pace, what is beside it, s
@@ -99,7 +99,7 @@ def full_run_model(
         pace_s *= by_ranks
         beyond = log[-1].elapsed_s / pace_s - log[-1].iteration
         if steady:  # what comes before the end of the warm-up is in no figure
-            figure_s = steady_s([(each.iteration, each.elapsed_s) for each in log])
+            figure_s = steady_s([(entry.iteration, entry.elapsed_s) for entry in log])
             if figure_s is None:
                 continue
             beyond = log[-1].iteration * (figure_s / pace_s - 1)

@@ -95,8 +95,8 @@ class Steps:
     marks: Annotated[frozenset[Count], _Items] = frozenset()
     type: Literal["steps"] = "steps"
 
-    def each(self) -> Iterator[tuple[int, float, bool]]:
-        """Each iteration with its time, s, and whether it is marked."""
+    def timings(self) -> Iterator[tuple[int, float, bool]]:
+        """Yield each iteration with its time, s, and whether it is marked."""
         for iteration, time_s in enumerate(self.times_s, self.first):
             yield iteration, time_s, iteration in self.marks
 
@@ -248,21 +248,21 @@ class JobServer:
         return self.hello is not None and self.is_open
 
     def receive(self, timeout_s: float) -> list[Message]:
-        """The messages that came, after at most this long."""
-        found: list[Message] = []
+        """Return the messages that came; wait at most this long for the first."""
+        messages: list[Message] = []
         for key, _ in self._selector.select(max(0.0, timeout_s)):
             if key.data is None:
                 self._accept()
             elif key.data.socket.fileno() >= 0:  # not given up since
-                found += self._read(key.data)
-        return found
+                messages += self._read(key.data)
+        return messages
 
     def receive_all(self) -> list[Message]:
         """What has come by now, also from a program that has connected and ended since."""
-        found: list[Message] = []
+        messages: list[Message] = []
         while self._selector.select(0.0):
-            found += self.receive(0.0)
-        return found
+            messages += self.receive(0.0)
+        return messages
 
     def switch(self, values: Mapping[str, Value | None]) -> None:
         """Have all ranks change to these values; ``None``: as the job was started."""
@@ -306,16 +306,16 @@ class JobServer:
             self._gone(line, f"rank {line.rank} closed its connection")
             return []
         *texts, line.received = (line.received + chunk).split(b"\n")
-        found: list[Message] = []
+        messages: list[Message] = []
         try:
             if any(len(text) >= MOST_BYTES for text in (*texts, line.received)):
                 raise WireError(f"it sent a line of more than {MOST_BYTES >> 10} KiB")
             for text in texts:
                 if line.socket.fileno() >= 0:  # not given up since
-                    found += self._take(line, parse(text))
+                    messages += self._take(line, parse(text))
         except (WireError, OSError) as error:
             self._gone(line, str(error))
-        return found
+        return messages
 
     def _take(self, line: _Line, sent: _Sent) -> list[Message]:
         """What a message of a rank comes to; mostly itself."""

@@ -152,7 +152,7 @@ class WindowRun:
         if self._switched is None:  # rank 0 may go on before the last rank has changed
             return
         for message in self._steps:
-            for iteration, time_s, is_marked in message.each():
+            for iteration, time_s, is_marked in message.timings():
                 if iteration >= self._switched.iteration:
                     (self._marked_s if is_marked else self._unmarked_s).append(time_s)
                     self._times_s.append(time_s)
@@ -174,7 +174,7 @@ class WindowRun:
         )
         if not window.iterations:
             return
-        elapsed_s = self.model.log(window.times_s, window.each)[-1][1]
+        elapsed_s = self.model.log(window.times_s, window.block_length)[-1][1]
         self.request.on_progress(Progress(window.iterations, elapsed_s))
         self._stopped = stopped(window, self.model, self.request.stopper)
         period = self.job.period(self.request.setting)
@@ -218,7 +218,7 @@ class WindowRun:
         ranks = self._switched.ranks if self._switched else ()
         view = job.monitor.observer.view(job.running.pids())
         observation = observed(view.observation, ranks)
-        log = self.model.log(window.times_s, window.each)
+        log = self.model.log(window.times_s, window.block_length)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them
         switched_s = self._switched_s or now_s
         pace_s = window.pace_s if window.iterations else 0.0
@@ -335,8 +335,8 @@ def _by_read_back(effect: Effect, ranks: Sequence[RankState]) -> Effect:
     return replace(effect, observed=effect.asked, verdict=Verdict.HONOURED, reason="")
 
 
-def _is_same(read: Value, asked: Value) -> bool:
+def _is_same(read: Value, requested: Value) -> bool:
     """Whether both are the same value; numbers may be read as text, and as another type's text."""
     with suppress(ValueError):  # it is no number
-        return float(read) == float(asked)
-    return read == asked
+        return float(read) == float(requested)
+    return read == requested

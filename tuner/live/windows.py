@@ -61,23 +61,23 @@ class Estimate:
 
     Attributes:
         discarded: Iterations discarded as warm-up.
-        times_s: The times of those that count, s; if there are many, means of batches.
-        each: How many iterations each time stands for.
+        times_s: The times of those that count, s; if there are many, means of blocks.
+        block_length: How many iterations each time is the mean of.
     """
 
     discarded: int
     times_s: tuple[float, ...]
-    each: int = 1
+    block_length: int = 1
 
     @property
     def iterations(self) -> int:
         """How many count."""
-        return self.each * len(self.times_s)
+        return self.block_length * len(self.times_s)
 
     @property
     def took_s(self) -> float:
         """How long they took together, s."""
-        return self.each * math.fsum(self.times_s)
+        return self.block_length * math.fsum(self.times_s)
 
     @property
     def pace_s(self) -> float:
@@ -95,12 +95,12 @@ def estimate(times_s: Sequence[float]) -> Estimate:
 
     Discards by MSER at least 1 and at most half of them (of one, that one).
     """
-    each = max(1, math.ceil(len(times_s) / MOST))
-    whole = range(0, len(times_s) - each + 1, each)
-    means = [statistics.fmean(times_s[first : first + each]) for first in whole]
+    block_length = max(1, math.ceil(len(times_s) / MOST))
+    whole = range(0, len(times_s) - block_length + 1, block_length)
+    means = [statistics.fmean(times_s[first : first + block_length]) for first in whole]
     n = len(means)
     if n < 2:
-        return Estimate(each * n, (), each)
+        return Estimate(block_length * n, (), block_length)
     # Centred at the median: the squares of large times would swallow their differences.
     middle = statistics.median(means)
     centred = [time_s - middle for time_s in reversed(means)]
@@ -113,7 +113,7 @@ def estimate(times_s: Sequence[float]) -> Estimate:
         return max(0.0, spread) / left**2
 
     discarded = min(range(1, n // 2 + 1), key=marginal_error)
-    return Estimate(each * discarded, tuple(means[discarded:]), each)
+    return Estimate(block_length * discarded, tuple(means[discarded:]), block_length)
 
 
 def evaluation_s(marked_s: Sequence[float], pace_s: float) -> float:
@@ -121,8 +121,8 @@ def evaluation_s(marked_s: Sequence[float], pace_s: float) -> float:
 
     Other marked iterations, as an epoch's first, take about as long as the usual ones.
     """
-    found = [time_s - pace_s for time_s in marked_s if time_s > UNUSUAL * pace_s]
-    return statistics.fmean(found) if found else 0.0
+    evaluations_s = [time_s - pace_s for time_s in marked_s if time_s > UNUSUAL * pace_s]
+    return statistics.fmean(evaluations_s) if evaluations_s else 0.0
 
 
 def relative_error(times_s: Sequence[float]) -> float:
@@ -141,8 +141,8 @@ def relative_error(times_s: Sequence[float]) -> float:
     for lag in range(1, lags + 1):
         weight = 1 - lag / (lags + 1)
         total += 2 * weight * math.fsum(a * b for a, b in zip(off, off[lag:], strict=False))
-    known = max(n, 4)
-    few = (known - 1) / (known - 3)  # the variance of t with n - 1 degrees of freedom
+    count = max(n, 4)
+    few = (count - 1) / (count - 3)  # the variance of t with n - 1 degrees of freedom
     return math.sqrt(few * max(total, independent) / (n * (n - 1))) / mean
 
 
@@ -181,7 +181,7 @@ def stopped(window: Estimate, model: FullRunModel, stopper: EarlyStopper | None)
     times_s = window.times_s
     if len(times_s) < LEAST:  # one of so few may hold what happens once, as a compiler
         times_s = (min(times_s),) * len(times_s)
-    log = model.log(times_s, window.each)
+    log = model.log(times_s, window.block_length)
     verdict = stopper.in_window()(log, log[-1][1], 0.0)
     if not isinstance(verdict, Stopped):
         return None

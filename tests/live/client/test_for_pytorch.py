@@ -183,10 +183,10 @@ def test_every_batch_is_seen_once_an_epoch(length: int, ahead: list[int], seen: 
             queue = [batch for _, batch in zip(range(far + count), loader, strict=False)]
             for batch in queue[:count]:
                 got.append(batch)
-                batches.seen()
+                batches.mark_delivered()
         for batch in batches:
             got.append(batch)
-            batches.seen()
+            batches.mark_delivered()
         assert got == list(range(length)), epoch
 
 

@@ -85,23 +85,23 @@ class Communicators:
         self._optimizers = optimizers
         self._make = make or self._create
         self._now = self._started = optimizers[0].communicator
-        self._made = {_name_of(self._started): self._started}
+        self._communicators = {_name_of(self._started): self._started}
 
     @staticmethod
     def fits(optimizers: Sequence[Any]) -> bool:
         """Whether their communicator can be changed: not if one exchanges in the background."""
-        return all(type(each).__name__ == "_MultiNodeOptimizer" for each in optimizers) and (
-            len({id(each.communicator) for each in optimizers}) == 1
-        )
+        return all(
+            type(optimizer).__name__ == "_MultiNodeOptimizer" for optimizer in optimizers
+        ) and (len({id(optimizer.communicator) for optimizer in optimizers}) == 1)
 
     def apply(self, name: str | None) -> None:
         """Exchange by the communicator of this name from the next update on; ``None``: the first.
 
         Every rank has to call it in the same iteration: to make one is a collective call.
         """
-        if name is not None and name not in self._made:
-            self._made[name] = self._make(name)
-        self._now = self._started if name is None else self._made[name]
+        if name is not None and name not in self._communicators:
+            self._communicators[name] = self._make(name)
+        self._now = self._started if name is None else self._communicators[name]
         for optimizer in self._optimizers:
             # Its own __setattr__ hands everything on to the optimizer inside.
             object.__setattr__(optimizer, "communicator", self._now)

@@ -128,7 +128,7 @@ class LiveLoader:
         if _torch().cuda.is_available():
             started[PINNED] = "on" if loader.pin_memory else "off"
         self.knobs = LoaderKnobs(started, self._restart)
-        self._loader = self._made(started)
+        self._loader = self._new_loader(started)
 
     @staticmethod
     def fits(loader: Any) -> bool:
@@ -163,7 +163,7 @@ class LiveLoader:
                     batch = next(self._running)
                 except StopIteration:
                     return
-                self._batches.seen()
+                self._batches.mark_delivered()
                 yield batch
         finally:
             if own == self._epoch:
@@ -191,7 +191,7 @@ class LiveLoader:
 
     def _restart(self, values: Mapping[str, Any]) -> None:
         self.stop()
-        self._loader = self._made(values)
+        self._loader = self._new_loader(values)
         if self._is_under_way:
             self._start()
 
@@ -203,8 +203,8 @@ class LiveLoader:
         self._running = self._loader._iterator = None
         self._workers.end()
 
-    def _made(self, values: Mapping[str, Any]) -> Any:
-        """A loader like the one given, with these values, over what is left of the epoch."""
+    def _new_loader(self, values: Mapping[str, Any]) -> Any:
+        """Return a loader like the one given, with these values, over the rest of the epoch."""
         given, workers = self._given, int(values[WORKERS])
         how: dict[str, Any] = {name: getattr(given, name) for name in _KEPT}
         if given.batch_sampler is None:
@@ -245,8 +245,8 @@ class ResumableSampler:
         self._source = iter(self._sampler)
         self._unseen.clear()
 
-    def seen(self) -> None:
-        """The training has been given the next one: loaders keep the order."""
+    def mark_delivered(self) -> None:
+        """Drop the oldest batch drawn: the training has been given it. Loaders keep the order."""
         self._unseen.popleft()
 
     def __iter__(self) -> Iterator[Any]:

@@ -35,7 +35,7 @@ class LoaderKnobs:
         self, started: Mapping[str, Any], restart: Callable[[Mapping[str, Any]], object]
     ) -> None:
         self._started, self._restart = dict(started), restart
-        self._now, self._wanted = dict(started), dict(started)
+        self._now, self._requested = dict(started), dict(started)
 
     def offer(self, agent: RankAgent) -> None:
         """Offer all of them."""
@@ -45,21 +45,21 @@ class LoaderKnobs:
             )
 
     def _want(self, knob: str, value: Any) -> None:
-        self._wanted[knob] = self._started[knob] if value is None else value
+        self._requested[knob] = self._started[knob] if value is None else value
 
     def _read(self, knob: str) -> Any:
         return self._now[knob]
 
     def _settle(self) -> None:
-        wanted, self._wanted = self._wanted, dict(self._now)
-        if wanted == self._now:
+        requested, self._requested = self._requested, dict(self._now)
+        if requested == self._now:
             return
         try:
-            self._restart(wanted)
+            self._restart(requested)
         except Exception:
             self._restart(self._now)
             raise
-        self._now, self._wanted = wanted, dict(wanted)
+        self._now, self._requested = requested, dict(requested)
 
 
 class Workers:
