@@ -89,7 +89,7 @@ def test_timed_lines_and_a_tally_of_settings_not_launches() -> None:
     assert lines[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
     assert lines[4].startswith(f"1/8 {NAME}: 3.60 s  (best so far)")
     assert lines[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
-    assert (tally.done, tally.asked, tally.failures) == (2, 8, 1)
+    assert (tally.done, tally.max_trials, tally.failures) == (2, 8, 1)
     assert tally.ratio == pytest.approx(8.31 / 3.6)
     assert tally.iterations == 20
 
@@ -211,7 +211,7 @@ def test_a_capped_launch_shows_what_it_came_to() -> None:
 def test_a_study_that_goes_on_counts_what_it_has() -> None:
     tally = Tally(lambda: 0.0)
     tally.add(StudyStarted(SPEC, True, 4, study().result))
-    assert (tally.done, tally.asked, tally.best_s, tally.baseline_s) == (4, 8, 3.6, 8.316)
+    assert (tally.done, tally.max_trials, tally.best_s, tally.baseline_s) == (4, 8, 3.6, 8.316)
 
 
 # --- redrawn -------------------------------------------------------------------------------

@@ -41,9 +41,9 @@ COMMANDS = {
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
     """The candidate that ``word`` was probably meant to be; dashes in front say nothing."""
-    bare = {each.lstrip("-"): each for each in candidates}
-    found = errors.nearest(word.lstrip("-"), bare)
-    return None if found is None else bare[found]
+    bare = {candidate.lstrip("-"): candidate for candidate in candidates}
+    closest = errors.nearest(word.lstrip("-"), bare)
+    return None if closest is None else bare[closest]
 
 
 class TuneGroup(click.Group):

@@ -81,10 +81,10 @@ def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int
         titles = ["setting", f"before{unit}", f"after{unit}", "times as fast"]
         console.print_table(titles, comparison.table())
         for side in (comparison.before, comparison.after):
-            made = wording.count(len(side.best), "launch", "launches")
-            console.out(f"best of {side.name}: {made} {side.origin}")
-        for each in comparison.differences:
-            console.out(f"differs: {each}")
+            launches = wording.count(len(side.best), "launch", "launches")
+            console.out(f"best of {side.name}: {launches} {side.origin}")
+        for difference in comparison.differences:
+            console.out(f"differs: {difference}")
         console.out(comparison.verdict(share), bold=True)
     return exits.WORSE if limit is not None and comparison.is_worse(share) else exits.OK
 

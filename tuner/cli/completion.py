@@ -65,5 +65,5 @@ def _mend_click() -> None:
             item.value = item.value or "_"  # the script takes three lines that are not empty
             return super().format_completion(item)
 
-    for each in (Bash, Zsh):
-        of_click.add_completion_class(each)
+    for shell in (Bash, Zsh):
+        of_click.add_completion_class(shell)

@@ -92,8 +92,8 @@ def _shown(pages: DashboardServer) -> str:
     """The URL to open; a token of the user's own is not repeated where output may be kept."""
     from tuner.results.dashboard.access import TOKEN_VARIABLE
 
-    known = TOKEN_VARIABLE in os.environ
-    return f"{pages.page}?token=${TOKEN_VARIABLE}" if known else pages.url
+    is_users_own = TOKEN_VARIABLE in os.environ
+    return f"{pages.page}?token=${TOKEN_VARIABLE}" if is_users_own else pages.url
 
 
 def _wide(pages: DashboardServer) -> str:

@@ -69,13 +69,13 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     findings = (
         doctor.diagnose_hosts(names, view, ssh, os.environ) if names else doctor.diagnose(view)
     )
-    fails = any(each.state is doctor.State.FAILURE for each in findings)
+    fails = any(finding.state is doctor.State.FAILURE for finding in findings)
     if given["as_json"]:
         document = {
             "schema": "tuner.doctor/1",
             "machine": asdict(view.machine),
             "would_fail": fails,
-            "checks": [asdict(each) for each in findings],
+            "checks": [asdict(finding) for finding in findings],
         }
         sys.stdout.write(dumps(document))
     else:
@@ -88,14 +88,14 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     from tuner.launch.launchers import in_slurm
 
     keys = (*HOST_OPTIONS, "launcher")
-    asked = {key: given[key] for key in keys if given[key] is not None}
-    if not asked and not in_slurm(os.environ):
+    typed = {key: given[key] for key in keys if given[key] is not None}
+    if not typed and not in_slurm(os.environ):
         return [], ()
     from tuner.config.options import BY_KEY
     from tuner.config.spec import offered
     from tuner.config.study_file import study_of
 
-    study = study_of({}, asked, {key: BY_KEY[key].flag for key in asked})
+    study = study_of({}, typed, {key: BY_KEY[key].flag for key in typed})
     offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
     return [offer.name for offer in offers], study.option("ssh") or ()
 
@@ -120,22 +120,22 @@ def _print(findings: list[Finding], machine: Machine, *, would_fail: bool) -> No
     console.out(f"{machine.hostname}: {machine.cpu_model}, {cpus}, {memory}", bold=True)
     console.out()
     is_unicode = "utf" in (sys.stdout.encoding or "").lower()
-    width = max(len(each.name) for each in findings)
-    for each in findings:
-        mark, plain, colour = MARKS[each.state]
-        lead = f"{mark if is_unicode else plain} {each.name}"
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, plain, colour = MARKS[finding.state]
+        lead = f"{mark if is_unicode else plain} {finding.name}"
         indent = " " * (width + 4)
-        said = f"not seen: {each.saw}" if each.state is State.NOT_SEEN else each.saw
+        said = f"not seen: {finding.saw}" if finding.state is State.NOT_SEEN else finding.saw
         console.out(said, indent=indent, lead=lead, colour=colour)
-        if each.state in {State.WARNING, State.FAILURE}:
-            console.out(f"why: {each.why}", indent=indent)
-        label = "try: " if each.state is State.OK else "next:"
-        for line in each.mend.splitlines():
+        if finding.state in {State.WARNING, State.FAILURE}:
+            console.out(f"why: {finding.why}", indent=indent)
+        label = "try: " if finding.state is State.OK else "next:"
+        for line in finding.mend.splitlines():
             console.out(f"{indent}{label} {line}")  # never wrapped, to be copied
             label = "     "
     console.out()
     failures, warnings = (
-        wording.count(sum(each.state is state for each in findings), str(state))
+        wording.count(sum(finding.state is state for finding in findings), str(state))
         for state in (State.FAILURE, State.WARNING)
     )
     verdict = "A study would fail here" if would_fail else "A study can run here"

@@ -33,7 +33,7 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
     redactor = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
     spec = redact_spec(spec, os.environ)
     launches = [
-        (each, replace(launch, argv=redactor.words(launch.argv))) for each, launch in launches
+        (setting, replace(launch, argv=redactor.words(launch.argv))) for setting, launch in launches
     ]
     if as_json:
         rows = [

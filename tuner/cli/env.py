@@ -75,8 +75,12 @@ def _line(finding: Finding) -> str:
 
 def _packages() -> Iterator[str]:
     """What tuner needs, and what else it works with, with their versions."""
-    needed = [each for each in metadata.requires("tuner") or () if "extra" not in each]
-    names = [word for each in needed for word in re.findall(r"^[\w.-]+", each)]
+    needed = [
+        requirement
+        for requirement in metadata.requires("tuner") or ()
+        if "extra" not in requirement
+    ]
+    names = [word for requirement in needed for word in re.findall(r"^[\w.-]+", requirement)]
     for name in [*names, *OPTIONAL]:
         try:
             yield f"{name} {metadata.version(name)}"

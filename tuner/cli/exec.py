@@ -166,7 +166,7 @@ def hosts_of(
     with closing(reach(spec.launcher, names, os.environ)) as hosts:
         yield (
             [word.replace("{hosts}", listed) for word in argv],
-            lambda: "; ".join(f"the host {each.name} is lost" for each in hosts.lost()),
+            lambda: "; ".join(f"the host {host.name} is lost" for host in hosts.lost()),
         )
 
 
@@ -217,11 +217,11 @@ def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
     defaults = {k.name: k.default for k in data.spec.knobs if k.default is not None}
     values = {**defaults, **values}
     unset = [f"{{{knob.name}}}" for knob in data.spec.knobs if knob.name not in values]
-    known = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
+    placeholder = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
     result: list[str] = []
     for index, word in enumerate(argv):
         if not any(place in word for place in unset):
-            result.append(known.sub(lambda found: str(values[found[0][1:-1]]), word))
+            result.append(placeholder.sub(lambda match: str(values[match[0][1:-1]]), word))
         elif word in unset and option_before(argv, index):
             result.pop()
     return tuple(result)

@@ -94,9 +94,9 @@ def chosen(
         settings = {} if best.is_baseline else {"best": best}
         settings["baseline"] = BASELINE
     runs = [
-        (what, found)
+        (what, run)
         for what, setting in settings.items()
-        if (found := median_run(data.records, setting, canonical)) is not None
+        if (run := median_run(data.records, setting, canonical)) is not None
     ]
     if not runs:
         raise UsageError(
@@ -122,28 +122,28 @@ def line(store: Store, data: StudyView) -> str:
 def _json(run: ExplainedRun) -> JsonDict:
     from tuner.results.exporters.json import plain
 
-    found = run.explanation
+    explanation = run.explanation
     return {
         "name": run.name,
         "launch": run.record.number,
         "setting": run.record.setting.as_dict(),
-        "verdict": found.cause.name.lower(),
+        "verdict": explanation.cause.name.lower(),
         "sentence": run.sentence,
-        "certainty": found.certainty.value,
-        "share": found.suspect.share,
-        "subject": found.suspect.subject,
-        "evidence": list(found.suspect.evidence),
-        "knob": None if found.remedy is None else plain(found.remedy),
+        "certainty": explanation.certainty.value,
+        "share": explanation.suspect.share,
+        "subject": explanation.suspect.subject,
+        "evidence": list(explanation.suspect.evidence),
+        "knob": None if explanation.remedy is None else plain(explanation.remedy),
         "others": [
             {
-                "verdict": each.cause.name.lower(),
-                "share": each.share,
-                "evidence": list(each.evidence),
+                "verdict": other.cause.name.lower(),
+                "share": other.share,
+                "evidence": list(other.evidence),
             }
-            for each in found.others
+            for other in explanation.others
         ],
-        "figures": {"host": found.case.host, "ranks": found.case.ranks},
-        "gaps": list(found.gaps),
+        "figures": {"host": explanation.case.host, "ranks": explanation.case.ranks},
+        "gaps": list(explanation.gaps),
     }
 
 

@@ -61,13 +61,22 @@ def command(
     host = TargetHost(machine, layout, info, host_features(os.environ))
     answers = [answer(row, host) for row in rows]
     if as_json:
-        document = {"schema": "tuner.knobs/1", "knobs": [_json(each) for each in answers]}
+        document = {
+            "schema": "tuner.knobs/1",
+            "knobs": [_json(row_answer) for row_answer in answers],
+        }
         sys.stdout.write(dumps(document))
     elif name is not None:
         _print_row(answers[0])
     else:
         cells = [
-            [each.knob.name, values(each.knob), _here(each), route(each.knob)] for each in answers
+            [
+                row_answer.knob.name,
+                values(row_answer.knob),
+                _here(row_answer),
+                route(row_answer.knob),
+            ]
+            for row_answer in answers
         ]
         titles = ["knob", "values here", "applies here", "reaches the program by"]
         console.print_table(titles, cells, most=MOST_COLUMNS)
@@ -107,7 +116,7 @@ def values(knob: Knob) -> str:
 def conditions(knob: Knob) -> str:
     """In which settings the knob exists: ``if bind_to is core or numa``."""
     return " and ".join(
-        f"if {parent} is {' or '.join(map(str, wanted))}" for parent, wanted in knob.when
+        f"if {parent} is {' or '.join(map(str, enabling))}" for parent, enabling in knob.when
     )
 
 

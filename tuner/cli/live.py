@@ -83,8 +83,8 @@ class LiveView:
         bar.add_column(no_wrap=True)
         bar.add_column(no_wrap=True, style="dim")
         bar.add_row(
-            ProgressBar(total=max(1, tally.asked), completed=tally.done),
-            f"{tally.done} of at most {tally.asked} settings{failed}",
+            ProgressBar(total=max(1, tally.max_trials), completed=tally.done),
+            f"{tally.done} of at most {tally.max_trials} settings{failed}",
             f"{wording.clock(tally.elapsed_s)}  {left}",
         )
         return bar

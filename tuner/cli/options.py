@@ -113,10 +113,10 @@ launcher_names = _one_of(("openmpi", "mpich", "srun", "torchrun"))
 
 def launcher_options(function: Function) -> Function:
     """``--mpirun`` and ``--launcher``, for commands that are no study."""
-    found = "Which mpirun [TUNE_MPIRUN, else the one found]."
+    mpirun_help = "Which mpirun [TUNE_MPIRUN, else the one found]."
     kinds = "openmpi, mpich, srun or torchrun [what is found]."
     by_kind = option("--launcher", metavar="KIND", shell_complete=launcher_names, help=kinds)
-    return option("--mpirun", metavar="PATH", help=found)(by_kind(function))
+    return option("--mpirun", metavar="PATH", help=mpirun_help)(by_kind(function))
 
 
 #: Of the table, for commands that are no study.
@@ -278,15 +278,15 @@ def _all(decorators: list[Callable[[Any], Any]]) -> Callable[[Function], Functio
     """One decorator of several: the options stand in the order given."""
 
     def decorate(function: Function) -> Function:
-        for each in reversed(decorators):
-            function = each(function)
+        for decorator in reversed(decorators):
+            function = decorator(function)
         return function
 
     return decorate
 
 
-def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **known: Any) -> StudySpec:
-    """The study that the options, the words after ``--``, the study file and what is known make."""
+def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **facts: Any) -> StudySpec:
+    """Build the study from the options, the words after ``--``, the study file and ``facts``."""
     from tuner.cli import console
     from tuner.config import spec, study_file
 
@@ -295,6 +295,6 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **known: Any) 
     file, source = study_file.find_study_file(
         given["study_file"], cwd=Path.cwd(), has_command=words is not None
     )
-    if source == study_file.LOCAL_NAME and given["study_file"] is None and not known:
+    if source == study_file.LOCAL_NAME and given["study_file"] is None and not facts:
         console.err(f"tune: using ./{source} (another: --study FILE)")
-    return spec.build_spec(file=file, source=source, command=words, options=given, **known)
+    return spec.build_spec(file=file, source=source, command=words, options=given, **facts)

@@ -53,9 +53,9 @@ def _is_database(path: Path) -> bool:
     """True for a file of SQLite, and for those that it keeps beside one."""
     name = str(path)
     databases = [name, *(name.removesuffix(end) for end in _BESIDE if name.endswith(end))]
-    for each in map(Path, databases):
-        if each.is_file():
-            with each.open("rb") as file:
+    for database in map(Path, databases):
+        if database.is_file():
+            with database.open("rb") as file:
                 if file.read(len(_SQLITE)) == _SQLITE:
                     return True
     return False

@@ -103,11 +103,13 @@ def print_contributions(data: StudyView) -> None:
     rows = [
         (
             setting_text.shortened(
-                each.knob if each.value is None else f"{each.knob}={each.value}"
+                contribution.knob
+                if contribution.value is None
+                else f"{contribution.knob}={contribution.value}"
             ),
-            claims.contribution(each, data.spec.precision),
+            claims.contribution(contribution, data.spec.precision),
         )
-        for each in contributions(data)
+        for contribution in contributions(data)
     ]
     width = max((len(name) for name, _ in rows), default=0)
     _print_block(

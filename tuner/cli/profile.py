@@ -78,14 +78,15 @@ def compared(data: StudyView) -> dict[str, Setting]:
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
 
-    for found in data.measurements:
-        if found.elapsed_s is not None and not found.setting.is_baseline:
+    for measurement in data.measurements:
+        if measurement.elapsed_s is not None and not measurement.setting.is_baseline:
             if data.keeps_defaults:
-                return {"baseline": BASELINE, "other": found.setting}
+                return {"baseline": BASELINE, "other": measurement.setting}
             return {"baseline": BASELINE, "best": data.pooling.canonical(data.best_setting)}
+    has_baseline = any(measurement.samples for measurement in data.measurements)
     raise UsageError(
         f"study {data.spec.name} has measured no setting"
-        f"{' but the baseline' if any(found.samples for found in data.measurements) else ''}",
+        f"{' but the baseline' if has_baseline else ''}",
         f"`tune show {data.spec.name}` lists what it has",
     )
 

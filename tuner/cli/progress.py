@@ -36,7 +36,7 @@ class PlainView:
         elif isinstance(event, LaunchEnded):
             is_trial = event.record.purpose.stage.counts_as_trial
             counts = is_trial and not estimates.is_excluded(event.record)
-            place = f"{tally.done}/{tally.asked}" if counts else "-"
+            place = f"{tally.done}/{tally.max_trials}" if counts else "-"
             left_s = tally.left_s
             left = f"  [about {wording.duration(left_s)} left]" if left_s else ""
             text = f"{place} {tally.line}{left}" if tally.line else ""

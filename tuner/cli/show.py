@@ -42,8 +42,9 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
                 for measurement in data.measurements
             ],
             "contributions": [
-                asdict(each) | {"text": claims.contribution(each, data.spec.precision)}
-                for each in contributions(data)
+                asdict(contribution)
+                | {"text": claims.contribution(contribution, data.spec.precision)}
+                for contribution in contributions(data)
             ],
             "effects": facts.best_effects(data),
             "left_out": dict(facts.left_out(data)),

@@ -43,17 +43,17 @@ def command(gone: str | None, run_dir: str | None, storage: str | None, as_json:
             console.warn(line)
         console.err(f"deleted the study {gone}")
         return
-    found = store.studies()
+    studies = store.studies()
     if as_json:
         sys.stdout.write(
-            dumps({"schema": "tuner.studies/1", "studies": [_json(each) for each in found]})
+            dumps({"schema": "tuner.studies/1", "studies": [_json(study) for study in studies]})
         )
         return
-    if not found:
+    if not studies:
         stored.chosen(store, None)
     console.print_table(
         ["study", "state", "best", "baseline", "faster", "settings", "best setting"],
-        [_row(each) for each in found],
+        [_row(study) for study in studies],
         right={2, 3, 4, 5},
     )
     console.err(f"in {display_url(store.url)}")

@@ -66,7 +66,7 @@ class Tally:
     clock: Callable[[], float]
     spec: StudySpec | None = None
     done: int = 0
-    asked: int = 0
+    max_trials: int = 0
     best_s: float | None = None
     best: Setting | None = None
     new_best: bool = False
@@ -93,7 +93,7 @@ class Tally:
     def add(self, event: Event) -> None:
         """Fold one event in."""
         if isinstance(event, StudyStarted):
-            self.spec, self.asked = event.spec, event.spec.trials
+            self.spec, self.max_trials = event.spec, event.spec.trials
             if event.so_far is not None:
                 self._resume(event.so_far)
         elif isinstance(event, LaunchStarted) and event.beside is not None and self.current:
@@ -103,7 +103,7 @@ class Tally:
             self.current = Current(event.purpose, event.setting, self.clock(), event.live)
             if not event.purpose.stage.counts_for_budget and self.searched_s is None:
                 self.searched_s = self.spent_s + self.elapsed_s
-            self.asked = event.trials
+            self.max_trials = event.trials
             if event.trial is not None:
                 self.done = event.trial - 1
         elif isinstance(event, LaunchProgress) and self.current is not None:
@@ -131,7 +131,7 @@ class Tally:
         self.so_far = event.so_far
         if not estimates.is_excluded(record):  # else it is launched again
             if record.purpose.stage.counts_as_trial:
-                self.done = min(self.asked, self.done + 1)
+                self.done = min(self.max_trials, self.done + 1)
             if isinstance(ending, Finished):
                 self.iterations = ending.iterations
             elif record.purpose is Purpose.BASELINE:
