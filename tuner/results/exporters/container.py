@@ -37,7 +37,9 @@ def script(data: StudyView) -> Export:
     size = "-i " * bool(spec.input) + f"--cpus {cores} --shm-size {machine.shared_bytes >> 20}m"
     here = '-v "$PWD:$PWD" -w "$PWD"'  # as Apptainer does by itself
     options = (size, f"--gpus {gpus}" * bool(gpus), mount, here)
-    ours, theirs = (" ".join(filter(None, each)) for each in (options, ("--nv" * bool(gpus), bind)))
+    ours, theirs = (
+        " ".join(filter(None, group)) for group in (options, ("--nv" * bool(gpus), bind))
+    )
 
     def run(words: str) -> str:
         return f"""set -- {words} "$@"

@@ -48,11 +48,13 @@ def export(data: StudyView) -> Export:
             "arguments": list(render.arguments(data.spec, setting)),
         },
         "study": spec_json(data.spec),
-        "measurements": [measurement_json(found, data.spec) for found in data.measurements],
+        "measurements": [
+            measurement_json(measurement, data.spec) for measurement in data.measurements
+        ],
         "launches": [
-            record_json(each, data.spec)
-            | {"counts_for": of(each.setting).as_dict() if counted([each]) else None}
-            for each in data.records
+            record_json(record, data.spec)
+            | {"counts_for": of(record.setting).as_dict() if counted([record]) else None}
+            for record in data.records
         ],
     }
     return Export(text=dumps(document))

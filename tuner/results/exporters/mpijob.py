@@ -58,8 +58,8 @@ def manifest(data: StudyView) -> Export:
     name = re.sub(r"[^a-z0-9]+", "-", f"tune-{spec.name.lower()}")[:45].strip("-")
     environment: list[JsonDict] = [{"name": "OUT", "value": "/out"}]
     environment += [
-        {"name": each, "valueFrom": {"secretKeyRef": {"name": name, "key": each}}}
-        for each in secrets.wanted
+        {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+        for key in secrets.purposes
     ]
     gpus = {"nvidia.com/gpu": len(spec.machine.gpus)} if spec.machine.gpus else {}
     memory = {"medium": "Memory", "sizeLimit": f"{spec.machine.shared_bytes >> 20}Mi"}
@@ -94,7 +94,7 @@ def manifest(data: StudyView) -> Export:
     warnings += own_cpus(data, "the kubelet's static CPU manager policy")
     text = title(data) + comment(data) + missing(warnings)
     text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
-    for key, what in secrets.wanted.items():
+    for key, what in secrets.purposes.items():
         text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"
     text += "# Add yours: memory, namespace, nodeSelector.\n"
     return Export(text + yaml.dump(document, Dumper=_Dumper, sort_keys=False), tuple(warnings))

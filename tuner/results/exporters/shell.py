@@ -176,7 +176,7 @@ def job_script(
     text = f"""#!/bin/sh
 {head}{title(data)}{comment(data)}# use:      {use}
 set -eu
-{secrets.asked()}
+{secrets.checks()}
 {prepare}{enter}{variables}{read}{last}
 """
     return Export(text=text, executable=True)
@@ -224,7 +224,7 @@ class Secrets:
     ) -> None:
         self._literal, self._reference = literal, reference
         #: What each secret is for, as far as it may be said, by the variable that holds it.
-        self.wanted: dict[str, str] = {}
+        self.purposes: dict[str, str] = {}
         self._before = ""
 
     def quote(self, word: str) -> str:
@@ -235,11 +235,11 @@ class Secrets:
         self._before = word
         return quoted or self._literal("")
 
-    def asked(self) -> str:
-        """The lines that end the script if a secret is missing."""
+    def checks(self) -> str:
+        """Return the lines that end the script if a secret is missing."""
         return "".join(
             f': "${{{name}:?set it to the secret {purpose}: tune stores none}}"\n'
-            for name, purpose in self.wanted.items()
+            for name, purpose in self.purposes.items()
         )
 
     def _quote_around(self, part: str) -> str:
@@ -248,7 +248,7 @@ class Secrets:
         for before, after in zip([first, *others], others, strict=False):
             # What it follows, in letters that mean themselves between double quotes.
             follows = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", (before or self._before)[-40:])
-            name = f"TUNE_SECRET_{len(self.wanted) + 1}"
-            self.wanted[name] = f"after {follows}" if follows else "in the command"
+            name = f"TUNE_SECRET_{len(self.purposes) + 1}"
+            self.purposes[name] = f"after {follows}" if follows else "in the command"
             text += self._reference.format(name) + (self._literal(after) if after else "")
         return text

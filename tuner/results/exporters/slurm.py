@@ -26,7 +26,7 @@ def script(data: StudyView) -> Export:
             "use --format sh",
         )
     cpus = max(1, machine.usable_cores // layout.ranks_per_host)
-    wanted = {
+    options = {
         "job-name": spec.name,
         "nodes": len(layout.hosts),
         "ntasks": layout.ranks,
@@ -34,8 +34,8 @@ def script(data: StudyView) -> Export:
         "cpus-per-task": cpus,
     }
     if machine.gpus:
-        wanted["gpus-per-node"] = len(machine.gpus)
-    head = "".join(f"#SBATCH --{name}={value}\n" for name, value in wanted.items())
+        options["gpus-per-node"] = len(machine.gpus)
+    head = "".join(f"#SBATCH --{name}={value}\n" for name, value in options.items())
     head += "# Add yours: #SBATCH --time, --partition, --account, --mem.\n"
     warnings: tuple[str, ...] = ()
     if len({ranks for _, ranks in layout.slots}) > 1:

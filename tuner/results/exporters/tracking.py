@@ -62,24 +62,24 @@ def mlflow(data: StudyView) -> Export:
         library.log_metrics(_numbers(data))
         for file, text in texts.items():
             library.log_text(text, file)
-        for found in data.measurements:
-            title = setting_text.assigned(found.setting, data.spec.knobs, cut=True)
+        for measurement in data.measurements:
+            title = setting_text.assigned(measurement.setting, data.spec.knobs, cut=True)
             tags = {"tune.study": data.spec.name}
-            if found.failure:
-                tags["tune.failure"] = wording.failure(found.failure)
+            if measurement.failure:
+                tags["tune.failure"] = wording.failure(measurement.failure)
             with library.start_run(run_name=title, tags=tags, nested=True):
-                library.log_params(found.setting.as_dict())
-                for step, sample in enumerate(found.samples):
+                library.log_params(measurement.setting.as_dict())
+                for step, sample in enumerate(measurement.samples):
                     value = data.spec.objective.figure(sample.elapsed_s)
                     library.log_metric(figure, value, step=step)
-                if found.elapsed_s is not None:
-                    value = data.spec.objective.figure(found.elapsed_s)
+                if measurement.elapsed_s is not None:
+                    value = data.spec.objective.figure(measurement.elapsed_s)
                     library.log_metric(f"median_{figure}", value)
                 else:
-                    library.end_run("FAILED" if found.failure else "KILLED")
+                    library.end_run("FAILED" if measurement.failure else "KILLED")
     page = f"{uri}/#/experiments/{study.info.experiment_id}/runs/{study.info.run_id}"
-    made = Redactor.of(os.environ).text(page) if uri.startswith("http") else study.info.run_id
-    return Export(f"{made}\n")
+    line = Redactor.of(os.environ).text(page) if uri.startswith("http") else study.info.run_id
+    return Export(f"{line}\n")
 
 
 def wandb(data: StudyView) -> Export:
@@ -90,9 +90,12 @@ def wandb(data: StudyView) -> Export:
     """
     table, names = settings_table(data), [knob.name for knob in data.spec.knobs]
     rows = [
-        [*map(found.setting.as_dict().get, names), data.spec.objective.figure(sample.elapsed_s)]
-        for found in data.measurements
-        for sample in found.samples
+        [
+            *map(measurement.setting.as_dict().get, names),
+            data.spec.objective.figure(sample.elapsed_s),
+        ]
+        for measurement in data.measurements
+        for sample in measurement.samples
     ]
     text, page = json.export(data).text, StringIO(report(data))
     place = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
@@ -111,7 +114,7 @@ def wandb(data: StudyView) -> Export:
             Path(run.dir, "result.json").write_text(text, encoding="utf-8")
             run.save(f"{run.dir}/result.json", base_path=run.dir)
             settings = library.Table(
-                [each or "note" for each in table.head], [*map(list, table.rows)]
+                [name or "note" for name in table.head], [*map(list, table.rows)]
             )
             columns = [*names, figures.title(data.spec.objective)]
             samples = library.Table(columns, rows, allow_mixed_types=True)
@@ -119,11 +122,11 @@ def wandb(data: StudyView) -> Export:
             run.log({"settings": settings, "samples": samples, "report": html})
             run.summary.update(_numbers(data))
             sync = f"wandb sync {shlex.quote(str(Path(run.dir).parent))}"
-            made = sync if run.offline else str(run.url)
+            line = sync if run.offline else str(run.url)
             run.finish()
         finally:
             library.teardown()
-    return Export(f"{made}\n")
+    return Export(f"{line}\n")
 
 
 @contextmanager
@@ -176,12 +179,12 @@ def _metric(data: StudyView) -> str:
 def _numbers(data: StudyView) -> dict[str, float]:
     """The ratio with its interval (of a bound only the lower end), and both sides' medians."""
     result, finding, objective = data.result, data.result.finding, data.spec.objective
-    found = {
+    numbers = {
         "ratio": finding.ratio if finding and not finding.at_least else result.ratio,
         "ratio_low": finding.low if finding else None,
         "ratio_high": finding.high if finding else None,
     }
     for name, side in (("best", result.best), ("baseline", result.baseline)):
         cost = side.elapsed_s if side else None
-        found[f"{name}_{_metric(data)}"] = figures.figure(objective, cost)
-    return {name: value for name, value in found.items() if value is not None}
+        numbers[f"{name}_{_metric(data)}"] = figures.figure(objective, cost)
+    return {name: value for name, value in numbers.items() if value is not None}
