@@ -127,7 +127,7 @@ def read(name: str, text: str) -> Study:
             key: spec.objective.get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE
         }
         measured_as |= {"unit": result.unit, "direction": result.direction}
-        objective = " ".join(f"{key}={json.dumps(each)}" for key, each in measured_as.items())
+        objective = " ".join(f"{key}={json.dumps(value)}" for key, value in measured_as.items())
     except ValidationError as error:
         raise UsageError(f"{name}: {_mistake(error)}", _AGAIN) from error
     except (ValueError, RecursionError) as error:
@@ -179,7 +179,7 @@ class Row:
         """What would tell if that is open."""
         launches = len(self.before), len(self.after)
         if min(launches) < _RANKED:
-            before, after = (max(0, _RANKED - each) for each in launches)
+            before, after = (max(0, _RANKED - number) for number in launches)
             return f"it takes {_RANKED} launches of each, {before} and {after} are missing"
         center, low, high = map(math.log, self.gain)
         room = center + math.log1p(share)
@@ -228,9 +228,9 @@ class Comparison:
     def json(self, share: float) -> JsonDict:
         """See docs/export-schema.md."""
         rows = [
-            {"what": each.what, "before": each.before, "after": each.after}
-            | {"gain": each.gain._asdict()}
-            for each in self.rows
+            {"what": row.what, "before": row.before, "after": row.after}
+            | {"gain": row.gain._asdict()}
+            for row in self.rows
         ]
         return {
             "schema": "tuner.compare/1",
@@ -271,11 +271,13 @@ def compare(before: Study, after: Study) -> Comparison:
         UsageError: They do not measure the same.
     """
     if before.objective != after.objective:
-        sides = (f"{each.name} measures {each.objective}" for each in (before, after))
+        sides = (f"{study.name} measures {study.objective}" for study in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
     def row(what: str, one: Sequence[float], other: Sequence[float]) -> Row:
-        costs = ([1 / each if before.is_rate else each for each in side] for side in (one, other))
+        costs = (
+            [1 / figure if before.is_rate else figure for figure in side] for side in (one, other)
+        )
         return Row(what, one, other, speed_up(*costs))
 
     rows = [row(BEST, before.best, after.best)]
@@ -303,9 +305,9 @@ def _differences(before: Study, after: Study) -> Iterator[str]:
 def _flat(value: Any, path: str) -> dict[str, str]:
     """The parts of a document as texts, each by its path."""
     if isinstance(value, dict):
-        parts = (_flat(each, f"{path}.{key}") for key, each in value.items())
+        parts = (_flat(part, f"{path}.{key}") for key, part in value.items())
         return {key: text for part in parts for key, text in part.items()}
-    is_words = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    is_words = isinstance(value, list) and all(isinstance(part, str) for part in value)
     text = " ".join(value) if is_words else json.dumps(value).strip('"')
     return {path: "none" if value is None else text or "none"}
 

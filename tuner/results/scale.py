@@ -53,7 +53,7 @@ class Point:
             for sample in record.outcome.samples
         ] or best.samples
         iterations = _timed(view.spec, compared[0].iterations)
-        return cls(view.spec, best.setting, [each.elapsed_s for each in compared], iterations)
+        return cls(view.spec, best.setting, [sample.elapsed_s for sample in compared], iterations)
 
     @property
     def label(self) -> str:
@@ -139,8 +139,8 @@ class Scaling:
         best = min(smaller, key=lambda point: point.cost)
         if least * (1 + WORTH) < best.cost:
             return ""
-        bound, known = (figures.shown(spec.objective, each) for each in (least, best.cost))
-        return f"skipped: by Amdahl's law no better than {bound}, and {best.label} has {known}"
+        bound, actual = (figures.shown(spec.objective, cost) for cost in (least, best.cost))
+        return f"skipped: by Amdahl's law no better than {bound}, and {best.label} has {actual}"
 
     def _least_time(self, points: Sequence[Point], ranks: int) -> float:
         """What so many ranks take at least, by what layouts with fewer take."""
@@ -242,7 +242,7 @@ class Scaling:
         words, said = figures.words(self.points[0].spec.objective), []
         for before, point in self._steps(self.measured):
             gain, link = self.speed_up(before, point), self._link(before, point)
-            at, size = (self._size(each.spec) for each in (before, point))
+            at, size = (self._size(p.spec) for p in (before, point))
             how = f"{words.better} than" if gain.low > 1 + WORTH else f"as {words.good} as"
             ratio, interval = _parts(gain, ".2f")
             evidence = filter(None, (interval, _by_pairs(link.pairs) if link else ""))
@@ -333,7 +333,7 @@ class Scaling:
         ranks, ratios = [p.spec.layout.ranks for p in points], [gain.ratio for gain in gains]
         above, below = ([abs(g[end] - g.ratio) for g in gains] for end in (2, 1))
         error = {"symmetric": False, "array": above, "arrayminus": below}
-        labels, ideal = [point.label for point in points], [each / ranks[0] for each in ranks]
+        labels, ideal = [point.label for point in points], [number / ranks[0] for number in ranks]
         dots, line = style.marker(style.BEST, "circle", 9), {"color": style.OTHER, "dash": "dash"}
         measured: JsonDict = {"name": "measured", "error_y": error, "marker": dots}
         traces = (
@@ -367,7 +367,7 @@ def _span(gain: SpeedUp, form: str) -> str:
 
 def _parts(gain: SpeedUp, form: str) -> tuple[str, str]:
     """``1.62`` and ``1.55 to 1.70``; or ``at least 1.55`` if there is no upper end."""
-    ratio, low, high = (f"{each:{form}}" for each in gain)
+    ratio, low, high = (f"{value:{form}}" for value in gain)
     if gain.low and math.isinf(gain.high):
         return f"at least {low}", ""
     if not gain.low and math.isfinite(gain.high):

@@ -41,13 +41,13 @@ def annotate(url: str, data: StudyView) -> None:
     from tuner.store import Store
 
     importance = weights(data)
-    text, found = note(data), plots(data, importance)
+    text, figures = note(data), plots(data, importance)
     with Store.open(url, create=False) as store, store.translated():
         study = store.search(data.spec.name)
         if get_note(study) != text:  # saving makes a new version each time
             save_note(study, text)
         study._storage.set_study_system_attr(study._study_id, IMPORTANCE, importance)
-        for name, figure in found.items():  # under the same names: replaced, not added
+        for name, figure in figures.items():  # under the same names: replaced, not added
             save_plotly_graph_object(study, figure, graph_object_id=name)
 
 
@@ -81,10 +81,10 @@ def plots(data: StudyView, weights: Mapping[str, float]) -> dict[str, Any]:
     """
     from tuner.results.report.plots import FAMILIES
 
-    found = [figure for family in FAMILIES for figure in family.build(data, weights)]
+    figures = [figure for family in FAMILIES for figure in family.build(data, weights)]
     return {
         f"{PREFIX}{figure.key}": _plot(figure)
-        for figure in found
+        for figure in figures
         if figure.drawing is not None and not figure.is_extra
     }
 
@@ -96,8 +96,8 @@ def _plot(figure: Figure) -> Any:
     from tuner.results.report.plots.style import THEMES, inert
 
     assert figure.drawing is not None
-    made = go.Figure(figure.drawing)
+    plotly_figure = go.Figure(figure.drawing)
     top = {"t": 88} if figure.drawing["layout"].get("showlegend") else {"t": 56}
     title = {"text": inert(figure.title, 120), "x": 0.01, "y": 0.99, "yanchor": "top"}
-    made.update_layout(template=THEMES["light"], title=title, margin=top)
-    return made
+    plotly_figure.update_layout(template=THEMES["light"], title=title, margin=top)
+    return plotly_figure

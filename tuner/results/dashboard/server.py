@@ -151,10 +151,10 @@ def _with_ours(
                 page = access.message_page("No report", f"{error}: {error.hint}")
             start_response(status, [access.HTML])
             return [page]
-        found = _IMPORTANCES.fullmatch(path)
-        if found is not None:
+        match = _IMPORTANCES.fullmatch(path)
+        if match is not None:
             with contextlib.suppress(KeyError):  # no such study: the application says so
-                ours = storage.get_study_system_attrs(int(found[1])).get(IMPORTANCE, {})
+                ours = storage.get_study_system_attrs(int(match[1])).get(IMPORTANCE, {})
                 rows = [
                     {"name": name, "importance": share, "distribution": "CategoricalDistribution"}
                     for name, share in ours.items()

@@ -62,9 +62,9 @@ def diagnose(view: HostView) -> list[Finding]:
     return [finding(name, check, check(view)) for name, check in _CHECKS]
 
 
-def finding(name: str, check: Callable[..., Seen], seen: Seen) -> Finding:
-    """What a check has seen, with its docstring: why it matters."""
-    state, saw, mend = seen
+def finding(name: str, check: Callable[..., Seen], result: Seen) -> Finding:
+    """Return the finding of a check: its result, and its docstring, which says why it matters."""
+    state, saw, mend = result
     return Finding(name, state, saw, " ".join((check.__doc__ or "").split()), mend)
 
 
@@ -215,7 +215,7 @@ def clock_source(view: HostView) -> Seen:
     if source not in SLOW_CLOCKS:
         return _ok(source) if source else _not_seen("the kernel does not name it")
     others = view.file(f"{folder}/available_clocksource").split()
-    better = next((each for each in others if each not in SLOW_CLOCKS), "tsc")
+    better = next((other for other in others if other not in SLOW_CLOCKS), "tsc")
     return State.WARNING, source, f"echo {better} | sudo tee /{folder}/current_clocksource"
 
 
@@ -315,7 +315,7 @@ def cpu_clock(view: HostView) -> Seen:
     turbo = {"0": "off", "1": "on"}.get(view.file("sys/devices/system/cpu/cpufreq/boost"))
     no_turbo = view.file("sys/devices/system/cpu/intel_pstate/no_turbo")
     turbo = {"0": "on", "1": "off"}.get(no_turbo, turbo)
-    saw = [f"governor {each}" for each in governors] + [f"turbo {turbo}"] * bool(turbo)
+    saw = [f"governor {governor}" for governor in governors] + [f"turbo {turbo}"] * bool(turbo)
     if not saw:
         return _not_seen("no governor, as in most virtual machines")
     if {*governors} <= {"performance"}:
@@ -355,8 +355,8 @@ def disk(view: HostView) -> Seen:
     spaces = [view.folders[use] for use in ("launches", "temporary files") if use in view.folders]
     if not spaces:
         return _not_seen("no folder")
-    saw = "; ".join(f"{_size(each.free_bytes)} free in {each.path}" for each in spaces)
-    space = min(spaces, key=lambda each: (each.is_writable, each.free_bytes))
+    saw = "; ".join(f"{_size(folder.free_bytes)} free in {folder.path}" for folder in spaces)
+    space = min(spaces, key=lambda folder: (folder.is_writable, folder.free_bytes))
     is_temporary = space is view.folders.get("temporary files")
     mend = "export TMPDIR=FOLDER" if is_temporary else "tune --run-dir FOLDER"
     if not space.is_writable:

@@ -48,8 +48,8 @@ try:
     nccl = ctypes.CDLL("libnccl.so.2")._name
 except OSError:
     nccl = ""
-found = {"version": platform.python_version(), "packages": packages, "nccl": nccl}
-print("tune-doctor:", json.dumps(found), flush=True)
+facts = {"version": platform.python_version(), "packages": packages, "nccl": nccl}
+print("tune-doctor:", json.dumps(facts), flush=True)
 if "mpi4py" in packages:
     import mpi4py
     mpi4py.rc.initialize = False
@@ -57,8 +57,8 @@ if "mpi4py" in packages:
     name, version = MPI.get_vendor()
     with open("/proc/self/maps") as maps:
         files = [line.split()[-1] for line in maps if "/libmpi" in line]
-    found = {"mpi": name, "mpi_version": ".".join(map(str, version)), "libmpi": (files + [""])[0]}
-    print("tune-doctor:", json.dumps(found))
+    facts = {"mpi": name, "mpi_version": ".".join(map(str, version)), "libmpi": (files + [""])[0]}
+    print("tune-doctor:", json.dumps(facts))
 """
 
 
@@ -134,14 +134,14 @@ def look(
         interpreter = shutil.which(interpreter, path=search) or interpreter
     programs = _programs(command or SHIPPED, path, interpreter, launcher)
     folder = study_folder(None, url, "study").parent if url else Path.cwd()
-    seen = survey(programs, {"launches": str(folder)}, environ=environ, root=root)
+    own_survey = survey(programs, {"launches": str(folder)}, environ=environ, root=root)
     return HostView(
-        **vars(seen),
+        **vars(own_survey),
         programs=programs,
         has_command=command is not None,
         names_chainer=command is not None and _names_chainer(command),
         program=path,
-        python=_python_of(interpreter, seen) if interpreter else None,
+        python=_python_of(interpreter, own_survey) if interpreter else None,
         launcher=launcher,
         storage=display_url(url) if url else "",
         file_system=file_system,
@@ -214,7 +214,7 @@ def _python_of(path: str, survey: Survey) -> ProgramPython:
     """What the ranks' interpreter has said of itself and what it loads."""
     python, said = ProgramPython(path), survey.said["python"]
     for line in said.output.splitlines():
-        mark, _, found = line.partition(" ")  # MPI libraries print, too
+        mark, _, answer = line.partition(" ")  # MPI libraries print, too
         if mark == "tune-doctor:":
-            python = replace(python, **json.loads(found))
+            python = replace(python, **json.loads(answer))
     return replace(python, fault=said.fault)

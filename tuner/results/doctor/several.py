@@ -43,7 +43,7 @@ def diagnose_hosts(
             launcher = with_carrier(launcher, environ)
         with closing(reach(launcher, names, environ)) as reached:
             asked_s = time.time()
-            seen = reached.call_all("survey", lambda _: (here.programs, {}))
+            surveys = reached.call_all("survey", lambda _: (here.programs, {}))
             for lost in reached.lost():
                 raise lost.error()
             networks = [reached.descriptions[name].networks for name in names]
@@ -51,7 +51,7 @@ def diagnose_hosts(
     except TunerError as error:
         fault = State.FAILURE, error.message, error.hint
         return [finding("hosts", _reached, fault), *diagnose(here)]
-    views = {name: view_of(seen[name], here, asked_s) for name in names}
+    views = {name: view_of(surveys[name], here, asked_s) for name in names}
     views[reached.name_here or here.machine.hostname] = here
     ahead_s = {name: view.ahead_s for name, view in views.items()}
     return [
@@ -65,30 +65,30 @@ def diagnose_hosts(
 
 def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Network]]) -> Links:
     """Each host's link to the next one in a ring, on each network, one after the other."""
-    found = {}
+    links = {}
     for subnet, ends in shared(networks).items():
         ring = [*zip(names, ends, strict=True)]
         for (source, _), (target, end) in pairwise([*ring, ring[0]] if len(ring) > 1 else []):
             port = hosts.call(target, "answer")
             link = hosts.call(source, "measure", end.address, port)
-            found[f"{end.interface} {subnet}", source, target] = link
-    return found
+            links[f"{end.interface} {subnet}", source, target] = link
+    return links
 
 
-def together(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+def together(by_host: Mapping[str, Sequence[Finding]]) -> list[Finding]:
     """One finding a check: the worst of all hosts, with those that have it unless all agree."""
     merged = []
-    for of_check in zip(*found.values(), strict=True):
+    for of_check in zip(*by_host.values(), strict=True):
         state = max((each.state for each in of_check), key=[*State].index)
-        worst = {h: each for h, each in zip(found, of_check, strict=True) if each.state is state}
+        worst = {h: each for h, each in zip(by_host, of_check, strict=True) if each.state is state}
         saw, mend = of_check[0].saw, [each.mend for each in worst.values() if each.mend]
         if len({each.saw for each in of_check}) > 1:
             if of_check[0].name in _SAME and state is not State.FAILURE:
-                state, worst = State.FAILURE, dict(zip(found, of_check, strict=True))
+                state, worst = State.FAILURE, dict(zip(by_host, of_check, strict=True))
                 mend = ["install the same on all hosts, at the same paths"]
             saying: dict[str, list[str]] = {}
-            for host, each in worst.items():
-                saying.setdefault(each.saw, []).append(host)
+            for host, host_finding in worst.items():
+                saying.setdefault(host_finding.saw, []).append(host)
             rarest = sorted(saying.items(), key=lambda item: len(item[1]))
             saw = _listed([f"{_listed(hosts, ', ')}: {text}" for text, hosts in rarest])
         merged.append(
@@ -122,7 +122,9 @@ def clocks(ahead_s: Mapping[str, float]) -> Seen:
 def common_network(networks: Sequence[Sequence[Network]]) -> Seen:
     """A library may choose an interface that the other hosts do not reach, and hang."""
     common, named = shared(networks), common_interfaces(networks)
-    others = {each.interface for host in networks for each in host if each.subnet not in common}
+    others = {
+        network.interface for host in networks for network in host if network.subnet not in common
+    }
     saw = ", ".join(f"{ends[0].interface} {subnet}" for subnet, ends in common.items()) or "none"
     saw += f"; not shared: {', '.join(sorted(others))}" if others else ""
     if not common:
@@ -139,14 +141,14 @@ def link_speeds(links: Links) -> Seen:
         fastest[network] = max(fastest.get(network, 0.0), link.bytes_per_s)
     texts, slow = [], dict[str, str]()
     for (network, source, target), link in links.items():
-        rate, best = (f"{each / 1e6:,.1f} MB/s" for each in (link.bytes_per_s, fastest[network]))
+        rate, best = (f"{speed / 1e6:,.1f} MB/s" for speed in (link.bytes_per_s, fastest[network]))
         said = link.fault or f"{rate}, {1e3 * link.latency_s:.2f} ms there and back"
         texts.append(f"{source} to {target} by {network}: {said}")
         if link.bytes_per_s <= SLOW * fastest[network]:
             look = "sudo iptables -nL" if link.fault else f"ethtool {network.split()[0]}"
             slow[f"{texts[-1]}; the fastest has {best}"] = f"ssh {source} {look}"
     if slow:
-        state = State.FAILURE if any(each.fault for each in links.values()) else State.WARNING
+        state = State.FAILURE if any(link.fault for link in links.values()) else State.WARNING
         return state, _listed([*slow]), "\n".join(dict.fromkeys(slow.values()))
     return (
         (State.OK, _listed(texts), "")
