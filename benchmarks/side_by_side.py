@@ -46,6 +46,14 @@ for _ in range(int(sys.argv[1])):
     a /= abs(a).max()
 """
 
+#: It ends with whoever has started it.
+LOOP = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    pass
+"""
+
 #: The neighbour is on, and off, for between so many seconds.
 LEAST_S, MOST_S = 1.0, 20.0
 
@@ -81,7 +89,7 @@ def neighbour(*, is_there: bool) -> Iterator[None]:
 
     def come_and_go() -> None:
         while not over.is_set():
-            with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as loop:
+            with subprocess.Popen([sys.executable, "-c", LOOP]) as loop:
                 over.wait(rng.uniform(LEAST_S, MOST_S))
                 loop.kill()
             over.wait(rng.uniform(LEAST_S, MOST_S))
