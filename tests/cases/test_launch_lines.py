@@ -51,7 +51,9 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
     def put(syntax: Syntax | None) -> None:
-        if syntax:
+        if syntax is None:  # nor is there the system's
+            monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        else:
             names = [PROGRAMS[syntax.name]] if syntax.name in PROGRAMS else ["mpirun", "mpiexec"]
             for name in names:
                 script(tmp_path / "bin" / name, SAYS[syntax.name])

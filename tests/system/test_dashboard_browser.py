@@ -100,7 +100,7 @@ def stranger(browser: Any) -> Any:
 
 def assert_in(page: Any, server: DashboardServer) -> None:
     """It came to the dashboard, at an address that does not tell the token, and may ask."""
-    page.wait_for_url(server.page)
+    page.wait_for_url(server.page, wait_until="commit")  # the scripts are left out: it may not load
     assert page.request.get(f"{server.page}api/studies").status == 200
 
 
