@@ -67,7 +67,7 @@ def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
 
     done = run(tmp_path, compare)
     assert done.returncode == 6, done.stdout + done.stderr
-    assert re.search("best of main: [2-9] launches made side by side by", done.stdout), done.stdout
+    assert re.search("best of main: [0-9]+ launches made side by side by", done.stdout), done.stdout
     assert done.stdout.rstrip().endswith("; worse by more than 5 %")
     with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
         best = store.load("main").summary.best_setting
