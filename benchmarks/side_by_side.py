@@ -46,7 +46,7 @@ for _ in range(int(sys.argv[1])):
     a /= abs(a).max()
 """
 
-#: It ends with whoever has started it.
+#: The neighbour computes until the process that started it is gone.
 LOOP = """
 import os
 parent = os.getppid()

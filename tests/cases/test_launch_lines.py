@@ -51,7 +51,7 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
     def put(syntax: Syntax | None) -> None:
-        if syntax is None:  # nor is there the system's
+        if syntax is None:  # the system's own is hidden, too
             monkeypatch.setenv("PATH", str(tmp_path / "bin"))
         else:
             names = [PROGRAMS[syntax.name]] if syntax.name in PROGRAMS else ["mpirun", "mpiexec"]

@@ -45,7 +45,7 @@ class HangDetector:
         self.said = ""  # which ranks did nothing in the last look, in words
         self._limit_s = limit_s
         self._expected = ranks
-        self._seen_ranks: set[int] = set()  # the ranks seen so far
+        self._seen_ranks: set[int] = set()
         self._computes = computes
         self._before: dict[tuple[str, int, int], Activity] = {}
         self._output: tuple[object, ...] = ()

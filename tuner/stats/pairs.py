@@ -78,8 +78,10 @@ _GAIN, _MOST_GAIN = 2.04, 3.3
 #: more than the 1.96 of a single look.
 _INTERVAL = 2.8
 
-#: Fewer pairs never show that there is no gain, nor do those whose interval allows more than this.
-_LEAST_PAIRS, _MOST_GAIN_UNSEEN = 5, 0.1
+#: Fewer pairs never show that there is no gain.
+_LEAST_PAIRS = 5
+#: That there is no gain is not said as long as the interval allows a larger one than this share.
+_MOST_GAIN_ALLOWED = 0.1
 
 #: A pair is left out if its ratio is off the median of at least so many pairs by more than this
 #: factor, and by more than so many of the median deviations from it: where all launches scatter by
@@ -132,7 +134,7 @@ def judge(
     has_no_gain = (
         len(counted) >= _LEAST_PAIRS
         and mean + off + half(rule.no_gain) < math.log1p(precision)
-        and mean + off + width < math.log1p(max(precision, _MOST_GAIN_UNSEEN))
+        and mean + off + width < math.log1p(max(precision, _MOST_GAIN_ALLOWED))
     )
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:

@@ -176,9 +176,9 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
     """Return that the figures of a pair do not follow its running times; empty: they do.
 
     The figure may be a median or a minimum of steps, of which a short one has no pause in it and a
-    long one has. Then the two launches of the pair differ in their figure for each second, and that
-    differs from what launches alone show. The second alone proves nothing: a neighbour that slows
-    the steps down, but not the start, changes it too.
+    long one has. Then the two launches of the pair differ in their figure for each second, and they
+    differ otherwise than launches alone do. The latter proves nothing by itself: a neighbour who
+    slows down the steps of a launch alone, but not its start, has the same effect.
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):

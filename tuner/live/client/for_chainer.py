@@ -90,9 +90,11 @@ class Communicators:
     @staticmethod
     def fits(optimizers: Sequence[Any]) -> bool:
         """Whether their communicator can be changed: not if one exchanges in the background."""
-        return all(
-            type(optimizer).__name__ == "_MultiNodeOptimizer" for optimizer in optimizers
-        ) and (len({id(optimizer.communicator) for optimizer in optimizers}) == 1)
+        kinds = {type(optimizer).__name__ for optimizer in optimizers}
+        return (
+            kinds <= {"_MultiNodeOptimizer"}
+            and len({id(optimizer.communicator) for optimizer in optimizers}) == 1
+        )
 
     def apply(self, name: str | None) -> None:
         """Exchange by the communicator of this name from the next update on; ``None``: the first.
