@@ -51,9 +51,7 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
     def put(syntax: Syntax | None) -> None:
-        if syntax is None:  # the system's own is hidden, too
-            monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-        else:
+        if syntax:
             names = [PROGRAMS[syntax.name]] if syntax.name in PROGRAMS else ["mpirun", "mpiexec"]
             for name in names:
                 script(tmp_path / "bin" / name, SAYS[syntax.name])
@@ -204,8 +202,11 @@ def test_what_init_refuses(
     line: str,
     message: str,
     hint: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     install(syntax)
+    if syntax is None:  # the system's own launcher is hidden, too
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     done = tune("init", "my.toml", "--", *shlex.split(line))
     assert (done.code, done.err.count("tune: error:")) == (2, 1), done.err
     assert message in done.err
