@@ -1,4 +1,4 @@
-"""What watching a trial costs: the probe in its ranks, and the looks at /proc from outside.
+"""What the probe costs in a rank; `benchmarks/telemetry_cost.py` has the looks from outside.
 
     python benchmarks/probe_cost.py [--pairs 40]
 
@@ -19,11 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tuner.hosts import process
-from tuner.hosts.observe import Watcher
 from tuner.hosts.probe import probe_environment, probe_folder
-from tuner.launch import monitor
-from tuner.model import Launch
 
 PROGRAMS = {
     "start (python -c pass)": "import os; os._exit(0)",
@@ -31,7 +27,6 @@ PROGRAMS = {
     "the same with NumPy": "import numpy",
     "the same with OpenCV": "import cv2",
 }
-RANKS, WORKERS = 8, 4
 
 #: Works for so long, 40 calls deep, and tells the share of it that our thread used.
 WORK_S = 12.0
@@ -64,7 +59,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, code in PROGRAMS.items():
             compare(name, code, Path(folder), pairs)
-        look(Path(folder), pairs)
         phases(Path(folder))
 
 
@@ -97,29 +91,6 @@ def seconds(code: str, environ: dict[str, str]) -> float:
     begun_s = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], env=environ, check=True)
     return time.perf_counter() - begun_s
-
-
-def look(folder: Path, looks: int) -> None:
-    """One line: the processor time of a look at 8 ranks with their workers."""
-    rank = " ".join(["sleep 60 &"] * WORKERS) + " wait"
-    ranks = " ".join(f"OMPI_COMM_WORLD_RANK={n} sh -c '{rank}' &" for n in range(RANKS))
-    launch = Launch(("sh", "-c", f"{ranks} wait"), dict(os.environ), folder, folder, folder)
-    running, watcher, spent_s = process.start(launch), Watcher(folder), []
-    try:
-        time.sleep(1.0)
-        for _ in range(looks):
-            before_s = time.thread_time()
-            watcher.sample(running.pids())
-            spent_s.append(time.thread_time() - before_s)
-    finally:
-        running.stop()
-    seen = watcher.result().ranks
-    assert [each.children for each in seen] == [WORKERS] * RANKS, seen
-    look_s = statistics.median(spent_s)
-    print(
-        f"{f'a look at {RANKS} ranks':24}{look_s * 1e3:7.1f} ms, one in {monitor.SAMPLE_S} s: "
-        f"{look_s / monitor.SAMPLE_S:.2%} of a core ({RANKS * (WORKERS + 1)} processes)"
-    )
 
 
 def phases(folder: Path) -> None:

@@ -41,11 +41,11 @@ OFF = 0.1
     takes_tail=True,
     examples=(
         ("python -m benchmarks.record -n 4 --knob omp_threads=1,2 -o job.json", "a trainer"),
-        ("python -m benchmarks.replay job.json --seed 3", "a search on what was recorded"),
+        ("python -m benchmarks.search job.json --seeds 3", "a search on what was recorded"),
     ),
     help=(
         "Measure every setting of a small space several times and write them as a surface file,"
-        " on which benchmarks.replay searches in seconds. The same command continues an"
+        " on which benchmarks.search searches in seconds. The same command continues an"
         " interrupted recording."
     ),
 )

@@ -171,7 +171,7 @@ def _races(
             if isinstance(record.outcome.ending, Stopped):
                 kills.append(truth_s < against_s)
             if truth_s > against_s and record.purpose is not Purpose.BASELINE:
-                losers.append((replay.trace.elapsed_s(step) or 0.0) / against_s)
+                losers.append(step.elapsed_s / against_s)
         incumbent = step.incumbent
     return kills, losers
 

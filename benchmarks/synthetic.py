@@ -3,8 +3,8 @@
     python -m benchmarks.synthetic FOLDER
     python -m benchmarks.search FOLDER --only hold- --seeds 3
 
-Single jobs, and kinds of jobs whose sizes, shapes and noise are drawn. They were made to look at
-while the search was chosen (`tune-…`) and to be reported on only (`hold-…`): what helps on the
+Single jobs, and kinds of jobs whose sizes, shapes and noise are drawn. Instances of a kind are to
+look at while the search is chosen (`tune-…`) or to be reported on only (`hold-…`): what helps on the
 six models alone is worth nothing. The format is that of `surfaces/README.md`; the times are
 formulas with noise, so the figures that matter are those of the recorded jobs and of the live run.
 """
@@ -65,12 +65,6 @@ def slower(one: float, other: float) -> float:
     return math.pow(one**5 + other**5, 0.2)
 
 
-def _choices(a: str, b: str, p: int, q: int) -> float:
-    heap = {"glibc": 0.3, "jemalloc": 0, "tcmalloc": 0.05, "mimalloc": 0.12}[a]
-    apart = {"none": 0.1, "core": 0.5, "numa": 0.2 if a == "glibc" else 0, "socket": 0.04}[b]
-    return (1 + heap) * (1 + apart) * (1 + 0.06 * octaves(p, 4) + 0.05 * octaves(q, 2))
-
-
 def _serial(t: int, w: int, o: int) -> float:
     loading = 5 / max(0.5, w * math.sqrt(o))
     return max(1 + 9 / t + 0.015 * t, loading) * over(2 * (t + w * o), 48, 0.7)
@@ -107,18 +101,6 @@ T, W, CV = "omp_threads", "iterator_workers", "opencv_threads"
 R = up_to
 
 JOBS = (
-    Job("tune-storage-16core-4rank", {T: R(1, 8), W: R(0, 24)}, 4, 16, 200,
-        lambda t, w: max(1 + 3 / t, 60 / math.pow(1 + 3.5 * w, 1.02))
-        * over(4 * (t + 0.1 * w), 16, 0.6), (8, 4), 6, 0.04, grows=False),
-    Job("tune-valley-32core-4rank", {T: R(1, 16), W: R(1, 16)}, 4, 32, 100,
-        lambda t, w: 1 + 0.55 * octaves(t * w, 12) + 0.08 * octaves(t, 5), (8, 8), 10),
-    Job("tune-choices-8core-2rank",
-        {"allocator": ["glibc", "jemalloc", "tcmalloc", "mimalloc"],
-         "bind_to": ["none", "core", "numa", "socket"], "prefetch": [1, 2, 4, 8, 16],
-         "batch_io": [1, 2, 4, 8]}, 2, 8, 150, _choices, ("glibc", "none", 1, 1), 5),
-    Job("tune-slowstart-16core-4rank", {T: R(1, 4), W: R(1, 6)}, 4, 16, 100,
-        lambda t, w: max(1 + 1 / t, 6 / w) * over(4 * (t + 0.3 * w), 16, 0.5), (4, 1), 3,
-        starts=lambda _, w: 1 + 0.7 * w, best_s=6),
     Job("hold-plateau-64core-16rank", {T: R(1, 16), W: R(1, 16)}, 16, 64, 300,
         lambda t, w: max(1.0, 3.2 / t, 4.5 / w) * over(16 * (t + w), 90, 0.8), (16, 16), 15),
     Job("hold-serial-48core-2rank",

@@ -1,28 +1,25 @@
 """What an earlier study is worth to the next one: pairs of like and of unlike surfaces.
 
-    python -m benchmarks.transfer [--seeds 20] [--first 0] [--only held] [--live] [--jobs 1]
+    python -m benchmarks.transfer [--seeds 20] [--first 0] [--only NAME] [--live] [--jobs 1]
 
 Of each pair the first surface is searched, then the second one: from nothing, and from what the
 first showed (`--learn-from`), with the same seeds. Costs are in best runs (`surfaces/README.md`).
 A like pair is the same job with other ranks, cores, sizes or knobs; of an unlike pair the best of
-one is bad in the other. The `tune-…` pairs were looked at while the rule was chosen, the `held-…`
-ones are reported on only.
+one is bad in the other.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from benchmarks import replay
-from benchmarks.replay import surface_file
+from benchmarks.replay.surface import of_document
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from benchmarks.synthetic import Job, R, T, Values, W, document, octaves, over
 from tuner.study.history import History
@@ -75,12 +72,12 @@ def choices(heap: Sequence[float], bound: Sequence[float], prefetch: float, batc
     return Job("choices", knobs, 2, 8, 150, time, ("glibc", "none", 1, 1), 5)
 
 
-def hills(alpha: float, beta: float, width: float = 0.35) -> Job:
+def hills(alpha: float, beta: float) -> Job:
     """Two numbers that count no cores, with the best at (alpha, beta)."""
 
     def time(a: int, b: int) -> float:
         away = math.pow(octaves(a, alpha), 1.5), math.pow(octaves(b, beta), 1.5)
-        return 1 + width * away[0] + 0.25 * away[1]
+        return 1 + 0.35 * away[0] + 0.25 * away[1]
 
     return Job("hills", {"alpha": R(1, 24), "beta": R(1, 24)}, 3, 12, 80, time, (1, 24), 4, 0.03)
 
@@ -158,35 +155,22 @@ class Pair:
     second: Job | str
 
 
-_HEAPS, _BOUND = (0.3, 0, 0.05, 0.12), (0.1, 0.5, 0, 0.04)
-
 PAIRS = (
-    Pair("tune-ranks", True, pipeline(8, 32, 4, 9), pipeline(4, 32, 4, 9)),
-    Pair("tune-cores", True, pipeline(8, 64, 5, 8), pipeline(8, 24, 5, 8)),
-    Pair("tune-sizes", True, hills(6, 3), hills(8, 4, 0.45)),
-    Pair("tune-one-more-knob", True, pipeline(8, 32, 6, 8),
-         with_communicator(pipeline(8, 32, 6, 8))),
-    Pair("tune-choices", True, choices(_HEAPS, _BOUND, 4, 2),
-         choices((0.2, 0, 0.04, 0.15), _BOUND, 6, 4)),
-    Pair("tune-loaders-or-threads", False, pipeline(4, 64, 0.5, 40), pipeline(4, 64, 40, 1)),
-    Pair("tune-other-corner", False, hills(20, 2), hills(2, 18)),
-    Pair("tune-other-slope", False, choices((0, 0.4, 0.3, 0.2), (0, 0.3, 0.4, 0.2), 1, 8),
-         choices((0.5, 0, 0.1, 0.2), (0.5, 0, 0.1, 0.3), 16, 1)),
-    Pair("held-ranks", True, binder(8, 128, 3), binder(4, 128, 3)),
-    Pair("held-cores", True, serial(2, 48, 8), serial(2, 24, 8)),
-    Pair("held-ranks-and-cores", True, memory(8, 32, 9), memory(4, 24, 11)),
-    Pair("held-machine", True, exchange(8, 64, 1, 16), exchange(8, 96, 1.5, 16)),
-    Pair("held-batch", True, pipeline(6, 48, 3, 20, 0.6), pipeline(6, 48, 5, 14, 0.6)),
-    Pair("held-choices", True, choices((0.25, 0.1, 0, 0.05), (0.2, 0, 0.1, 0.05), 8, 4),
+    Pair("ranks", True, binder(8, 128, 3), binder(4, 128, 3)),
+    Pair("cores", True, serial(2, 48, 8), serial(2, 24, 8)),
+    Pair("ranks-and-cores", True, memory(8, 32, 9), memory(4, 24, 11)),
+    Pair("machine", True, exchange(8, 64, 1, 16), exchange(8, 96, 1.5, 16)),
+    Pair("batch", True, pipeline(6, 48, 3, 20, 0.6), pipeline(6, 48, 5, 14, 0.6)),
+    Pair("choices", True, choices((0.25, 0.1, 0, 0.05), (0.2, 0, 0.1, 0.05), 8, 4),
          choices((0.3, 0.08, 0, 0.1), (0.15, 0, 0.05, 0.05), 8, 8)),
-    Pair("held-one-more-knob", True, memory(4, 48, 12), with_communicator(memory(4, 48, 12))),
-    Pair("held-recorded-4-to-3", True, "mnist-2core-4rank", "mnist-2core-3rank"),
-    Pair("held-mirrored-loaders", False, pipeline(8, 64, 2, 16), mirrored(pipeline(8, 64, 2, 16))),
-    Pair("held-mirrored-six", False, mirrored(exchange(8, 64, 1, 16)), exchange(8, 64, 1, 16)),
-    Pair("held-other-corner", False, hills(2, 20), hills(20, 3)),
-    Pair("held-serial-or-parallel", False, serial(1, 64, 30), mirrored(serial(1, 64, 30))),
-    Pair("held-other-jobs", False, "crash-16core-16rank", "augment-32core-8rank"),
-    Pair("held-other-choices", False, choices((0.4, 0.3, 0, 0.2), (0.3, 0, 0.4, 0.2), 16, 8),
+    Pair("one-more-knob", True, memory(4, 48, 12), with_communicator(memory(4, 48, 12))),
+    Pair("recorded-4-to-3", True, "mnist-2core-4rank", "mnist-2core-3rank"),
+    Pair("mirrored-loaders", False, pipeline(8, 64, 2, 16), mirrored(pipeline(8, 64, 2, 16))),
+    Pair("mirrored-six", False, mirrored(exchange(8, 64, 1, 16)), exchange(8, 64, 1, 16)),
+    Pair("other-corner", False, hills(2, 20), hills(20, 3)),
+    Pair("serial-or-parallel", False, serial(1, 64, 30), mirrored(serial(1, 64, 30))),
+    Pair("other-jobs", False, "crash-16core-16rank", "augment-32core-8rank"),
+    Pair("other-choices", False, choices((0.4, 0.3, 0, 0.2), (0.3, 0, 0.4, 0.2), 16, 8),
          choices((0, 0.2, 0.4, 0.3), (0, 0.5, 0.1, 0.3), 1, 1)),
 )  # fmt: skip
 
@@ -201,8 +185,7 @@ def surfaces(number: int) -> tuple[replay.Surface, replay.Surface]:
 def _surface(job: Job | str, seed: int) -> replay.Surface:
     if isinstance(job, str):
         return replay.load(SURFACES / f"{job}.json")
-    text = json.dumps(document(job, seed))
-    return surface_file.parse(text.encode(), Path(job.name))
+    return of_document(document(job, seed))
 
 
 @dataclass(frozen=True)
@@ -260,17 +243,17 @@ def table(results: Sequence[Result]) -> None:
         to_5 = [[x.to_5[n] for x in own] for n in (0, 1)]
         medians = [min(NEVER, middle(costs)) for costs in to_5]
         ratio = medians[1] / medians[0]
-        ratios.setdefault(f"{pair.name[:4]}, {'like' if pair.like else 'unlike'}", []).append(ratio)
+        ratios.setdefault("like" if pair.like else "unlike", []).append(ratio)
         figures = [*medians, ratio, *(min(NEVER, quantile(c, 0.9)) for c in to_5)]
         figures += [100 * statistics.mean(x.regret[n] for x in own) for n in (0, 1)]
         figures += [statistics.median(x.search[n] for x in own) for n in (0, 1)]
         print(pair.name.ljust(26), *(f"{figure:9.2f}" for figure in figures))
-    for kind, each in ratios.items():
-        most = UNLIKE if "unlike" in kind else LIKE
-        print(
-            f"{kind}: median ratio {statistics.median(each):.2f} (target {most:g}), worst"
-            f" {max(each):.2f}, of {len(each)} pairs"
-        )
+    for kind, most in (("like", LIKE), ("unlike", UNLIKE)):
+        if own_ratios := ratios.get(kind):
+            print(
+                f"{kind}: median ratio {statistics.median(own_ratios):.2f} (target {most:g}), worst"
+                f" {max(own_ratios):.2f}, of {len(own_ratios)} pairs"
+            )
 
 
 def main() -> None:

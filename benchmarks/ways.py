@@ -15,7 +15,7 @@ import bisect
 import math
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,9 +31,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from benchmarks import pictures, replay, synthetic
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner.config.options import SAMPLERS
-from tuner.knobs.space import guesses, values
-from tuner.model import Choice, Ending, Finished, LaunchRecord, Purpose, Setting, Stopped
-from tuner.search import Options
+from tuner.knobs.space import values
+from tuner.model import Ending, Finished, LaunchRecord, Purpose, Setting, Stopped
 from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 from tuner.store.rows import RECORD
 from tuner.store.store import Store
@@ -122,79 +121,6 @@ def _told(setting: Setting, ending: Ending, space: dict[str, BaseDistribution]) 
         distributions=space,
         intermediate_values={1: ending.projection_s} if isinstance(ending, Stopped) else {},
     )
-
-
-@dataclass
-class Pattern(Policy):
-    """Guesses, baseline, then steps of 4, 2 and 1 along each knob from the best; raced.
-
-    What is best is launched three times before anything is tried around it.
-    """
-
-    runs: int = 3
-
-    def best(self, history: History) -> Setting | None:
-        """The lowest median among those launched twice, or among all."""
-        found = times_s(history)
-        twice = {setting: runs for setting, runs in found.items() if len(runs) > 1} or found
-        return min(twice, key=lambda setting: statistics.median(twice[setting]), default=None)
-
-    def next(self, history: History) -> Step | Stop:
-        """The first step that was not tried."""
-        tried = {record.setting for record in history.records}
-        found = times_s(history)
-        best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
-        for setting in (*guesses(history.spec), history.default):
-            if setting not in tried:
-                return Step(Purpose.GUESS, setting)
-        if best is None or len(tried) >= history.spec.trials:
-            return Stop("trials")
-        if len(found[best]) < self.runs:
-            return Step(Purpose.REPEAT, best)
-        for setting in _steps(history, best):
-            if setting not in tried:
-                return Step(Purpose.SEARCH, setting)
-        return Stop("no step is better")
-
-    def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
-        """Against the lowest median; the defaults have three times as long, a repeat no limit."""
-        found = times_s(history)
-        best = min(found, key=lambda setting: statistics.median(found[setting]), default=None)
-        stopper = race(history, best)
-        if stopper is None or purpose is Purpose.REPEAT:
-            return None
-        if setting == history.default:
-            return replace(stopper, limit=replace(stopper.limit, factor=3.0))
-        return stopper
-
-
-def _steps(history: History, best: Setting) -> Iterator[Setting]:
-    chosen = best.as_dict()
-    for step in (4, 2, 1):
-        for knob in history.spec.knobs:
-            assert isinstance(knob.domain, Choice)
-            allowed = knob.domain.values
-            place = allowed.index(chosen[knob.name])
-            ordered = all(isinstance(value, int) for value in allowed)
-            places = (place - step, place + step) if ordered else range(len(allowed))
-            for other in places:
-                if 0 <= other < len(allowed):
-                    yield Setting.of({**chosen, knob.name: allowed[other]})
-
-
-@dataclass
-class Unraced(Policy):
-    """Another course whose launches all run to their end."""
-
-    inner: Policy = field(default_factory=SearchThenConfirm)
-
-    def best(self, history: History) -> Setting | None:
-        """As the other."""
-        return self.inner.best(history)
-
-    def next(self, history: History) -> Step | Stop:
-        """As the other."""
-        return self.inner.next(history)
 
 
 class InMemory(Store):
@@ -290,10 +216,6 @@ WAYS: dict[str, Callable[[], Policy]] = {
     },
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),
-    "pattern search, raced": Pattern,
-    "tune without racing": Unraced,
-    "tune without repeats": partial(SearchThenConfirm, Options(most_repeats=1)),
-    "tune, ends sooner": partial(SearchThenConfirm, Options(hidden_share=2.0, patience=0.2)),
 }
 
 

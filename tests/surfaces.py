@@ -8,8 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from benchmarks.replay.surface import Surface
-from benchmarks.replay.surface_file import load
+from benchmarks.replay.surface import Surface, load
 from tuner.model import Setting
 
 THREADS = (1, 2, 4, 8)

@@ -5,9 +5,7 @@ NumPy is loaded here, so import it late.
 
 from __future__ import annotations
 
-from benchmarks.replay import trace
 from benchmarks.replay.study import Launched, Study, play, spec
-from benchmarks.replay.surface import Surface
-from benchmarks.replay.surface_file import load
+from benchmarks.replay.surface import Surface, load
 
-__all__ = ["Launched", "Study", "Surface", "load", "play", "spec", "trace"]
+__all__ = ["Launched", "Study", "Surface", "load", "play", "spec"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.replay.recording import launches, settings
-from benchmarks.replay.surface_file import RUN_COLUMNS
+from benchmarks.replay.surface import RUN_COLUMNS
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
 from tuner.model.errors import NothingMeasuredError
 from tuner.stats import estimates

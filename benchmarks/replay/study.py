@@ -13,7 +13,9 @@ from tuner.model import (
     Choice,
     Conclusion,
     Env,
+    Failed,
     Finding,
+    Finished,
     Knob,
     LauncherInfo,
     LaunchRecord,
@@ -43,6 +45,14 @@ class Launched:
     t_s: float  # the clock when it ended
     incumbent: Setting | None
 
+    @property
+    def elapsed_s(self) -> float:
+        """How long it ran for certain, s; 0 if it failed."""
+        ending = self.record.outcome.ending
+        if isinstance(ending, Failed):
+            return 0.0
+        return ending.elapsed_s if isinstance(ending, Finished) else ending.bound_s
+
 
 @dataclass(frozen=True)
 class Study:
@@ -58,17 +68,6 @@ class Study:
         return tuple(x for x in self.launches if x.record.purpose is not Purpose.CONFIRM)
 
     @property
-    def windows(self) -> int:
-        """How many of them were windows of running jobs."""
-        return sum(x.record.outcome.window is not None for x in self.searched)
-
-    @property
-    def jobs(self) -> int:
-        """How many jobs these are of."""
-        windows = (x.record.outcome.window for x in self.searched)
-        return len({window.job for window in windows if window is not None})
-
-    @property
     def finding(self) -> Finding | None:
         """What the confirmation proves."""
         return self.result.finding
@@ -77,11 +76,6 @@ class Study:
     def conclusion(self) -> Conclusion:
         """What it comes to."""
         return self.result.conclusion or Conclusion.NO_GAIN
-
-    @property
-    def export(self) -> Setting | None:
-        """The setting that is handed over."""
-        return self.result.export
 
 
 def spec(

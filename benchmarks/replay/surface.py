@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from tuner.model import Setting, Value
+
+#: What a run's numbers are, s, unless the file has them in another order.
+RUN_COLUMNS = ("startup_s", "first_iteration_s", "elapsed_s")
 
 #: One value a knob, in the surface's order.
 Key = tuple[Value, ...]
@@ -75,3 +81,40 @@ class Surface:
         truth_s = self.truth_s(setting)
         best_s = self.points[self.best].truth_s
         return math.inf if truth_s is None or best_s is None else truth_s / best_s - 1
+
+
+def load(path: Path) -> Surface:
+    """Read the file of a surface (``benchmarks/surfaces/README.md``)."""
+    return of_document(json.loads(path.read_text()))
+
+
+def of_document(document: Mapping[str, Any]) -> Surface:
+    """Make the surface that a file holds.
+
+    Raises:
+        KeyError: The document is no surface.
+    """
+    knobs = {name: tuple(values) for name, values in document["knobs"].items()}
+    columns = document.get("run_columns", RUN_COLUMNS)
+    points = {
+        tuple(point["setting"][name] for name in knobs): _point(point, columns)
+        for point in document["points"]
+    }
+    return Surface(
+        name=document["name"],
+        model=document.get("model", False),
+        ranks=document["ranks"],
+        cores=document["machine"]["physical_cores"],
+        iterations=document["iterations"],
+        knobs=knobs,
+        default=tuple(document["default"][name] for name in knobs),
+        points=points,
+        cold=frozenset(document.get("cold", ())),
+    )
+
+
+def _point(point: Mapping[str, Any], columns: Sequence[str]) -> Point:
+    if point.get("failed"):
+        return Point((), None, point["fail_after_s"], point.get("reason") or "")
+    runs = tuple(Run(**dict(zip(columns, row, strict=True))) for row in point["runs"])
+    return Point(runs, point.get("truth_s") or statistics.median(run.elapsed_s for run in runs))
