@@ -4,8 +4,8 @@
     python -m benchmarks.search FOLDER --only hold- --seeds 3
 
 Single jobs, and kinds of jobs whose sizes, shapes and noise are drawn. Instances of a kind are to
-look at while the search is chosen (`tune-…`) or to be reported on only (`hold-…`): what helps on the
-six models alone is worth nothing. The format is that of `surfaces/README.md`; the times are
+look at while the search is chosen (`tune-…`) or to be reported on only (`hold-…`): what helps on
+the six models alone is worth nothing. The format is that of `surfaces/README.md`; the times are
 formulas with noise, so the figures that matter are those of the recorded jobs and of the live run.
 """
 
