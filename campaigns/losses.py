@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.hosts.several.bench import Bench
-from tests.hosts.several.test_studies import AGENT, Tune
+from tests.hosts.several.study_on_hosts import AGENT, StudyOnHosts
 from tuner.model import Finished
 
 #: What gets a signal: on which host, and a word of its command; the link of a host goes down.
@@ -51,13 +51,13 @@ TELL_S = 8.0
 
 #: Options that make launches without an end.
 ENDLESS = (
-    *("--objective", "wall", "--no-confirm", "--sampler", "random", "--trials", "100000"),
+    *("--hosts", "h2:1,h3:1", "--no-confirm", "--sampler", "random", "--trials", "100000"),
     *("--knob", "omp_threads=1..10000", "--stall-limit", "20"),
     "--quiet",  # what it would print is read by nobody
 )
 
 
-def strike(study: Tune, what: str) -> float:
+def strike(study: StudyOnHosts, what: str) -> float:
     """Lose it; the seconds until nothing of the launch was left."""
     host, word, number = LOSSES[what]
     of_launch = study.of_launch()
@@ -83,7 +83,7 @@ def strike(study: Tune, what: str) -> float:
             study.bench.link(host, "up")
 
 
-def state(study: Tune) -> str:
+def state(study: StudyOnHosts) -> str:
     """What runs on each host, and where ``tune`` stands."""
     text = ""
     for host in study.bench.names:
@@ -95,7 +95,7 @@ def state(study: Tune) -> str:
     return text
 
 
-def wrong_figures(study: Tune) -> list[str]:
+def wrong_figures(study: StudyOnHosts) -> list[str]:
     """Launches that count, but did not run to their end on both hosts."""
     found = []
     for record in study.records():
@@ -118,13 +118,13 @@ def main() -> int:
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), 3)
-        study = Tune(bench, Path(name), LAUNCH_S, length=ENDLESS)
+        study = StudyOnHosts(bench, Path(name), *ENDLESS, seconds=LAUNCH_S)
         while sum(map(len, gone_s.values())) < chosen.losses:
             deadline_s = time.monotonic() + PATIENCE_S
             while not study.is_running():
                 if study.process.poll() is not None:  # it was lost too often in a row, or killed
                     study.process.communicate()
-                    study.process = study.start()
+                    study.start()
                 if time.monotonic() > deadline_s:
                     raise SystemExit(f"no launch begins: {json.dumps(gone_s)}\n{state(study)}")
                 time.sleep(0.02)

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.marked import alive, marked
-from tuner.hosts.process.left_over import name_of
 
 #: In the environment of all that a bench starts; its value is the bench's own.
 BENCH = "TUNE_TEST_BENCH"
-CGROUPS, DEPTH = Path("/sys/fs/cgroup"), 4
 
 
 def notes(folder: Path) -> list[dict[str, Any]]:
@@ -33,7 +31,7 @@ def processes_left(name: str, noted: Path, markers: Iterable[str] = ()) -> list[
 
 
 def everything_left(name: str, folder: Path, markers: Sequence[str]) -> list[str]:
-    """Processes, shared memory, temporary files, groups, notes: read from the system itself."""
+    """Processes, shared memory, temporary files, notes: read from the system itself."""
     found = []
     for pid in processes_left(name, folder / "noted", markers):
         try:
@@ -44,11 +42,6 @@ def everything_left(name: str, folder: Path, markers: Sequence[str]) -> list[str
     shared = {path for note in notes(folder / "noted") for path in note["segments"]}
     found += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
     found += [f"temporary {path.name}" for path in (folder / "tmp").iterdir()]
-    groups = {name_of(marker) for marker in markers}
-    for top, folders, _ in os.walk(CGROUPS):  # groups of others come and go meanwhile
-        found += [f"control group {top}/{each}" for each in folders if each in groups]
-        if top.count("/") - str(CGROUPS).count("/") >= DEPTH:
-            folders.clear()
     found += [f"{path} of a running job" for path in (folder / "outputs").rglob("live.json")]
     found += [f"note {path.name}" for path in (folder / "lock").glob("in-flight*")]
     return found

@@ -1,19 +1,21 @@
+"""What processes do: who computes, who waits, and who only looks as if it did."""
+
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tuner.hosts import activity
-from tuner.hosts.activity import THREAD_NAME, Computing, activities, is_own, probe_transfers
+from tests.host_files import plant
+from tests.marked import eventually
+from tuner.hosts import activity, procfs
+from tuner.hosts.activity import THREAD_NAME, Computing, activities, is_own, transfers
 
 
 def test_waiting_is_told_from_computing_by_the_code() -> None:
@@ -30,22 +32,22 @@ def test_waiting_is_told_from_computing_by_the_code() -> None:
         assert not is_own(path), path
 
 
-Start = Callable[[str], "subprocess.Popen[str]"]
+Start = Callable[[str], int]
 SPIN = "while True: pass"
 NAP = "import time; time.sleep(600)"
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a Python and wait until it runs."""
+    """Starts a Python and waits until it runs."""
     running: list[subprocess.Popen[str]] = []
 
-    def start_code(code: str) -> subprocess.Popen[str]:
+    def start_code(code: str) -> int:
         argv = [sys.executable, "-c", f"print(1, flush=True)\n{code}"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stdout is not None and process.stdout.readline()
-        return process
+        return process.pid
 
     yield start_code
     for process in running:
@@ -54,19 +56,15 @@ def start() -> Iterator[Start]:
 
 
 def test_a_process_of_ones_own_is_read() -> None:
-    (found,) = activities({os.getpid(): 3, 2**22 + 1: None})
-    assert (found.pid, found.rank, found.state) == (os.getpid(), 3, "R")
-    assert found.cpu_s > 0 and found.started > 0 and found.transfers > 0
+    (own,) = activities({os.getpid(): 3, 2**22 + 1: None})
+    assert (own.pid, own.rank, own.state) == (os.getpid(), 3, "R")
+    assert own.cpu_s > 0 and own.started > 0 and own.transfers > 0
 
 
 def test_who_loops_computes_and_who_sleeps_or_is_gone_does_not(start: Start) -> None:
-    spinning, deadline_s = start(SPIN).pid, time.monotonic() + 60
-    while not Computing()([spinning]):  # beside other load it may have no core for a moment
-        assert time.monotonic() < deadline_s
-    gone = start(NAP)
-    gone.kill()
-    gone.wait()
-    assert Computing()([start(NAP).pid, gone.pid]) is False
+    spinning = start(SPIN)
+    eventually(lambda: Computing()([spinning]))  # beside other load it may have no core
+    assert Computing()([start(NAP), 2**22 + 1]) is False
 
 
 @pytest.mark.parametrize(
@@ -75,35 +73,12 @@ def test_who_loops_computes_and_who_sleeps_or_is_gone_does_not(start: Start) -> 
 def test_who_was_looked_at_goes_on_as_before(
     start: Start, code: str, stop: bool, letter: str
 ) -> None:
-    pid = start(code).pid
+    pid = start(code)
     if stop:
         os.kill(pid, signal.SIGSTOP)
     for _ in range(5):
         Computing()([pid])
-        address = address_of(pid)
-        if isinstance(address, int) and code == SPIN:
-            assert activity._mapped(pid, address), "an address in the code that runs"
-        deadline_s = time.monotonic() + 30
-        while state(pid) != letter and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert state(pid) == letter
-
-
-def address_of(pid: int) -> int | OSError | None:
-    """What a look gives in a thread of its own: with its end the kernel lets go."""
-
-    def look() -> int | OSError | None:
-        try:
-            return activity.program_counter(pid)
-        except OSError as error:
-            return error
-
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(look).result()
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        eventually(lambda: (stat := procfs.stat(pid)) is not None and stat.state == letter)
 
 
 def test_without_ptrace_a_share_of_kernel_time_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +92,7 @@ def test_without_ptrace_a_share_of_kernel_time_tells(monkeypatch: pytest.MonkeyP
         return SimpleNamespace(user_s=user_s, system_s=system_s)
 
     monkeypatch.setattr(activity, "program_counter", refuse)
-    monkeypatch.setattr(activity, "_running", lambda _: [1])
+    monkeypatch.setattr(activity, "running_threads", lambda _: [1])
     monkeypatch.setattr("tuner.hosts.activity.procfs.stat", stat)
     computing = Computing()
     assert [computing([1]) for _ in range(3)] == [False, False, True]
@@ -134,7 +109,7 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
         asked.append(thread)
         return thread
 
-    monkeypatch.setattr(activity, "_running", lambda _: range(40))
+    monkeypatch.setattr(activity, "running_threads", lambda _: range(40))
     monkeypatch.setattr(
         activity, "_mapped", lambda _, address: "a" if address == 7 else "libmpi.so"
     )
@@ -149,12 +124,10 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
     assert set(asked) == set(range(40))
 
 
-def test_only_what_our_thread_moves_counts_however_late_it_is(tmp_path: Path) -> None:
+def test_what_our_thread_in_a_rank_moves_counts_nothing(tmp_path: Path) -> None:
     io = "rchar: {}\nwchar: 2\nsyscr: 100\nread_bytes: 3\nwrite_bytes: 4\ncancelled: 0\n"
-    assert probe_transfers(7, str(tmp_path)) == 0
-    for thread, name, read, told in ((7, b"python", 1000, 0), (8, THREAD_NAME, 1, 10)):
-        folder = tmp_path / f"7/task/{thread}"
-        folder.mkdir(parents=True)
-        (folder / "comm").write_bytes(name + b"\n")
-        (folder / "io").write_text(io.format(read))
-        assert probe_transfers(7, str(tmp_path)) == told
+    for thread, name, read in ((7, "python", 1000), (8, THREAD_NAME.decode(), 1), (9, "io", 1)):
+        folder = f"7/task/{thread}"
+        plant(tmp_path, {f"{folder}/comm": f"{name}\n", f"{folder}/io": io.format(read)})
+    assert transfers(7, str(tmp_path)) == 1009 + 10
+    assert transfers(8, str(tmp_path)) == 0

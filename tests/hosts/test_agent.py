@@ -1,4 +1,7 @@
-"""An agent, here started on this host by a launcher that is none: it becomes the agent."""
+"""An agent, here started on this host by a launcher that is none: it becomes the agent.
+
+And the connection to it: who does not know the secret gets nowhere.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,23 @@ import re
 import signal
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.marked import eventually, marked
-from tuner.hosts import procfs
-from tuner.hosts.host import LocalHost
+from tests.marked import PATIENCE_S, eventually, marked
+from tuner.hosts import lock, procfs
+from tuner.hosts.launch_on_host import LaunchOnHost
+from tuner.hosts.local_host import LocalHost
 from tuner.hosts.process import MARKER
-from tuner.hosts.remote import start
-from tuner.hosts.remote.hosts import HostLostError, RemoteHost
+from tuner.hosts.remote import agent_start
+from tuner.hosts.remote.agent import signs_of_life
+from tuner.hosts.remote.dial import AGENT, HEAD, Channel, key_of
+from tuner.hosts.remote.remote_hosts import HostLostError, RemoteHost
 from tuner.hosts.survey import ProgramOutput
 from tuner.model.errors import BusyError, TunerError
 
@@ -35,7 +43,7 @@ def directly(hosts: Sequence[str], program: Sequence[str]) -> Sequence[str]:
 @contextmanager
 def agent() -> Iterator[RemoteHost]:
     """An agent; afterwards its host is empty."""
-    with start.calls(["here"], directly, ENVIRON, stays=True) as channels:
+    with agent_start.calls(["here"], directly, ENVIRON, stays=True) as channels:
         host = RemoteHost("here", channels["here"])
         yield host
         host.close()
@@ -47,220 +55,162 @@ def marker() -> str:
 
 
 @pytest.fixture
-def left(marker: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts processes that carry the marker of a launch."""
+def hold(marker: str, tmp_path: Path) -> Callable[[RemoteHost], None]:
+    """Takes a host for the study ``study`` in ``/a.db``."""
+    return lambda host: host.call("", LocalHost.hold, "study", "/a.db", marker, str(tmp_path))
+
+
+Left = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def left(marker: str) -> Iterator[Left]:
+    """Starts processes that carry the marker of a launch, or another one."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start_one(launch: int = 1) -> subprocess.Popen[bytes]:
-        env = {**os.environ, MARKER: f"{marker}.{launch}"}
+    def start_one(launch: int | None = 1) -> subprocess.Popen[bytes]:
+        env = {**os.environ, MARKER: "other" if launch is None else f"{marker}.{launch}"}
         started.append(subprocess.Popen(["sleep", "100"], env=env, start_new_session=True))
         return started[-1]
 
     yield start_one
-    for each in started:
-        each.kill()
-        each.wait()
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def state(process: subprocess.Popen[bytes]) -> str:
+    stat = procfs.stat(process.pid)
+    assert stat is not None
+    return stat.state
+
+
+def signal_agent(number: int) -> None:
+    """Send a signal to the agents below this process's supervisors."""
+    stats = {stat.pid: stat for stat in procfs.processes()}
+    agents = [
+        stat.pid
+        for stat in stats.values()
+        if b"import base64,zlib;exec(" in procfs.read(f"/proc/{stat.pid}/cmdline")
+        and stats[stat.parent].parent == os.getpid()
+    ]
+    assert agents
+    for pid in agents:
+        os.kill(pid, number)
 
 
 def test_an_agent_tells_what_the_host_itself_would_tell() -> None:
     with agent() as host:
-        assert host.call("describe") == LocalHost().describe()
-
-
-def test_an_agent_runs_programs_and_measures_its_links_for_the_doctor() -> None:
-    with agent() as host:
-        seen = host.call("survey", {"echo": ("echo", "said"), "none": ("/no/program",)}, {})
-        assert seen.said == {
+        described = host.call("", LocalHost.describe, "here")
+        assert described == LocalHost().describe("here")
+        programs = {"echo": ("echo", "said"), "none": ("/no/program",)}
+        assert host.call("", LocalHost.survey, programs, {}).said == {
             "echo": ProgramOutput("said\n", ""),
             "none": ProgramOutput("", "No such file or directory"),
         }
-        link = LocalHost().measure("127.0.0.1", host.call("answer"))
+        link = LocalHost().measure("127.0.0.1", host.call("", LocalHost.answer))
         assert link.bytes_per_s > 0 and link.latency_s > 0 and not link.fault
-        assert host.call("measure", "127.0.0.1", 1).fault == "Connection refused"
+        assert host.call("", LocalHost.measure, "127.0.0.1", 1).fault == "Connection refused"
 
 
 def test_a_folder_that_is_not_of_the_launch_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()
     with agent() as host:
-        assert host.call("share", "a", str(tmp_path), tmp_path.stat().st_ino)
+        assert host.call("a", LaunchOnHost.share, str(tmp_path), tmp_path.stat().st_ino)
         with pytest.raises(TunerError, match=f"here: there is another folder {tmp_path}"):
-            host.call("share", "a", str(tmp_path), 1)
-        assert not host.call("share", "a", str(tmp_path / "new"), 1)
+            host.call("a", LaunchOnHost.share, str(tmp_path), 1)
+        assert not host.call("a", LaunchOnHost.share, str(tmp_path / "new"), 1)
     assert (tmp_path / "kept").exists()
     eventually(lambda: not (tmp_path / "new").exists())
 
 
-def test_a_file_that_cannot_be_written_is_said_and_the_host_is_not_lost(
-    marker: str, tmp_path: Path
+def test_what_an_agent_cannot_write_or_see_is_said_and_the_host_is_not_lost(
+    hold: Callable[[RemoteHost], None],
 ) -> None:
     with agent() as host:
-        host.call("hold", "a", "", marker, str(tmp_path))
+        hold(host)
         with pytest.raises(TunerError, match=r"here: /dev/shm/.*a: Is a directory"):
-            host.call("place", {"a/b": "text", "a": "text"})
-        assert host.call("describe") and not host.is_lost()
+            host.call("", LocalHost.place, {"a/b": "text", "a": "text"})
+        host.call("a", LaunchOnHost.watch, {"h2": 1}, True, {})  # NVML without site packages
+        gaps = host.call("a", LaunchOnHost.view).telemetry.gaps
+        assert all("NVML says" in gap for gap in gaps if gap.startswith("GPUs are not")), gaps
+        assert not host.is_lost()
 
 
-def test_an_agent_reads_gpus_without_site_packages(marker: str, tmp_path: Path) -> None:
-    with agent() as host:
-        host.call("hold", "a", "", marker, str(tmp_path))
-        host.call("watch", "a", 1, True, {})
-        gaps = host.call("view", "a").telemetry.gaps
-        of_gpus = [gap for gap in gaps if gap.startswith("GPUs are not")]
-        assert all("NVML says" in gap for gap in of_gpus), of_gpus
-
-
-def test_a_sweep_ends_what_is_of_the_launch_and_nothing_else(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+def test_a_pause_and_a_sweep_are_for_the_launch_and_nothing_else(
+    marker: str, left: Left, hold: Callable[[RemoteHost], None]
 ) -> None:
-    bystander = subprocess.Popen(["sleep", "100"])
+    bystander = left(None)
     with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        one, other, third = left(12), left(12), left(1)
-        assert host.call("sweep", f"{marker}.12") == 2
+        hold(host)
+        one, other, third = left(1), left(1), left(12)
+        for _ in range(2):
+            host.call(f"{marker}.1", LaunchOnHost.pause)
+            host.call(f"{marker}.1", LaunchOnHost.pause)  # harmless
+            assert (state(one), state(other)) == ("T", "T")
+            assert "T" not in {state(third), state(bystander)}
+            host.call(f"{marker}.1", LaunchOnHost.resume)
+            assert "T" not in {state(one), state(other)}
+        host.call(f"{marker}.1", LaunchOnHost.pause)
+        assert host.call(f"{marker}.1", LaunchOnHost.sweep) == 2
         assert (one.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        assert host.call("sweep", f"{marker}.12") == 0
+        assert host.call(f"{marker}.1", LaunchOnHost.sweep) == 0
         assert third.poll() is None
     assert third.wait() == -signal.SIGKILL, "with the study"
     assert bystander.poll() is None
-    bystander.kill()
-    bystander.wait()
 
 
-def test_an_agent_that_is_left_alone_sweeps_and_gives_the_host_back(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+@pytest.mark.parametrize("end", ["terminated", "left alone", "killed"])
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_however_an_agent_ends_nothing_is_left_and_the_host_is_free(
+    marker: str, left: Left, hold: Callable[[RemoteHost], None], end: str, is_paused: bool
 ) -> None:
     with agent() as host:
-        host.call("hold", "study", "/a.db", marker, str(tmp_path))
-        with agent() as second, pytest.raises(BusyError, match=r"measuring for .* \(study study\)"):
-            second.call("hold", "other", "", marker, str(tmp_path))
+        hold(host)
         one = left()
+        if is_paused:
+            host.call(f"{marker}.1", LaunchOnHost.pause)
+        if end != "left alone":
+            signal_agent(signal.SIGKILL if end == "killed" else signal.SIGTERM)
+            eventually(host.is_lost)
+            with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
+                host.call(f"{marker}.1", LaunchOnHost.sweep)
+        if end == "killed":
+            assert state(one) in ("T" if is_paused else "S")
+            with agent() as third:  # the next one ends what is left
+                hold(third)
+                assert one.wait() == -signal.SIGKILL
     one.wait()
     assert marked(marker) == []
-
     with agent() as third:
-        eventually(lambda: _holds(third, tmp_path))
-
-
-def _holds(host: RemoteHost, folder: Path) -> bool:
-    try:
-        host.call("hold", "other", "", "f" * 32, str(folder))
-    except BusyError:
-        return False
-    return True
-
-
-def test_what_a_killed_agent_has_left_is_ended_by_the_next(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
-    with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        one = left()
-        signal_agent(signal.SIGKILL)
-        eventually(host.is_lost)
-        with pytest.raises(HostLostError, match="the host here is lost: its agent has ended"):
-            host.call("sweep", f"{marker}.1")
-    with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        assert one.wait() == -signal.SIGKILL
+        lock.waited(lambda: hold(third), most_s=PATIENCE_S)
 
 
 def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
     marker: str,
-    left: Callable[..., subprocess.Popen[bytes]],
+    left: Left,
+    hold: Callable[[RemoteHost], None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with agent() as host:
-        host.call("hold", "study", "/a.db", marker, str(tmp_path))
+        hold(host)
         one = left()
         signal_agent(signal.SIGSTOP)
         with monkeypatch.context() as patch:
-            patch.setattr("tuner.hosts.remote.hosts.SILENT_S", 0.1)
+            patch.setattr("tuner.hosts.remote.remote_hosts.SILENT_S", 0.1)
             with pytest.raises(HostLostError, match="the host here is lost: its agent does not an"):
-                host.call("sweep", f"{marker}.1")
+                host.call(f"{marker}.1", LaunchOnHost.sweep)
         assert not host.is_cut_off, "another agent may be had there"
         with agent() as second:
             with pytest.raises(BusyError, match=r"study study\) already, which is stopped"):
-                second.call("hold", "study", "/other.db", marker, str(tmp_path))
+                second.call("", LocalHost.hold, "study", "/other.db", marker, str(tmp_path))
             assert one.poll() is None
-            second.call("hold", "study", "/a.db", marker, str(tmp_path))
+            hold(second)
             assert one.wait() == -signal.SIGKILL
 
 
-def test_a_pause_stops_what_is_of_the_launch_and_nothing_else(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
-    bystander = subprocess.Popen(["sleep", "100"])
-    with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        one, other, third = left(1), left(1), left(12)
-        for _ in range(2):
-            host.call("pause", f"{marker}.1")
-            host.call("pause", f"{marker}.1")  # harmless
-            assert (state(one), state(other)) == ("T", "T")
-            assert "T" not in {state(third), state(bystander)}
-            host.call("resume", f"{marker}.1")
-            assert "T" not in {state(one), state(other)}
-        host.call("resume", f"{marker}.12")  # harmless
-        host.call("pause", f"{marker}.1")
-        assert host.call("sweep", f"{marker}.1") == 2
-        assert third.poll() is None
-    assert bystander.poll() is None
-    bystander.kill()
-    bystander.wait()
-
-
-@pytest.mark.parametrize("end", ["terminated", "left alone", "killed"])
-def test_an_agent_that_ends_in_a_pause_leaves_nothing_stopped(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, end: str
-) -> None:
-    with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        one = left()
-        host.call("pause", f"{marker}.1")
-        if end != "left alone":
-            signal_agent(signal.SIGKILL if end == "killed" else signal.SIGTERM)
-            eventually(host.is_lost)
-        if end == "killed":
-            assert state(one) == "T"
-            with agent() as second:  # as a launch has it started, once it finds the first one lost
-                second.call("hold", "study", "", marker, str(tmp_path))
-                assert one.wait() == -signal.SIGKILL
-    assert one.wait() == -signal.SIGKILL
-
-
-def state(process: subprocess.Popen[bytes]) -> str:
-    found = procfs.stat(process.pid)
-    assert found is not None
-    return found.state
-
-
-def test_an_agent_that_is_terminated_sweeps(
-    marker: str, left: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
-    with agent() as host:
-        host.call("hold", "study", "", marker, str(tmp_path))
-        one = left()
-        signal_agent(signal.SIGTERM)
-        one.wait()
-        eventually(host.is_lost)
-
-
-def signal_agent(number: int) -> None:
-    """Send a signal to the agents below this process's supervisors."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            above = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        if any(word.startswith(b"import base64,zlib;exec(") for word in words):
-            found += [int(path.name)] if above == os.getpid() else []
-    assert found
-    for pid in found:
-        os.kill(pid, number)
+# --- from the launcher to the connection --------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -290,7 +240,7 @@ def test_a_launcher_that_starts_nothing_is_quoted_and_the_host_named(
 
     with (
         pytest.raises(TunerError) as caught,
-        start.calls(["h1", "h2", "h21"], fails, ENVIRON),
+        agent_start.calls(["h1", "h2", "h21"], fails, ENVIRON),
     ):
         pass
     assert re.match(said, caught.value.message), caught.value.message
@@ -304,7 +254,77 @@ def test_a_caller_without_the_secret_is_not_listened_to() -> None:
                 sock.sendall(hello)
         return program
 
-    with start.calls(["here"], with_impostor, ENVIRON) as channels:
-        assert (
-            RemoteHost("here", channels["here"]).call("describe").hostname == socket.gethostname()
-        )
+    with agent_start.calls(["here"], with_impostor, ENVIRON) as channels:
+        description = RemoteHost("here", channels["here"]).call("", LocalHost.describe, "here")
+        assert description.machine.hostname == socket.gethostname()
+
+
+KEY = key_of("secret", b"a" * 32, b"h" * 32)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Both ends of a connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        one = socket.create_connection(listener.getsockname())
+        other, _ = listener.accept()
+    with one, other:
+        yield one, other
+
+
+def test_messages_come_whole_and_in_order(ends: tuple[socket.socket, socket.socket]) -> None:
+    head, agent = Channel(ends[0], KEY, HEAD), Channel(ends[1], KEY, AGENT)
+    for text in (b"", b"one", b"2" * 100_000):
+        head.send(text)
+        assert agent.receive(5.0) == text
+        agent.send(text)
+        assert head.receive(5.0) == text
+    with pytest.raises(TimeoutError):
+        agent.receive(0.01)
+
+
+@pytest.mark.parametrize(
+    "case", ["changed", "repeated", "left out", "sent back", "another key", "too long", "closed"]
+)
+def test_what_is_not_the_next_message_of_the_other_end_is_refused(
+    ends: tuple[socket.socket, socket.socket], case: str
+) -> None:
+    head = Channel(ends[0], KEY, HEAD)
+    head.send(b"first")
+    first = ends[1].recv(1 << 16)
+    head.send(b"other")
+    second = ends[1].recv(1 << 16)
+    sent = {"changed": first[:-1] + b"T", "repeated": first + first, "left out": second}
+    keys = [key_of("secret", a * 32, h * 32) for a, h in ((b"b", b"h"), (b"a", b"b"))]
+    for key in [key_of("guessed", b"a" * 32, b"h" * 32), *keys] if case == "another key" else [KEY]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            attacker = socket.create_connection(listener.getsockname())
+            victim = Channel(listener.accept()[0], key, HEAD if case == "sent back" else AGENT)
+        attacker.sendall(b"\xff" * 4 if case == "too long" else sent.get(case, first))
+        if case == "closed":
+            victim.receive(5.0)
+            attacker.close()
+        with pytest.raises(OSError, match=r"without the secret|too long|closed"):
+            for _ in range(2):
+                victim.receive(5.0)
+        attacker.close()
+        victim.close()
+
+
+def test_an_agent_that_takes_long_to_answer_is_not_lost(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.hosts.remote.remote_hosts.SILENT_S", 0.2)
+    monkeypatch.setattr("tuner.hosts.remote.agent.SIGN_OF_LIFE_S", 0.01)
+    host, agent = RemoteHost("h2", Channel(ends[0], KEY, HEAD)), Channel(ends[1], KEY, AGENT)
+
+    def answer() -> None:
+        agent.receive(5.0)
+        with signs_of_life(agent):
+            time.sleep(0.5)
+        agent.send(b'{"value": 3}')
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert host.call("study.1", LaunchOnHost.sweep) == 3
+    thread.join()

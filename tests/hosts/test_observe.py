@@ -1,3 +1,5 @@
+"""What is seen of ranks: from a /proc made for the test, and by the reports of the probe."""
+
 from __future__ import annotations
 
 import json
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import RANK_VARIABLES, Watcher
-from tuner.hosts.probe import probe_folder
+from tuner.hosts.probe import parse_phases, probe_folder, read_phases
 from tuner.model import Observation, RankView
 
 #: No process has such an id: the kernel's PID_MAX_LIMIT is 2^22.
@@ -41,10 +43,6 @@ class Proc:
         text = "".join(f"{key}={value}\0" for key, value in environ.items())
         plant(self.root, {f"{pid}/stat": stat, f"{pid}/environ": text})
 
-    def remove(self, pid: int) -> None:
-        for name in ("stat", "environ"):
-            (self.root / str(pid) / name).unlink()
-
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Proc:
@@ -61,43 +59,48 @@ def report(folder: Path, rank: int, **content: Any) -> None:
     (probe_folder(folder) / f"rank-{rank}.json").write_text(json.dumps({"rank": rank, **content}))
 
 
-def ranks(observation: Observation) -> list[tuple[int, int, int]]:
-    return [(rank.rank, rank.threads, rank.children) for rank in observation.ranks]
-
-
 # --- /proc -------------------------------------------------------------------------------
 
-
-def test_ranks_are_known_by_their_variable(proc: Proc, watcher: Watcher) -> None:
-    proc.add(FAR + 10, name="mpirun) (x")
-    for rank, variable in enumerate(RANK_VARIABLES):
-        ours: dict[str, Any] = {variable: rank}
-        proc.add(FAR + 11 + rank, threads=3 + rank, **ours)
-    watcher.sample(range(FAR + 10, FAR + 14))
-    assert ranks(watcher.result()) == [(0, 3, 0), (1, 4, 0), (2, 5, 0)]
+MPI: dict[str, Any] = {"OMPI_COMM_WORLD_RANK": 0, "OMPI_COMM_WORLD_SIZE": 1}
+TORCHRUN: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
 
 
-def test_torchruns_variables_count_in_what_it_has_started(proc: Proc, watcher: Watcher) -> None:
-    """Clusters set them for every process of a job."""
-    one: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
-    both: dict[str, Any] = {**one, "PMI_RANK": 0, "PMI_SIZE": 3}
-    proc.add(FAR + 10, RANK=0, WORLD_SIZE=4)
-    proc.add(FAR + 11, **one)
-    proc.add(FAR + 12, **both)
-    watcher.sample([FAR + 10, FAR + 11, FAR + 12])
-    seen = watcher.result().ranks
-    assert [(rank.rank, rank.world_size) for rank in seen] == [(0, 3), (1, 2)]
+@pytest.mark.parametrize(
+    ("processes", "ranks"),
+    [
+        ([{"name": "mpirun) (x"}], []),
+        *(([{}, {variable: 2, "threads": 3}], [(2, 3, 0, None)]) for variable in RANK_VARIABLES),
+        # Clusters set torchrun's for every process of a job: they count in what it has started.
+        ([{"RANK": 0, "WORLD_SIZE": 4}, TORCHRUN], [(1, 1, 0, 2)]),
+        ([{**TORCHRUN, "PMI_RANK": 0, "PMI_SIZE": 3}], [(0, 1, 0, 3)]),
+        # A worker with a lower id than its rank, and one with more threads.
+        ([{**MPI, "started": 9}, {**MPI, "started": 3}, {**MPI, "threads": 9}], [(0, 9, 2, 1)]),
+        # Children that wrote over their environment.
+        ([{}, {**MPI, "parent": FAR}, {"parent": FAR + 1}, {"parent": FAR + 2}], [(0, 1, 2, 1)]),
+    ],
+)
+def test_ranks_and_their_children_are_known_by_a_variable(
+    proc: Proc, watcher: Watcher, processes: list[dict[str, Any]], ranks: list[tuple[int, ...]]
+) -> None:
+    for pid, process in enumerate(processes, FAR):
+        proc.add(pid, **{"started": pid, **process})
+    watcher.sample(reversed(range(FAR, FAR + len(processes))))
+    views = watcher.result().ranks
+    assert [(rank.rank, rank.threads, rank.children, rank.world_size) for rank in views] == ranks
 
 
-def test_processes_with_the_same_rank_are_its_children(proc: Proc, watcher: Watcher) -> None:
-    proc.add(FAR + 20, started=5, OMPI_COMM_WORLD_RANK=0)  # a worker with a lower id than its rank
-    proc.add(FAR + 30, started=3, OMPI_COMM_WORLD_RANK=0, OMPI_COMM_WORLD_SIZE=1)
-    proc.add(FAR + 31, started=6, threads=9, OMPI_COMM_WORLD_RANK=0)
-    watcher.sample([FAR + 20, FAR + 30, FAR + 31])
-    proc.remove(FAR + 20)
-    watcher.sample([FAR + 20, FAR + 30, FAR + 31])
+def test_the_most_seen_is_kept_and_a_process_may_become_a_rank_by_exec(
+    proc: Proc, watcher: Watcher
+) -> None:
+    proc.add(os.getpid())
+    watcher.sample([os.getpid()])
+    assert watcher.result() == Observation()
+    for threads in (1, 8, 2):
+        proc.add(os.getpid(), threads=threads, PMI_RANK=0, PMI_SIZE=4)
+        watcher.sample([os.getpid()])
     (rank,) = watcher.result().ranks
-    assert (rank.threads, rank.children, rank.world_size) == (9, 2, 1)
+    assert (rank.threads, rank.world_size) == (8, 4)
+    assert rank.affinity == tuple(sorted(os.sched_getaffinity(0)))
 
 
 def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on(
@@ -105,131 +108,41 @@ def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on
 ) -> None:
     """The output may not end in the traceback: what Python had buffered comes below it."""
     proc.add(FAR + 10, name="bash", started=100, OMPI_COMM_WORLD_RANK=0)
-    proc.add(FAR + 11, name="python", started=101, OMPI_COMM_WORLD_RANK=0)
     report(tmp_path, 0, uncaught="ValueError", ended_s=2.005)
-    watcher.sample([FAR + 10, FAR + 11])
-    (rank,) = watcher.result().ranks
-    assert rank.uncaught == "ValueError"
+    watcher.sample([FAR + 10])
+    assert [rank.uncaught for rank in watcher.result().ranks] == ["ValueError"]
     # It starts in the same tick of the kernel's clock.
     proc.add(FAR + 12, name="fallback", started=200, OMPI_COMM_WORLD_RANK=0)
     watcher.sample([FAR + 10, FAR + 12])
-    (rank,) = watcher.result().ranks
-    assert rank.uncaught == ""
-
-
-def test_children_that_wrote_over_their_environment_are_their_ranks(
-    proc: Proc, watcher: Watcher
-) -> None:
-    proc.add(FAR + 9, name="mpirun")
-    proc.add(FAR + 10, parent=FAR + 9, name="stress-ng", PMI_RANK=0)
-    proc.add(FAR + 11, parent=FAR + 10, name="stress-ng-matrix")
-    proc.add(FAR + 12, parent=FAR + 11, name="stress-ng-matrix")
-    watcher.sample([FAR + 12, FAR + 11, FAR + 10, FAR + 9])
-    assert ranks(watcher.result()) == [(0, 1, 2)]
-    assert watcher.ranks() == {FAR + 9: None, FAR + 10: 0, FAR + 11: 0, FAR + 12: 0}
-
-
-def test_the_most_seen_is_kept_also_of_children_that_outlive_their_rank(
-    proc: Proc, watcher: Watcher
-) -> None:
-    for threads in (1, 8, 2):
-        proc.add(FAR + 10, threads=threads, PMI_RANK=0)
-        watcher.sample([FAR + 10])
-    proc.remove(FAR + 10)
-    proc.add(FAR + 11, PMI_RANK=0)
-    watcher.sample([FAR + 10, FAR + 11])
-    assert ranks(watcher.result()) == [(0, 8, 1)]
-
-
-def test_a_process_may_become_a_rank_by_exec(proc: Proc, watcher: Watcher) -> None:
-    proc.add(FAR + 10)
-    watcher.sample([FAR + 10])
-    assert watcher.result() == Observation()
-    proc.add(FAR + 10, PMI_RANK=0, PMI_SIZE=4)
-    watcher.sample([FAR + 10])
-    assert watcher.result().ranks[0].world_size == 4
-
-
-def test_the_affinity_is_that_of_the_rank(proc: Proc, watcher: Watcher) -> None:
-    proc.add(os.getpid(), PMI_RANK=0)
-    watcher.sample([os.getpid()])
-    assert watcher.result().ranks[0].affinity == tuple(sorted(os.sched_getaffinity(0)))
+    assert [rank.uncaught for rank in watcher.result().ranks] == [""]
 
 
 @pytest.mark.parametrize(
-    ("maps", "mapped", "has_opencv"),
+    ("libraries", "mapped", "has_opencv", "ignores"),
     [
-        (None, False, False),  # not ours to read
-        ("7f00-7f01 r-xp 0 08:01 9 /usr/lib/libgomp.so.1", True, False),
-        ("7f00-7f01 r-xp 0 08:01 9 /usr/lib/libopencv_core.so.406", True, True),
+        ([], False, False, False),  # not ours to read
+        (["/bin/solver", "/lib/libc.so.6"], True, False, True),
+        (["/bin/solver"], True, False, False),  # linked statically: it may hold anything
+        (["/bin/solver", "/lib/libc.so.6", "/lib/libgomp.so.1"], True, False, False),
+        (["/usr/bin/python3.11", "/lib/libc.so.6"], True, False, False),  # its modules may
+        (["/lib/libc.so.6", "/lib/libopencv_core.so.406"], True, True, True),
     ],
 )
 def test_the_libraries_of_a_program_without_python_are_seen(
-    proc: Proc, watcher: Watcher, maps: str | None, mapped: bool, has_opencv: bool
-) -> None:
-    proc.add(FAR + 1, name="sh", PMI_RANK=0)
-    proc.add(FAR + 2, name="solver", parent=FAR + 1, PMI_RANK=0)
-    if maps is not None:
-        plant(proc.root, {f"{FAR + 2}/maps": maps})
-    watcher.sample([FAR + 1, FAR + 2])
-    (view,) = watcher.result().ranks
-    assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
-
-
-def run_program(proc: Proc, pid: int, exe: Path, *arguments: str, library: Path) -> None:
-    """Have a process of rank 0 run a program that has a library mapped."""
-    files = (
-        f"{i}-{i + 1} r-xp 0 08:01 {f.stat().st_ino} {f}" for i, f in enumerate((exe, library))
-    )
-    command = "".join(f"{argument}\0" for argument in ("solver", *arguments))
-    plant(proc.root, {f"{pid}/maps": "\n".join(files), f"{pid}/cmdline": command})
-    proc.add(pid, name=exe.name, PMI_RANK=0)
-    (proc.root / f"{pid}/exe").symlink_to(exe)
-    (proc.root / f"{pid}/cwd").symlink_to(exe.parent)
-
-
-@pytest.mark.parametrize(
-    ("exe", "arguments", "files", "ignores"),
-    [
-        ("solver", ("job.sh",), {}, True),
-        ("solver", (), {"solver": "\0OMP_NUM_THREADS\0"}, False),  # linked statically, or its own
-        ("solver", (), {"lib.so": "\0MKL_NUM_THREADS\0"}, False),
-        ("python3.11", (), {}, False),  # its modules may read anything
-        ("sh", ("-c", "./solver"), {}, True),
-        ("sh", ("-ec", "./solver -t $OMP_NUM_THREADS"), {}, False),
-        ("bash", ("job.sh",), {}, True),
-        ("bash", ("job.sh",), {"job.sh": "./solver -t ${OMP_NUM_THREADS:-1}"}, False),
-        ("bash", ("job.sh",), {"job.sh": "set -e\n  . ./settings.sh\n./solver"}, False),
-        ("bash", (), {}, False),  # it reads its script from a pipe
-    ],
-)
-def test_a_program_ignores_the_number_of_threads_if_nothing_that_it_runs_names_the_variable(
-    tmp_path: Path,
     proc: Proc,
     watcher: Watcher,
-    exe: str,
-    arguments: tuple[str, ...],
-    files: dict[str, str],
+    libraries: list[str],
+    mapped: bool,
+    has_opencv: bool,
     ignores: bool,
 ) -> None:
-    files = {exe: "ELF", "lib.so": "ELF", "job.sh": "exec ./solver\n", **files}
-    plant(tmp_path / "bin", files)
-    library = tmp_path / "bin/lib.so"
-    run_program(proc, FAR + 1, tmp_path / "bin" / exe, *arguments, library=library)
-    watcher.sample([FAR + 1])
+    proc.add(FAR + 2, name="solver", PMI_RANK=0)
+    lines = (f"7f00-7f01 r-xp 0 08:01 9 {library}" for library in libraries)
+    plant(proc.root, {f"{FAR + 2}/maps": "\n".join(lines)})
+    watcher.sample([FAR + 2])
     (view,) = watcher.result().ranks
-    assert view.ignores_thread_variables is ignores
-
-
-def test_a_library_that_was_replaced_meanwhile_may_read_the_number_of_threads(
-    tmp_path: Path, proc: Proc, watcher: Watcher
-) -> None:
-    plant(tmp_path, {"solver": "ELF", "lib.so": "ELF", "new.so": "ELF"})
-    run_program(proc, FAR + 1, tmp_path / "solver", library=tmp_path / "lib.so")
-    watcher.sample([FAR + 1])
-    assert watcher.result().ranks[0].ignores_thread_variables
-    (tmp_path / "new.so").replace(tmp_path / "lib.so")
-    assert not watcher.result().ranks[0].ignores_thread_variables
+    assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
+    assert view.ignores_thread_variables == ignores
 
 
 # --- the probe's reports -----------------------------------------------------------------
@@ -244,7 +157,7 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
         {"library": "/venv/lib/torch.libs/libgomp.so", "threads": 3, "built_for": None},
     ]
     mpi = {"world_size": 1, "library": "Open MPI v5"}
-    report(tmp_path, 0, pools=pools, opencv_threads=5, mpi=mpi, affinity=[7])
+    report(tmp_path, 0, pools=pools, opencv_threads=5, mpi=mpi, affinity=[7], launcher_size=4)
     assert watcher.result().ranks == (
         RankView(
             rank=0,
@@ -253,7 +166,7 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
             affinity=(7,),
             blas_threads=2,
             opencv_threads=5,
-            world_size=1,
+            world_size=1,  # MPI's word before the launcher's
             mpi_library="Open MPI v5",
             pools=(
                 ("opencv_python_headless.libs/libopenblasp-r0.so", 1),
@@ -264,14 +177,6 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
             reported=True,
         ),
     )
-
-
-def test_the_size_of_the_world_is_mpis_word_before_the_launchers(
-    tmp_path: Path, watcher: Watcher
-) -> None:
-    report(tmp_path, 0, launcher_size=4, mpi={"world_size": 1, "library": "x"})
-    report(tmp_path, 1, launcher_size=4, mpi=None)
-    assert [rank.world_size for rank in watcher.result().ranks] == [1, 4]
 
 
 def test_a_helpers_report_is_not_that_of_the_program(
@@ -302,3 +207,22 @@ def test_no_report_can_do_harm(tmp_path: Path, content: bytes) -> None:
     probe_folder(tmp_path).mkdir(exist_ok=True)
     (probe_folder(tmp_path) / "rank-0.json").write_bytes(content)
     assert len(Watcher(tmp_path).result().ranks) <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "loader", "sleep\t1\t1\t1\tx", "loader\t1\t1\tx", "loader\t-1\t0\t0\t",
+     "loader\tnan\t0\t0\t", "compute\t0\t0\t0\t", "loader\t1e308\t1e308\t1e308\t"],
+)  # fmt: skip
+def test_what_is_no_file_of_phases_says_nothing(tmp_path: Path, text: str) -> None:
+    assert parse_phases(text.encode(), 0) == ([], 0.0)
+    plant(tmp_path, {"probe/rank-x.1.phases": "compute\t1\t0\t0\t\n"})
+    assert read_phases(tmp_path) == ()
+
+
+@given(st.binary() | st.text("loadercmputxng0123456789.\t\n-e").map(str.encode))
+def test_any_file_of_phases_can_be_read(data: bytes) -> None:
+    shares, busy_s = parse_phases(data, 0)
+    assert 0 <= busy_s < float("inf")
+    assert all(share.where.isprintable() for share in shares), "an escape that is shown"
+    assert not shares or sum(share.share for share in shares) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""A launch over hosts: who is told of its pauses, and what becomes of it without an agent."""
+"""A launch over hosts: who is told of its pauses, and what becomes of it if a host is lost."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 import pytest
 
-from tuner.hosts.process.running import Exit
-from tuner.hosts.remote.hosts import HostLostError, Hosts
-from tuner.hosts.remote.trial import TrialOnHosts
+from tuner.hosts.process import Exit
+from tuner.hosts.remote import trial_on_hosts
+from tuner.hosts.remote.remote_hosts import HostLostError, Hosts
+from tuner.hosts.remote.trial_on_hosts import TrialOnHosts
 
 MARKER = "study.7"
 
 
 class Launcher:
-    """Runs until it is stopped."""
+    """Has ended with this code, or runs until it is stopped."""
 
     pid, marker = 1, MARKER
 
-    def __init__(self, calls: list[str]) -> None:
-        self._calls = calls
+    def __init__(self, calls: list[str], code: int | None = None) -> None:
+        self._calls, self._code = calls, code
 
     def __getattr__(self, name: str) -> Callable[[], None]:
         return lambda: self._calls.append(f"launcher: {name}")
 
     def wait(self, _: float) -> Exit | None:
-        return None
+        return None if self._code is None else Exit(self._code, 1.0, stopped=False, killed=0)
 
     def stop(self) -> Exit:
         self._calls.append("launcher: stop")
@@ -42,15 +43,17 @@ class Agent:
     def __init__(self, name: str, calls: list[str]) -> None:
         self.name, self._calls, self.lost = name, calls, False
 
-    def ask(self, method: str, *arguments: object) -> None:
+    def ask(self, launch: str, method: Callable[..., Any]) -> Callable[[], int]:
         if self.lost:
             raise self.error()
-        assert arguments == (MARKER,)
-        self._calls.append(f"{self.name}: {method}")
+        assert launch == MARKER
+        self._calls.append(f"{self.name}: {method.__name__}")
 
-    def answer(self, method: str) -> int:
-        self._calls.append(f"{self.name}: {method} done")
-        return 0
+        def answer() -> int:
+            self._calls.append(f"{self.name}: {method.__name__} done")
+            return 0
+
+        return answer
 
     def is_lost(self) -> bool:
         return self.lost
@@ -63,7 +66,7 @@ class TwoHosts(Hosts):
     """Two hosts with such agents; one that is lost gets another."""
 
     def __init__(self, calls: list[str]) -> None:
-        self.name_here, self._calls = "", calls
+        self.local_name, self._calls = "", calls
         self.remote: dict[str, Any] = {name: Agent(name, calls) for name in ("h2", "h3")}
 
     def replace(self, lost: str, name: str) -> None:
@@ -81,8 +84,11 @@ def hosts(calls: list[str]) -> TwoHosts:
 
 
 @pytest.fixture
-def launch(calls: list[str], hosts: TwoHosts, tmp_path: Path) -> TrialOnHosts:
-    return TrialOnHosts(Launcher(calls), hosts, tmp_path)  # type: ignore[arg-type]
+def begin(
+    calls: list[str], hosts: TwoHosts, tmp_path: Path
+) -> Callable[[int | None], TrialOnHosts]:
+    """Begins a launch whose launcher has ended with a code, or runs."""
+    return lambda code: TrialOnHosts(Launcher(calls, code), hosts, tmp_path)  # type: ignore[arg-type]
 
 
 def at_once(method: str) -> Sequence[str]:
@@ -93,25 +99,20 @@ def at_once(method: str) -> Sequence[str]:
     ]
 
 
-def test_all_hosts_pause_and_resume_at_once(calls: list[str], launch: TrialOnHosts) -> None:
+def test_all_hosts_pause_and_resume_at_once_and_before_the_launch_is_ended(
+    calls: list[str], begin: Callable[[int | None], TrialOnHosts]
+) -> None:
+    launch = begin(None)
     launch.resume()  # it runs
-    assert calls == []
     launch.pause()
     launch.pause()  # it is paused
-    assert calls == at_once("pause")
-    calls.clear()
     launch.resume()
-    assert calls == at_once("resume")
-
-
-def test_other_hosts_are_woken_before_a_paused_launch_is_ended(
-    calls: list[str], launch: TrialOnHosts
-) -> None:
+    assert calls == [*at_once("pause"), *at_once("resume")]
     launch.pause()
     calls.clear()
     launch.stop()
-    assert calls.index("h3: resume done") < calls.index("launcher: stop")
-    assert calls.index("launcher: stop") < calls.index("h2: sweep")
+    assert calls == [*at_once("resume"), "launcher: stop", *at_once("sweep")[:2],
+                     *at_once("sweep")[3:]]  # fmt: skip
     calls.clear()
     launch.pause()
     launch.resume()
@@ -119,15 +120,49 @@ def test_other_hosts_are_woken_before_a_paused_launch_is_ended(
 
 
 def test_each_of_two_launches_learns_that_an_agent_is_lost_that_the_first_has_replaced(
-    calls: list[str], hosts: TwoHosts, launch: TrialOnHosts, tmp_path: Path
+    hosts: TwoHosts, begin: Callable[[int | None], TrialOnHosts]
 ) -> None:
-    other = TrialOnHosts(Launcher(calls), hosts, tmp_path)  # type: ignore[arg-type]
-    assert launch.poll() is None and other.poll() is None
-    other.pause()
+    launches = [begin(None), begin(None)]
+    assert [launch.poll() for launch in launches] == [None, None]
+    launches[1].pause()
     hosts.remote["h3"].lost = True
-    for each in (launch, other):
-        ended = each.poll()
-        assert ended is not None and ended.lost_host == "the host h3 is lost"
+    ends = [launch.poll() for launch in launches]
+    assert [end.lost_host for end in ends if end] == ["the host h3 is lost"] * 2
     assert hosts.lost() == [], "there is another agent by then"
-    third = TrialOnHosts(Launcher(calls), hosts, tmp_path)  # type: ignore[arg-type]
-    assert third.poll() is None
+    assert begin(None).poll() is None
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "lost"),
+    [
+        (0, ("h2", "h2=0", "h3", "h3=0"), ""),
+        (0, (), ""),  # Slurm: no ssh
+        (0, ("h2", "h2=0", "h3", "h3=137"), "h3"),  # its ssh was killed
+        (0, ("h2", "h2=0", "h3"), "?"),  # the daemon of the MPI was: ssh waits for its ranks
+        (0, ("h2", "h2=0", "h3", "h3=7"), "h3"),
+        (137, ("h2", "h2=0", "h3", "h3=137"), "h3"),
+        (255, ("10.0.0.2", "10.0.0.2=255"), "10.0.0.2"),  # its sshd was, or it is not there
+        (1, ("h2", "h3", "h3=0"), ""),  # a rank failed
+        (255, ("h2", "h2=7", "h3", "h3=0"), ""),  # so it did under MPICH
+        (-9, ("h2", "h2=255", "h3"), ""),  # mpirun was killed, and the daemons then ended
+        (None, ("h2", "h3", "h3=255"), "h3"),  # it goes on, and is stopped
+    ],
+)
+def test_a_launch_that_its_ssh_has_not_survived_has_lost_a_host(
+    begin: Callable[[int | None], TrialOnHosts],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int | None,
+    names: tuple[str, ...],
+    lost: str,
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    assert (begin(code).poll() is None) == (code is None), "a launcher has a moment to end"
+    if code is None:
+        monkeypatch.setattr(trial_on_hosts, "GRACE_S", -1.0)
+    end = begin(code).poll()
+    assert end is not None and end.stopped == (code is None)
+    said = {"": "", "?": "a host is lost: the launcher ended before its ssh to h3 did"}
+    begins = said.get(lost, f"the host {lost} is lost: ssh to it ended with exit code ")
+    assert end.lost_host.startswith(begins) and bool(end.lost_host) == bool(lost)

@@ -73,7 +73,7 @@ def judge(knob: str, asked: Value, *ranks: RankView, cores: int = 4) -> Effect:
         (2, (pools(numpy=1, torch=2),), HONOURED, 2, "runs 1"),
         (2, (rank(0),), UNSEEN, None, "no rank reported"),
         (2, (rank(0, reported=True),), UNSEEN, None, "no BLAS"),
-        (2, (rank(0, **IGNORES), rank(1, **IGNORES)), OVERRIDDEN, None, "neither the program"),
+        (2, (rank(0, **IGNORES), rank(1, **IGNORES)), OVERRIDDEN, None, "no OpenMP"),
         (2, (rank(0, **IGNORES), rank(1)), UNSEEN, None, "no rank reported"),
         (2, (rank(0, **IGNORES), blas(1, 2)), HONOURED, 2, ""),
         (UNSET, (blas(0, 1),), UNSEEN, None, "left to the library"),

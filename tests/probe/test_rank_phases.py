@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.live_bench import probe_module, run_rank
 from tuner.hosts.activity import THREAD_NAME
-from tuner.hosts.phases import read_phases
+from tuner.hosts.probe import read_phases
 from tuner.model import PhaseShare
 
 rank_phases = probe_module("rank_phases")

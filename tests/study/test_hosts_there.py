@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.study_surface import SPEC
-from tuner.hosts.remote.hosts import HostLostError
+from tuner.hosts.remote.remote_hosts import HostLostError
 from tuner.model import Layout
 from tuner.model.errors import TunerError
 from tuner.study.hosts_there import HostsThere

@@ -15,7 +15,7 @@ import pytest
 from tests.marked import PATIENCE_S, alive, eventually
 from tuner.hosts import lock, process, procfs
 from tuner.hosts.process import left_over
-from tuner.hosts.supervisor import cgroup, cleanup
+from tuner.hosts.supervisor import cleanup
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
@@ -80,18 +80,15 @@ def test_the_next_owner_of_the_lock_ends_it(
         tune.kill()
     if not stopped:
         os.kill(supervisor, signal.SIGKILL)
-    group = Path(cgroup.place_for(f"tune-{marker[:16]}") or "/nowhere")
     folder = Path(f"/tmp/tune-{marker[:16]}")
     assert (folder / "mine").exists()
-    has_group = group.exists()
     (note,) = noted(environ)
     assert note.stat().st_mode & 0o777 == 0o600
     with lock.measuring("another study", environ=environ):
-        assert not any(path.exists() for path in (note, folder, group))
+        assert not any(path.exists() for path in (note, folder))
         assert not alive(supervisor)
-        # Without a group nothing tells whose the daemon without the marker was.
+        # Nothing tells whose the daemon without the marker was.
         left = [pid for pid in pids if alive(pid)]
-        assert left == [] or not has_group
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert len(left) <= 1
@@ -117,7 +114,7 @@ def test_the_note_goes_with_the_launch(tmp_path: Path, environ: dict[str, str]) 
 
 def write(note: Path, **fields: object) -> None:
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    flight = {"marker": "m" * 32, "since": 0, "boot_id": boot_id, "cgroup": "", "folder": ""}
+    flight = {"marker": "m" * 32, "since": 0, "boot_id": boot_id, "folder": ""}
     note.write_text(json.dumps({**flight, **fields}))
 
 

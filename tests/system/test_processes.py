@@ -19,7 +19,6 @@ from tests import signals
 from tests.marked import PATIENCE_S, alive, eventually, marked
 from tuner.hosts import process, procfs
 from tuner.hosts.process import Exit, RunningTrial
-from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
@@ -116,12 +115,7 @@ def test_whatever_a_program_does_it_is_ended(
     ids=["marked", "without the marker"],
 )
 @pytest.mark.parametrize("stop", [True, False], ids=["stopped", "ends by itself"])
-@pytest.mark.parametrize("group", [True, False], ids=["a control group", "none"])
-def test_a_daemon(
-    start: Start, monkeypatch: pytest.MonkeyPatch, become: str, stop: bool, group: bool
-) -> None:
-    if not group:
-        monkeypatch.setattr(process, "place_for", lambda _: "")
+def test_a_daemon(start: Start, become: str, stop: bool) -> None:
     code = DAEMON.format(become=become) + ("time.sleep(600)" if stop else "")
     running = start(sys.executable, "-c", code)
     pids = running.pids()
@@ -288,19 +282,14 @@ def test_a_hangup_that_is_ignored_stays_ignored(start: Start) -> None:
 
 
 @pytest.mark.parametrize("how", ["ends", "is killed with its supervisor"])
-def test_no_temporary_file_and_no_control_group_is_left(
-    tmp_path: Path, start: Start, how: str
-) -> None:
+def test_no_temporary_file_is_left(tmp_path: Path, start: Start, how: str) -> None:
     script = "mkdir $TMPDIR/ompi.1; touch $TMPDIR/left; echo $TMPDIR; echo ready; sleep 600"
     running = start("sh", "-c", script)
     folder = Path(output(tmp_path).split()[0])
-    group = Path(running._group.path or "/nowhere")
     assert (folder / "left").exists()
-    assert not group.exists() or running.pid in Cgroup(str(group)).members()
     if how != "ends":
         os.kill(running._process.pid, signal.SIGKILL)
     running.stop()
-    assert not group.exists()
     assert not folder.exists() or how != "ends"  # of two that were killed the next owner's
 
 

@@ -13,20 +13,20 @@ import os
 import random
 import re
 import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tuner.hosts import procfs
 
-#: Code in which a thread waits: MPIs and what they are made of, OpenMP's barriers.
+#: Code in which a thread waits (MPIs and what they are made of, OpenMP's barriers), or that belongs
+#: to whatever called it, and says nothing by itself.
 _WAITS = re.compile(
     r"lib(mpi|open-|openpmix|pmix|prrte|mpich|fabric|uc[pstm]|psm|efa|event|hwloc|ibverbs|rdmacm"
     r"|gomp|iomp|omp)[\w.+-]*\.so|mca_\w+\.so"
+    r"|(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]"
 )
-#: Code that belongs to whatever called it: says nothing by itself.
-_NEUTRAL = re.compile(r"(libc|libpthread|librt)[.-][\w.-]*|ld-(linux|musl)[\w.-]*|\[v\w+\]")
 #: What the probe's threads in a rank call themselves (``wrappers/probe/rank_thread.py``). They read
 #: and write a little each second, whatever the program does: that is no sign of life.
 THREAD_NAME = b"tune-probe"
@@ -54,86 +54,60 @@ class Activity:
     host: str = ""
 
 
-def activities(ranks: Mapping[int, int | None]) -> list[Activity]:
-    """One for each process that is still there.
-
-    Args:
-        ranks: The rank of each process; ``None`` for mpirun's own.
-    """
-    process_activities = []
-    for pid, rank in ranks.items():
-        stat = procfs.stat(pid)
-        if stat is None:
-            continue
+def activities(ranks: Mapping[int, int | None]) -> tuple[Activity, ...]:
+    """Return one for each of these processes that is still there; mpirun's own have no rank."""
+    stats = ((procfs.stat(pid), rank) for pid, rank in ranks.items())
+    return tuple(
         # Major faults are pages from a file.
-        transfers = _moved(pid, is_rank=rank is not None) + stat.major_faults
-        process_activities.append(
-            Activity(pid, stat.started, rank, stat.state, stat.cpu_s, transfers)
+        Activity(
+            stat.pid,
+            stat.started,
+            rank,
+            stat.state,
+            stat.cpu_s,
+            transfers(stat.pid) + stat.major_faults,
         )
-    return process_activities
+        for stat, rank in stats
+        if stat is not None
+    )
 
 
-def _moved(pid: int, *, is_rank: bool) -> int:
-    """Bytes that a process has read and written without our own thread in a rank."""
-    ours = probe_transfers(pid) if is_rank else 0
-    for _ in range(LOOKS):
-        moved, before = _transferred(procfs.read(f"/proc/{pid}/io")), ours
-        ours = probe_transfers(pid) if is_rank else 0
-        if ours == before:  # it has done nothing in between
-            break
-    return moved - ours
-
-
-def is_probe_thread(folder: str) -> bool:
-    """Whether the thread of this folder in ``/proc`` is ours."""
-    return procfs.read(f"{folder}/comm").strip() == THREAD_NAME
-
-
-def probe_transfers(pid: int, proc: str = "/proc") -> int:
-    """Bytes that the live thread of ours in this process has read and written; 0 without one."""
-    task = f"{proc}/{pid}/task"
-    folders = (f"{task}/{thread}" for thread in procfs.names(task))
-    return sum(_transferred(procfs.read(f"{ours}/io")) for ours in filter(is_probe_thread, folders))
-
-
-def _transferred(io: bytes) -> int:
-    """Bytes read and written, of the text of an ``io`` file in ``/proc``."""
+def transfers(pid: int, proc: str = "/proc") -> int:
+    """Return the bytes that the live threads of a process have read and written, without ours."""
+    io = b"".join(procfs.read(f"{thread}/io") for _, thread in _threads(pid, proc))
     return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
 
 
-class Computing:
-    """Tells who computes among processes that use a CPU.
+def _threads(pid: int, proc: str = "/proc") -> Iterator[tuple[int, str]]:
+    """The threads of a process, each with its folder, without the probe's."""
+    task = f"{proc}/{pid}/task"
+    for name in procfs.names(task):
+        if procfs.read(f"{task}/{name}/comm").strip() != THREAD_NAME:
+            yield int(name), f"{task}/{name}"
 
-    Args:
-        clock: Seconds that only go forward.
-    """
+
+class Computing:
+    """Tells who computes among processes that use a CPU, by a clock that only goes forward."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._kernel: dict[int, tuple[float, float]] = {}
 
     def __call__(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
-        """Whether a thread of one of them was seen in code of its own.
+        """Return whether a thread of one of them was seen in code of its own.
 
         A look takes no longer than ``most_s``; what it has not come to may be seen by the next.
         """
         # ptrace belongs to a thread, and its end lets go of whatever it still holds.
-        answers: list[bool] = []
-
-        def look() -> None:
-            answers.append(self._any(pids, most_s))
-
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
-        thread.join()
-        return any(answers)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(self._any, pids, most_s).result()
 
     def _any(self, pids: Collection[int], most_s: float) -> bool:
         # Of each, also those after one that computes: their times are compared with the next.
         waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
         deadline_s = self._clock() + most_s
         for _ in range(LOOKS):
-            threads = [(pid, thread) for pid in pids for thread in _running(pid)]
+            threads = [(pid, thread) for pid in pids for thread in running_threads(pid)]
             random.shuffle(threads)  # time may be short
             for pid, thread in threads:
                 if self._clock() > deadline_s:
@@ -158,17 +132,14 @@ class Computing:
 
 
 def is_own(path: str) -> bool:
-    """Whether code neither waits nor merely serves what called it."""
-    name = path.rpartition("/")[2]
-    return not (_WAITS.match(name) or _NEUTRAL.match(name))
+    """Return whether code neither waits nor merely serves what called it."""
+    return not _WAITS.match(path.rpartition("/")[2])
 
 
-def _running(pid: int) -> list[int]:
-    """The threads that are on a CPU or wait for one, without our own."""
-    task = f"/proc/{pid}/task"
-    stats = ((int(name), procfs.stat(int(name), task)) for name in procfs.names(task))
-    running = [thread for thread, stat in stats if stat is not None and stat.state == "R"]
-    return [thread for thread in running if not is_probe_thread(f"{task}/{thread}")]
+def running_threads(pid: int) -> list[int]:
+    """Return the threads of a process that are on a CPU or wait for one, without the probe's."""
+    stats = (procfs.stat(thread, f"/proc/{pid}/task") for thread, _ in _threads(pid))
+    return [stat.pid for stat in stats if stat is not None and stat.state == "R"]
 
 
 def _mapped(pid: int, address: int) -> str:
@@ -192,7 +163,7 @@ STOP_S = 0.25
 
 
 def program_counter(thread: int) -> int | None:
-    """The address of the thread's next instruction; ``None`` if it ended or did not stop.
+    """Return the address of the thread's next instruction; ``None`` if it ended or did not stop.
 
     Raises:
         OSError: It may not be looked at.
@@ -200,8 +171,14 @@ def program_counter(thread: int) -> int | None:
     try:
         _ptrace(_SEIZE, thread)
         _ptrace(_INTERRUPT, thread)
-        status = _stopped(thread)
-        if status is None:
+        deadline, pause_s = time.monotonic() + STOP_S, 50e-6
+        while (waited := os.waitpid(thread, _WALL | os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.01)
+        status = waited[1]
+        if not os.WIFSTOPPED(status):
             return None
         try:
             *_, counter = procfs.read(f"/proc/{thread}/syscall").split() or [b"-1"]
@@ -214,20 +191,6 @@ def program_counter(thread: int) -> int | None:
     if not counter.startswith(b"0x"):
         raise OSError(f"this kernel does not tell where thread {thread} is")
     return int(counter, 16)
-
-
-def _stopped(thread: int) -> int | None:
-    """The status it stopped with; ``None`` if it ended or takes too long."""
-    deadline = time.monotonic() + STOP_S
-    pause_s = 50e-6
-    while True:
-        pid, status = os.waitpid(thread, _WALL | os.WNOHANG)
-        if pid:
-            return status if os.WIFSTOPPED(status) else None
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, 0.01)
 
 
 def _ptrace(request: int, thread: int, data: int = 0) -> None:

@@ -51,11 +51,8 @@ def look(
 ) -> HostSnapshot:
     """Read the counters: a few milliseconds, more if there are thousands of processes.
 
-    Args:
-        members: Processes that are ours too, though they have not ended. What they waited for
-            counts with them; once they are waited for, the kernel counts them with us.
-        root: The tree that holds ``proc`` and ``sys``.
-        cpus: Those that count; ``None``: all that this process may use.
+    ``members`` are processes that are ours too, though they have not ended. What they waited for
+    counts with them; once they are waited for, the kernel counts them with us.
     """
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     stats = procfs.processes(f"{root}/proc")
@@ -75,7 +72,7 @@ def look(
 
 
 def between(before: HostSnapshot, after: HostSnapshot) -> Load:
-    """What others did from one look to the next.
+    """Return what others did from one look to the next.
 
     Between the looks children may have come and gone; those that are alive at one must have been
     named to it: then whatever process is there is another's.
@@ -105,38 +102,32 @@ def between(before: HostSnapshot, after: HostSnapshot) -> Load:
 
 def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float) -> str:
     """The other process that used the most CPU, by name; empty if none is worth it."""
-    used = {(row.pid, row.started): row.cpu_s for row in before.table}
-    most_s, row = max(
-        ((row.cpu_s - used.get((row.pid, row.started), 0.0), row) for row in after.table),
-        key=lambda pair: pair[0],
-        default=(0.0, None),
-    )
+    used = {row.key: row.cpu_s for row in before.table}
+    grown = [(row.cpu_s - used.get(row.key, 0.0), row) for row in after.table]
+    most_s, process = max(grown, key=lambda pair: pair[0], default=(0.0, None))
     if stolen >= NAMED_CORES and stolen * wall_s >= most_s:
         return HYPERVISOR
-    if row is None or most_s / wall_s < NAMED_CORES:
+    if process is None or most_s / wall_s < NAMED_CORES:
         return ""
     user = ""
     try:
-        uid = Path(f"/proc/{row.pid}").stat().st_uid
+        uid = Path(f"/proc/{process.pid}").stat().st_uid
         if uid != os.getuid():
             user = f", user {pwd.getpwuid(uid).pw_name}"
     except (OSError, KeyError):  # it has ended, or its user has no name
         pass
-    return f"pid {row.pid} ({row.name}{user})"
-
-
-# --- before a study ----------------------------------------------------------------------
+    return f"pid {process.pid} ({process.name}{user})"
 
 
 def before(pause: Callable[[float], None] = time.sleep) -> Load:
-    """What the machine does before anything is launched: half a second of it."""
+    """Return what the machine does before anything is launched: half a second of it."""
     first = look()
     pause(LOOK_S)
     return between(first, look())
 
 
 def complaint(load: Load, machine: Machine) -> str:
-    """What makes the times of the launches to come doubtful; empty on a quiet machine."""
+    """Say what makes the times of the launches to come doubtful; empty on a quiet machine."""
     said = []
     if load.others_cores >= QUIET_CORES:
         cores = wording.cores(load.others_cores, machine.affinity_cpus)

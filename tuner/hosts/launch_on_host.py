@@ -4,50 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts.activity import Activity
-from tuner.hosts.observer import LaunchObserver, LaunchView
+from tuner.hosts.launch_observer import LaunchObserver, LaunchView
 from tuner.hosts.probe import private_folder, probe_folder
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, remove_folder
 from tuner.hosts.supervisor.pausing import Pause
 from tuner.hosts.untrusted_files import make_folder, read_untrusted
-from tuner.model import Load, Observation, Telemetry
 from tuner.model.errors import TunerError
 
 #: No more of a log is brought from another host, bytes.
 MOST_LOG_BYTES = 64 << 20
 
 
-class LaunchOnHost:
-    """What is on this host of a launch: its processes, what is seen of them, what they write.
+class LaunchOnHost(LaunchObserver):
+    """The processes of a launch on the host of this name, what is seen of them and what they write.
 
-    Args:
-        marker: That of the launch.
-        since: It begins after this moment, clock ticks since boot.
+    They carry its ``marker``, and were started after ``since`` (clock ticks since boot).
     """
 
-    def __init__(self, marker: str, since: int) -> None:
+    def __init__(self, marker: str, since: int, host: str) -> None:
         self._remains = Remains(marker, None, since)
         self._pause = Pause(self._remains)
-        self._folder = private_folder(marker)
-        self._observer: LaunchObserver | None = None
-        self._recording = ExitStack()
+        self._host = host
+        self._record = ExitStack()
         self._out = Path()  # what the program writes lies there
         self._new_folder = ""  # the first of its folders that was missing; empty: none was
         self._versions: dict[str, tuple[int, ...]] = {}
         self.is_over = False  # its processes have been ended
+        super().__init__(private_folder(marker), ranks=0, gpus=False, environ={}, reaps=False)
+        self.follow(lambda: [process.pid for process in self._remains.survivors()])
 
     def share(self, folder: str, inode: int) -> bool:
         """Have a folder for what the program writes.
 
-        Args:
-            folder: Its path.
-            inode: That of the folder where ``tune`` runs.
-
-        Returns:
-            Whether it is the same one. If not, it is made, and goes with the launch.
+        Return whether it is the one that has this inode where ``tune`` runs. If not, it is made,
+        and goes with the launch.
 
         Raises:
             TunerError: It cannot be made, or another one is in its place.
@@ -71,7 +66,7 @@ class LaunchOnHost:
         return False
 
     def changed(self, pattern: str) -> dict[str, str]:
-        """The files of that folder, by their names, that are new or not as they were before."""
+        """Return the files of that folder, by their names, that are new or have changed."""
         texts = {}
         for path in sorted(self._out.glob(pattern)) if self._new_folder else ():
             with suppress(OSError):
@@ -83,54 +78,29 @@ class LaunchOnHost:
                     self._versions[path.name] = version
         return texts
 
-    def watch(self, ranks: int, gpus: bool, environ: Mapping[str, str]) -> None:
-        """Look at the launch from now on, as a :class:`LaunchObserver` does.
-
-        Args:
-            ranks: How many of its ranks run on this host.
-            gpus: Whether there is a GPU to look at.
-            environ: What of the launch's environment matters for that.
-        """
-        self._recording.close()
+    def watch(self, ranks: Mapping[str, int], gpus: bool, environ: Mapping[str, str]) -> None:
+        """Begin to look at the launch, which has so many ranks on each host."""
+        self._record.close()
         remove_folder(str(probe_folder(self._folder)))
         make_folder(probe_folder(self._folder))
-        self._observer = LaunchObserver(
-            self._folder, ranks=ranks, gpus=gpus, environ=environ, reaps=False
-        )
+        self._ranks, self._gpus, self._environ = ranks.get(self._host, 0), gpus, environ
+        self.begin()
 
     def record(self) -> None:
         """Record the telemetry until the next :meth:`view`."""
-        self._recording.close()
-        self._recording.enter_context(self._watching.recording())
-
-    def sample(self) -> float:
-        """See :class:`tuner.hosts.observer.Observer`, as for the next four."""
-        return self._watching.sample(process.pid for process in self._remains.survivors())
+        self._record.close()
+        self._record.enter_context(self.recording())
 
     def activities(self) -> tuple[Activity, ...]:
-        """What the processes of the last sample have done so far."""
-        return tuple(self._watching.activities())
+        return tuple(replace(activity, host=self._host) for activity in super().activities())
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        """Whether one of these runs code of its own."""
-        return self._watching.computes(processes, most_s)
-
-    def stacks(self) -> dict[str, str]:
-        """Where the ranks stand."""
-        return self._watching.stacks()
+        own = tuple(process for process in processes if process.host == self._host)
+        return super().computes(own, most_s)
 
     def view(self) -> LaunchView:
-        """All that was seen of the launch; the recording ends."""
-        self._recording.close()
-        if self._observer is None:  # the launch's own agent is lost, this is another one
-            return LaunchView(Observation(), Telemetry(), Load(0.0))
-        return self._observer.view()
-
-    @property
-    def _watching(self) -> LaunchObserver:
-        if self._observer is None:
-            raise TunerError("no launch is watched")
-        return self._observer
+        self._record.close()
+        return super().view()
 
     def pause(self) -> None:
         """Stop the processes, and return once they stand still; harmless if they do.
@@ -145,10 +115,7 @@ class LaunchOnHost:
         self._pause.end()
 
     def sweep(self) -> int:
-        """End the processes, paused or not; return once a scan proves that nothing is left.
-
-        Returns:
-            How many of them had to be killed.
+        """End the processes, paused or not; return how many had to be killed, and nothing is left.
 
         Raises:
             TunerError: A process cannot be ended (it hangs in the kernel).
@@ -161,6 +128,6 @@ class LaunchOnHost:
 
     def close(self) -> None:
         """Remove the files that this host has of the launch."""
-        self._recording.close()
+        self._record.close()
         remove_folder(self._new_folder)
         remove_folder(str(self._folder))

@@ -66,6 +66,11 @@ class Owner:
         study = one_line(self.study, 110)
         return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
 
+    def process(self) -> procfs.Stat | None:
+        """Return the owner's process, if it is still there."""
+        process = procfs.stat(self.pid)
+        return process if process is not None and process.started == self.started else None
+
 
 def waited(
     take: Callable[[], T],
@@ -74,13 +79,10 @@ def waited(
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> T:
-    """What ``take`` gives, once it raises no ``BusyError``.
+    """Return what ``take``, which takes a host, gives, once it raises no ``BusyError``.
 
-    Args:
-        take: Takes a host.
-        most_s: How long to wait for the present owner, s; ``inf``: as long as it takes.
-        on_wait: Called once, before the waiting, with who has the host.
-        cancelled: Asked while waiting; if it turns true, the wait ends.
+    The wait for the present owner takes at most ``most_s``, or ends once ``cancelled``. ``on_wait``
+    is called once, before it, with who has the host.
 
     Raises:
         BusyError: Another process measures there.
@@ -114,15 +116,9 @@ def measuring(
 ) -> Iterator[Path]:
     """Hold the host for one measuring process; gives how the files are called that note launches.
 
-    What a killed owner has left running is ended first.
-
-    Args:
-        study: Told to those who find the host busy.
-        environ: ``TUNE_LOCK_DIR`` names another folder.
-        database: Where the study is kept; for :func:`may_measure`.
-        wait: Wait for the present owner instead of giving up.
-        is_agent: This is an agent. One that was stopped in a study is ended by the next one.
-        on_wait, cancelled: As for :func:`waited`.
+    What a killed owner has left running is ended first. Those who find the host busy are told of
+    the study; ``wait`` waits for the present owner as :func:`waited`. An agent that was stopped in
+    a study of this database is ended by the study's next one.
 
     Raises:
         BusyError: Another process measures here.
@@ -130,29 +126,30 @@ def measuring(
         TunerError: What a killed owner has left cannot be ended.
         KeyboardInterrupt: Cancelled.
     """
-    from tuner.hosts.process import left_over
+    from tuner.hosts.process import left_over  # costs start-up time
 
     path, most_s = lock_path(environ), math.inf if wait else 0.0
-    if is_agent:
-        _end_stopped_agent(study, database, environ)
-    held = waited(partial(acquire, path), most_s=most_s, on_wait=on_wait, cancelled=cancelled)
+    if is_agent and _kill_stopped_agent(study, database, environ):
+        most_s = KILLED_S
+    descriptor = waited(
+        partial(_acquire, path), most_s=most_s, on_wait=on_wait, cancelled=cancelled
+    )
     try:
         me = procfs.stat(os.getpid())
         owner = Owner(os.getpid(), study, database, me.started if me else 0, is_agent)
         with contextlib.suppress(OSError):  # the disk is full: an owner without a name
-            os.ftruncate(held, 0)
-            os.pwrite(held, json.dumps(asdict(owner)).encode(), 0)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(asdict(owner)).encode(), 0)
         note = left_over.note_path(path.parent)
         left_over.end_all(note)
-        left_over.end(left_over.study_note_path(path.parent))
         yield note
     finally:
         with contextlib.suppress(OSError):
-            os.ftruncate(held, 0)
-        os.close(held)
+            os.ftruncate(descriptor, 0)
+        os.close(descriptor)
 
 
-def acquire(path: Path) -> int:
+def _acquire(path: Path) -> int:
     """Take the lock: its open file, to be closed to give it back; errors as :func:`measuring`."""
     while True:
         descriptor = _open(path)
@@ -163,7 +160,7 @@ def acquire(path: Path) -> int:
             os.close(descriptor)
             message = f"{socket.gethostname()} is measuring for {owner} already"
             hint = "wait for it, or add --wait to queue up: two at once would spoil both"
-            if _stopped(owner) is not None:
+            if (process := owner.process()) is not None and process.state in "Tt":
                 message += ", which is stopped"
                 hint = f"kill -CONT {owner.pid} lets it go on, kill -9 {owner.pid} ends it"
             raise BusyError(message, hint) from error
@@ -174,49 +171,28 @@ def acquire(path: Path) -> int:
 
 
 def parse_owner(note: bytes) -> Owner:
-    """The owner that a note names; a half-written or foreign text gives an unnamed one."""
+    """Return the owner that a note names; a half-written or foreign text gives an unnamed one."""
     try:
         owner = Owner(**json.loads(note))
     except (ValueError, TypeError, RecursionError):
         return Owner(0, "")
-    numbers, texts = (owner.pid, owner.started), (owner.study, owner.database)
-    well_formed = all(type(number) is int and number >= 0 for number in numbers) and all(
-        isinstance(text, str) for text in texts
-    )
-    well_formed = well_formed and isinstance(owner.is_agent, bool)
-    return owner if well_formed and owner.pid < 2**31 else Owner(0, "")
+    values = (owner.pid, owner.started, owner.study, owner.database, owner.is_agent)
+    is_sound = [type(value) for value in values] == [int, int, str, str, bool]
+    return owner if is_sound and 0 <= owner.pid < 2**31 else Owner(0, "")
 
 
-def _stopped(owner: Owner) -> procfs.Stat | None:
-    """The owner's process, if a signal has stopped it."""
-    process = procfs.stat(owner.pid)
-    is_it = process is not None and process.started == owner.started and process.state in "Tt"
-    return process if is_it else None
-
-
-def _end_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> None:
+def _kill_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> bool:
     """End a stopped agent that holds the host for this study: its ``tune`` has given it up."""
     with contextlib.suppress(OSError):
         owner = holder(environ)
-        if (
-            owner is None
-            or not owner.is_agent
-            or (owner.study, owner.database) != (study, database)
-        ):
-            return
-        deadline_s = time.monotonic() + KILLED_S
-        if (process := _stopped(owner)) is not None and send(process, signal.SIGKILL):
-            while _is_alive(process) and time.monotonic() < deadline_s:
-                time.sleep(0.001)
-
-
-def _is_alive(process: procfs.Stat) -> bool:
-    current = procfs.stat(process.pid)
-    return current is not None and current.started == process.started and not current.dead
+        if owner and owner.is_agent and (owner.study, owner.database) == (study, database):
+            process = owner.process()
+            return process is not None and process.state in "Tt" and send(process, signal.SIGKILL)
+    return False
 
 
 def holder(environ: Mapping[str, str]) -> Owner | None:
-    """Who measures on this host, ``None`` if nobody does; the lock is left alone.
+    """Return who measures on this host, ``None`` if nobody does; the lock is left alone.
 
     Raises:
         OSError: That cannot be seen: a lock file of another kind, or not ours to read.
@@ -225,12 +201,11 @@ def holder(environ: Mapping[str, str]) -> Owner | None:
         owner = parse_owner(read_untrusted(lock_path(environ), _NOTE_BYTES))
     except FileNotFoundError:  # nobody has ever measured here
         return None
-    process = procfs.stat(owner.pid)
-    return owner if process is not None and process.started == owner.started else None
+    return owner if owner.process() is not None else None
 
 
 def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
-    """False if no process of this host measures for the study; True if that cannot be seen."""
+    """Return False if no process of this host measures for the study, True if that is not seen."""
     try:
         owner = holder(environ)
     except OSError:
@@ -238,13 +213,11 @@ def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> boo
     return owner is not None and (owner.study, owner.database) == (study, database)
 
 
-def lock_path(environ: Mapping[str, str], hostname: str | None = None) -> Path:
-    """The lock file of this host."""
+def lock_path(environ: Mapping[str, str]) -> Path:
+    """Return the lock file of this host."""
     chosen = environ.get(LOCK_DIR_VARIABLE)
-    if chosen:
-        return Path(chosen) / "measuring.lock"
-    host = re.sub(r"[^A-Za-z0-9.-]", "_", hostname or socket.gethostname()) or "localhost"
-    return SHARED_FOLDER / f"tuner-{host}" / "measuring.lock"
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", socket.gethostname()) or "localhost"
+    return (Path(chosen) if chosen else SHARED_FOLDER / f"tuner-{host}") / "measuring.lock"
 
 
 def _open(path: Path) -> int:

@@ -31,7 +31,7 @@ class Network:
 
 
 def networks() -> tuple[Network, ...]:
-    """Those of this host: the first address of each interface that is up, but of the loopback."""
+    """Return those of this host, by the first address of each interface but the loopback."""
     host_networks = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
@@ -49,8 +49,24 @@ def networks() -> tuple[Network, ...]:
     return tuple(host_networks)
 
 
+def own_addresses(hosts: Sequence[str]) -> list[str]:
+    """Return the addresses of this host that these may reach, the likeliest first."""
+    addresses: dict[str, None] = {}
+    for name in hosts:
+        with (
+            suppress(OSError),  # a name that only ssh knows
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
+        ):
+            sock.connect((name, 9))  # sends nothing: the kernel only picks the route
+            addresses[sock.getsockname()[0]] = None
+    with suppress(OSError):
+        addresses |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
+    # A host that reaches itself by the loopback tells nothing of how others reach it.
+    return sorted(addresses, key=lambda address: address.startswith("127."))
+
+
 def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]:
-    """The networks in which each host has an address of its own, with those of each host in order.
+    """Return the networks in which each host has an address of its own, with those of each host.
 
     Bridges have the same address on all hosts, or are known by their names.
     """
@@ -64,7 +80,7 @@ def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]
 
 
 def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:
-    """The interfaces of shared networks that have the same name on all hosts."""
+    """Return the interfaces of shared networks that have the same name on all hosts."""
     named = ({end.interface for end in ends} for ends in shared(hosts).values())
     return tuple(name for (name, *more) in named if not more)
 
@@ -86,7 +102,7 @@ class Link:
 
 
 def answer() -> int:
-    """Answer one caller, in a thread; gives the port."""
+    """Answer one caller, in a thread; return the port."""
     listener = socket.create_server(("", 0))
     listener.settimeout(SILENCE_S)
 

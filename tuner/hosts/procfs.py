@@ -18,7 +18,7 @@ class Stat(NamedTuple):
     """A line of ``/proc/PID/stat`` or ``/proc/PID/task/TID/stat`` (proc(5))."""
 
     pid: int
-    started: int  # clock ticks since boot: ``(pid, started)`` names a process for good
+    started: int  # clock ticks since boot
     parent: int
     name: str = ""
     state: str = "S"  # R, S, D, T (stopped), t (traced), Z …
@@ -29,6 +29,11 @@ class Stat(NamedTuple):
     system_s: float = 0.0
     reaped_s: float = 0.0  # CPU time of the children it waited for, and of theirs
     resident_bytes: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What names the process for good, also once its id is another one's."""
+        return self.pid, self.started
 
     @property
     def cpu_s(self) -> float:
@@ -57,7 +62,7 @@ class CpuTimes(NamedTuple):
 
 
 def try_read(path: str) -> bytes | None:
-    """The content of a small file; ``None`` if it is gone or not ours to read."""
+    """Return the content of a small file; ``None`` if it is gone or not ours to read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -74,12 +79,12 @@ def try_read(path: str) -> bytes | None:
 
 
 def read(path: str) -> bytes:
-    """The content of a small file; nothing if it is gone or not ours to read."""
+    """Return the content of a small file; nothing if it is gone or not ours to read."""
     return try_read(path) or b""
 
 
 def names(folder: str) -> list[str]:
-    """What is in a folder; nothing if it is gone or not ours to read."""
+    """Return what is in a folder; nothing if it is gone or not ours to read."""
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are enough, and cheaper
     except OSError:
@@ -87,7 +92,7 @@ def names(folder: str) -> list[str]:
 
 
 def parse_stat(text: bytes) -> Stat | None:
-    """A line of ``stat``; ``None`` if it is not such a line (the process is gone)."""
+    """Return a line of ``stat``; ``None`` if it is not such a line (the process is gone)."""
     # The name is in parentheses and may itself hold blanks and parentheses.
     head, _, tail = text.rpartition(b")")
     number, _, name = head.partition(b" (")
@@ -115,25 +120,18 @@ def parse_stat(text: bytes) -> Stat | None:
 
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
-    """That of a process; ``None`` if there is none."""
+    """Return that of a process; ``None`` if there is none."""
     return parse_stat(read(f"{proc}/{pid}/stat"))
 
 
-def wants_cpu(pid: int, proc: str = "/proc") -> bool:
-    """Return whether a thread of a process runs or waits for a CPU."""
-    folder = f"{proc}/{pid}/task"
-    stats = (read(f"{folder}/{thread}/stat") for thread in names(folder))
-    return any(text.rpartition(b") ")[2][:1] == b"R" for text in stats)
-
-
 def processes(proc: str = "/proc") -> list[Stat]:
-    """Every process that this one can see."""
+    """Return every process that this one can see."""
     pids = [int(name) for name in names(proc) if name.isdecimal()]
     return [process for pid in pids if (process := stat(pid, proc)) is not None]
 
 
 def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
-    """How many of these CPUs ``/proc/stat`` tells of, and what they did together."""
+    """Return how many of these CPUs ``/proc/stat`` tells of, and what they did together."""
     rows = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
@@ -148,7 +146,7 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
 
 
 def cgroup_folders(controller: str = "", process: str = "self", root: str = "/") -> Iterator[str]:
-    """A process's control group and all above it, of a controller of v1; empty for v2.
+    """Yield a process's control group and all above it, of a controller of v1; empty for v2.
 
     In a container the path may be the host's, of which only the mount's root is to be seen:
     the walk upwards ends there, at the container's own limits.

@@ -30,10 +30,9 @@ _HOW = (
 
 
 def take(ranks: Mapping[int, int | None]) -> dict[str, str]:
-    """The stack of each process of a rank, the lowest ranks first, by the name of its file.
+    """Return the stack of each process of a rank, the lowest ranks first, by the name of its file.
 
-    Args:
-        ranks: The rank of each process; those of ``None`` are mpirun's own, and left out.
+    ``ranks`` has the rank of each process; those of ``None`` are mpirun's own, and left out.
     """
     deadline = time.monotonic() + ALL_S
     stacks: dict[str, str] = {}
@@ -49,15 +48,7 @@ def take(ranks: Mapping[int, int | None]) -> dict[str, str]:
 
 
 def keep(folder: Path, taken: Mapping[str, str]) -> str:
-    """Write a file for each stack.
-
-    Args:
-        folder: Where to; made for its owner only.
-        taken: As :func:`take` gives them.
-
-    Returns:
-        Where they are, or why there are none, in words.
-    """
+    """Write a file for each stack of :func:`take`, and say where they are or why there are none."""
     try:
         make_folder(folder)
         if folder.is_symlink():  # a program may have put it there
@@ -75,13 +66,13 @@ _COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
 
 
 def find_py_spy() -> str | None:
-    """The path of py-spy: beside our interpreter, else on ``PATH``."""
+    """Return the path of py-spy: beside our interpreter, else on ``PATH``."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 
 
 def py_spy(pid: int, timeout_s: float) -> str:
-    """The Python stack of a process.
+    """Return the Python stack of a process.
 
     Raises:
         OSError: py-spy is not there, is not allowed to, or takes too long.
@@ -89,13 +80,12 @@ def py_spy(pid: int, timeout_s: float) -> str:
     program = find_py_spy()
     if program is None:
         raise OSError("py-spy is not installed")
-    deadline = time.monotonic() + timeout_s
     if timeout_s <= 0:
         raise OSError("there was no time left")
+    deadline = time.monotonic() + timeout_s
     for way in ((), ("--nonblocking",)):  # what a signal has stopped cannot be stopped by it
         argv = [program, "dump", *way, "--pid", str(pid)]
         ran = run_tool(argv, timeout_s=max(0.1, deadline - time.monotonic()))
         if ran.returncode == 0:
             return _COMMAND.sub(r"\1\n", ran.stdout)
-    lines = ran.stderr.strip().splitlines() or ["py-spy failed"]
-    raise OSError(lines[0])
+    raise OSError((ran.stderr.strip().splitlines() or ["py-spy failed"])[0])

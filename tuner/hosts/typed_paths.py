@@ -13,10 +13,7 @@ from tuner.model.errors import UsageError, shown
 def typed_path(text: str | Path, place: str, folder: Path | None = None) -> Path:
     """Return the path that a text names, from ``folder`` on; it need not exist.
 
-    Args:
-        text: What was typed.
-        place: Where, such as ``--storage``; for the message.
-        folder: What a relative path counts from; the current folder by default.
+    ``place`` says where it was typed, such as ``--storage``, for the message.
 
     Raises:
         UsageError: No file can be there: the text is empty, too long, or no UTF-8, it leads round
@@ -51,10 +48,7 @@ def require_text(typed: str, place: str = "") -> None:
 def read_typed(path: Path, place: str, most_bytes: int) -> bytes:
     """Return what a file that the user named holds; a link is followed.
 
-    Args:
-        path: The file.
-        place: How the user knows it, such as ``--hostfile hosts``; for the message.
-        most_bytes: It is not longer.
+    ``place`` is how the user knows it, such as ``--hostfile hosts``, for the message.
 
     Raises:
         UsageError: It cannot be read, is no plain file (a FIFO may be waited for, and a device
@@ -72,6 +66,5 @@ def read_typed(path: Path, place: str, most_bytes: int) -> bytes:
     except OSError as error:
         raise UsageError(f"{place} cannot be read: {error.strerror}", "name a file") from error
     if len(data) > most_bytes:
-        size = f"{most_bytes / 1e6:.3g} MB"
-        raise UsageError(f"{place} is longer than {size}", "name another file")
+        raise UsageError(f"{place} is longer than {most_bytes / 1e6:.3g} MB", "name another file")
     return data

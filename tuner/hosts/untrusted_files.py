@@ -1,7 +1,7 @@
 """The one way to read or make a file that a program under test may have written or replaced.
 
 Such a file can be anything by the time it is read: a FIFO, which blocks for ever, a device without
-an end, a link to somewhere else, a sparse file of any size.
+an end, a link to somewhere else, a sparse file of any size. What cannot be used is an ``OSError``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from typing import BinaryIO
 
 
 def open_untrusted(path: Path) -> BinaryIO:
-    """Open a regular file for reading, without waiting and without following a link.
-
-    Raises:
-        OSError: It is missing, not readable, a link, or not a regular file.
-    """
+    """Open a regular file for reading, without waiting and without following a link."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
@@ -34,25 +30,22 @@ def open_untrusted(path: Path) -> BinaryIO:
 
 
 def read_untrusted(path: Path, most_bytes: int) -> bytes:
-    """The first ``most_bytes`` of a file; raises as :func:`open_untrusted`."""
+    """Return the first ``most_bytes`` of a file."""
     with open_untrusted(path) as file:
         return file.read(most_bytes)
 
 
 def read_end(path: Path, most_bytes: int) -> bytes:
-    """The last ``most_bytes`` of a file; raises as :func:`open_untrusted`."""
+    """Return the last ``most_bytes`` of a file."""
     with open_untrusted(path) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
         return file.read(most_bytes)
 
 
 def create(path: Path, flags: int = 0) -> int:
-    """Make a new file for its owner only, in place of whatever lies there; returns its descriptor.
+    """Make a new file for its owner only, in place of whatever lies there; return its descriptor.
 
-    What a link or a pipe in its place leads to is not touched.
-
-    Raises:
-        OSError: A folder is in the way, or the file cannot be written.
+    What a link or a pipe in its place leads to is not touched. A folder in the way is an error.
     """
     path.unlink(missing_ok=True)
     flags |= os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,10 +55,7 @@ def create(path: Path, flags: int = 0) -> int:
 def overwrite(path: Path) -> int:
     """Open a plain file to write over what is in it, so that the room that it takes stays taken.
 
-    Whatever else lies there is replaced by a new file; returns the descriptor.
-
-    Raises:
-        OSError: As :func:`create`.
+    Whatever else lies there is replaced by a new file, as by :func:`create`.
     """
     flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):  # missing, a link, a FIFO, not ours to write
@@ -88,10 +78,7 @@ def sync_names(folder: Path) -> None:
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for their owner only (0700).
 
-    What exists is left as it is.
-
-    Raises:
-        OSError: As ``Path.mkdir``; also if something else is in the way.
+    What exists is left as it is; if something else is in the way, that is an error.
     """
     # mkdir(parents=True) would give its mode to the last folder only
     for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):

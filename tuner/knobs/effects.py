@@ -30,10 +30,7 @@ _NO_REPORT = (
 )
 
 #: Why a number of threads is not tuned.
-_IGNORED = (
-    "neither the program nor a library that it loads has OMP_NUM_THREADS or a BLAS's variable"
-    " in its text"
-)
+_IGNORED = "the program loads no OpenMP runtime, and no BLAS with threads"
 _NO_POOL = "the program has no BLAS or OpenMP library that was found"
 #: What a running program does not show, and what tells it otherwise.
 _UNSEEN = {

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
-from tuner.hosts.remote.hosts import Hosts
+from tuner.hosts.remote.remote_hosts import Hosts
 from tuner.launch.launchers import (
     carrier_of,
     in_slurm,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tuner.hosts import process, stacks
 from tuner.hosts.activity import MOST_S, Activity
-from tuner.hosts.observer import Observer
+from tuner.hosts.launch_observer import Observer
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
 from tuner.launch.request import MeasurementRequest
@@ -58,6 +58,7 @@ class LaunchMonitor:
         self._sampled_s = self._started_s
         self._look_s = 0.0
         self._hang_detector: HangDetector | None = None
+        self.observer.follow(self.running.pids)
         if self.request.spec.stall_limit_s is not None:
             self.watch(self.request.spec.stall_limit_s)
 
@@ -111,14 +112,14 @@ class LaunchMonitor:
         most_s = min(MOST_S, self._hang_check_s)
 
         def computes(processes: Collection[Activity]) -> bool:
-            return self.observer.computes(processes, most_s)
+            return self.observer.computes(tuple(processes), most_s)
 
         self._hang_detector = HangDetector(limit_s, ranks, computes)
 
     def look_afresh(self) -> None:
         """Forget what was seen of the ranks so far."""
         self._sampled_s = self.clock()
-        self.observer.begin(self.running.pids())
+        self.observer.begin()
 
     def _by_stopper(self) -> Stopped | None:
         if self.request.stopper is None or began_before(self.progress, self.passed_s, AHEAD_S):
@@ -154,7 +155,7 @@ class LaunchMonitor:
             return None
         self._sampled_s = now_s
         before_s = time.thread_time()
-        sample_s = self.observer.sample(self.running.pids())
+        sample_s = self.observer.sample()
         wrong = self._watch(now_s)
         self._look_s = max(sample_s, time.thread_time() - before_s)
         return wrong

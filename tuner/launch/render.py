@@ -42,8 +42,7 @@ def launch(
     probe and the marker need; the setting reaches the ranks through the wrapper. Other hosts have
     no wrapper, and ssh carries no variable there: ``env`` sets all of it for their ranks.
     """
-    from tuner.hosts.probe import CODE, private_folder, probe_environment
-    from tuner.hosts.remote.connections import connections_folder
+    from tuner.hosts.probe import CODE, connections_folder, private_folder, probe_environment
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)

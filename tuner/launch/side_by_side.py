@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from tuner.hosts import process
 from tuner.hosts.counters import Host
-from tuner.hosts.observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver, Observer
 from tuner.launch.clocks import OtherSide, once_compared
 from tuner.launch.objectives import objective_for
 from tuner.launch.request import MeasurementRequest

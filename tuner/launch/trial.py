@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts import process, procfs
-from tuner.hosts.observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver, Observer
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
@@ -188,7 +188,7 @@ class RunningLaunch:
         if ended is not None:
             return self._conclude(ended), False
         exit_ = process.Exit(0, self.monitor.passed_s, stopped=False, killed=0)
-        outcome = self._conclude((exit_, None), self.monitor.running.pids())
+        outcome = self._conclude((exit_, None))
         return replace(outcome, exit_code=None), True
 
     def _recorded(self, done: Callable[[], bool]) -> Ended | None:
@@ -202,11 +202,10 @@ class RunningLaunch:
             self.monitor.running.stop()
             raise
 
-    def _conclude(self, ended: Ended, alive: Collection[int] = ()) -> Outcome:
-        """The outcome; ``alive`` are the processes of the launch that go on."""
+    def _conclude(self, ended: Ended) -> Outcome:
         monitor, (exit_, stopped) = self.monitor, ended
         setting, spec = monitor.request.setting, monitor.request.spec
-        view = monitor.observer.view(alive)
+        view = monitor.observer.view()
         monitor.report_progress()
         observation = replace(
             view.observation,
@@ -306,7 +305,7 @@ class OutcomeClassifier:
             if kills is None:  # the whole host's, which others may have caused
                 kills = oom_kills() - self.oom_kills_before
             kind, reason, line = failure.explain(
-                exit_.code, output_of(self.launch), oom_kills=kills, certain=exit_.oom_kills_own
+                exit_.code, output_of(self.launch), oom_kills=kills
             )
             if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"

@@ -15,10 +15,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from tuner.hosts import process, stacks
-from tuner.hosts.observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver, Observer
+from tuner.hosts.networks import own_addresses
 from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT
-from tuner.hosts.remote.start import own_addresses
 from tuner.hosts.untrusted_files import create
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin

@@ -216,7 +216,7 @@ class WindowRun:
         job, window, now_s = self.job, self._estimate, time.monotonic()
         setting, spec = self.request.setting, self.request.spec
         ranks = self._switched.ranks if self._switched else ()
-        view = job.monitor.observer.view(job.running.pids())
+        view = job.monitor.observer.view()
         observation = observed(view.observation, ranks)
         log = self.model.log(window.times_s, window.block_length)
         some = log[:: -(len(log) // STOPPER_ENTRIES + 1)][::-1]  # the last is among them

@@ -145,7 +145,7 @@ class RankView:
     reported: bool = False  # from inside by the probe: what it does not name is not there
     allocator: str | None = None  # the library that malloc comes from
     mapped: bool = False  # the libraries that its processes have mapped were seen
-    #: No file that the launch's processes ran holds the name of OMP_NUM_THREADS or of a BLAS's.
+    #: None of its processes has mapped an OpenMP runtime, a BLAS or an interpreter.
     ignores_thread_variables: bool = False
     packages: tuple[tuple[str, str], ...] = ()  # loaded in rank 0, with their versions
     uncaught: str = ""  # the exception that ended its Python

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tuner.config.hosts import with_room
 from tuner.config.hosts_from import hosts_from
-from tuner.hosts.remote.hosts import GOES_ON, HostLostError, Hosts
+from tuner.hosts.remote.remote_hosts import GOES_ON, HostLostError, Hosts
 from tuner.model import Layout, StudySpec
 from tuner.model.errors import TunerError
 

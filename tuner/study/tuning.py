@@ -39,8 +39,8 @@ from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
 
 if TYPE_CHECKING:
-    from tuner.hosts.remote.hosts import Hosts
-    from tuner.hosts.remote.trial import TrialOnHosts
+    from tuner.hosts.remote.remote_hosts import Hosts
+    from tuner.hosts.remote.trial_on_hosts import TrialOnHosts
     from tuner.live.jobs import LiveJobs
 
 
@@ -190,11 +190,10 @@ def held(
 def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, LiveJobs]:
     """What makes launches, and what measures in running jobs: on this host or on several."""
     from tuner.hosts import process
-    from tuner.hosts.probe import LIVE, private_folder
-    from tuner.hosts.remote import trial as remote
-    from tuner.hosts.remote.connections import connections_folder
-    from tuner.hosts.remote.observer import HostsObserver
-    from tuner.hosts.remote.start import probe_code
+    from tuner.hosts.probe import LIVE, connections_folder, private_folder
+    from tuner.hosts.remote.agent_start import probe_code
+    from tuner.hosts.remote.hosts_observer import HostsObserver
+    from tuner.hosts.remote.trial_on_hosts import TrialOnHosts
     from tuner.hosts.untrusted_files import make_folder
     from tuner.launch import side_by_side, trial
     from tuner.live.jobs import LiveJobs
@@ -208,7 +207,7 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, 
     def start_on_hosts(launch: Launch) -> TrialOnHosts:
         folder = connections_folder(launch.folder)
         make_folder(folder)
-        return remote.TrialOnHosts(start(launch), hosts, folder)
+        return TrialOnHosts(start(launch), hosts, folder)
 
     def publish(launch: Launch, text: str) -> None:
         marker = launch.env[process.MARKER]

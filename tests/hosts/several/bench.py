@@ -81,14 +81,9 @@ class NoNamespacesError(Exception):
 
 
 class Bench:
-    """Hosts ``h1``, ``h2`` … that reach each other over one bridge.
+    """Hosts ``h1``, ``h2`` … that reach each other over one bridge, and have the folder.
 
-    Args:
-        folder: An empty folder; it is the same on all hosts.
-        count: How many hosts there are.
-
-    Raises:
-        NoNamespacesError: They cannot be made here; with the system's own words.
+    Raises ``NoNamespacesError``, with the system's own words, if they cannot be made here.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -123,7 +118,10 @@ class Bench:
             )
             self._inits[name] = init = self._child(host)
             self._ip(init, "link set lo up")
-            self._connect(name, "bridge", "eth0", f"10.77.0.{10 + number}")
+            peer = f"veth peer name eth0 netns {init}"
+            self._ip(self._hub, f"link add {name} type {peer}", f"link set {name} master bridge up")
+            address = f"addr add 10.77.0.{10 + number}/24 dev eth0"
+            self._ip(init, address, "link set eth0 up")
             assert host.stdin is not None
             host.stdin.write("\n")
             host.stdin.flush()
@@ -134,42 +132,21 @@ class Bench:
                     raise TimeoutError(f"{name} does not come up")
                 time.sleep(0.05)
 
-    def _connect(self, host: str, bridge: str, interface: str, address: str) -> None:
-        """Give a host an interface on a bridge; its other end is called ``HOST-BRIDGE``."""
-        init, end = self._inits[host], f"{host}-{bridge}"
-        peer = f"veth peer name {interface} netns {init}"
-        self._ip(self._hub, f"link add {end} type {peer}", f"link set {end} master {bridge} up")
-        self._ip(init, f"addr add {address}/24 dev {interface}", f"link set {interface} up")
-
     def _ip(self, pid: int, *commands: str) -> None:
         """Run ``ip`` in the network of a process."""
         for words in commands:
             _run("nsenter", f"-t{pid}", "-n", "ip", *words.split())
 
     @contextlib.contextmanager
-    def second_network(self) -> Iterator[None]:
-        """Meanwhile all hosts have an ``eth1`` as well, 10.78.0.0/24."""
-        self._ip(self._hub, "link add second type bridge", "link set second up")
-        try:
-            for number, name in enumerate(self.names, 1):
-                self._connect(name, "second", "eth1", f"10.78.0.{10 + number}")
-            yield
-        finally:
-            for name in self.names:
-                with contextlib.suppress(NoNamespacesError):  # it was not made
-                    self._ip(self._hub, f"link del {name}-second")
-            self._ip(self._hub, "link del second")
-
-    @contextlib.contextmanager
-    def slowed(self, host: str, interface: str, mbit_per_s: int) -> Iterator[None]:
-        """Meanwhile a host sends by an interface at this rate."""
+    def slowed(self, host: str, mbit_per_s: int) -> Iterator[None]:
+        """Meanwhile a host sends at this rate."""
         shape = ["nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc"]
         rate = f"tbf rate {mbit_per_s}mbit burst 32kb latency 400ms"
-        _run(*shape, *f"add dev {interface} root {rate}".split())
+        _run(*shape, *f"add dev eth0 root {rate}".split())
         try:
             yield
         finally:
-            _run(*shape, *f"del dev {interface} root".split())
+            _run(*shape, *["del", "dev", "eth0", "root"])
 
     def _unshare(self, *words: str) -> subprocess.Popen[str]:
         """Start the first process of a namespace; it has said that it is ready."""
@@ -216,25 +193,20 @@ class Bench:
         return process
 
     def processes(self, host: str, *, with_sessions: bool = False) -> dict[int, list[str]]:
-        """What runs on a host beside its sshd: the words of each process by its id out here.
-
-        Args:
-            host: Its name.
-            with_sessions: The sessions of sshd are among them.
-        """
+        """What runs on a host beside its sshd: the words of each process by its id out here."""
         space = Path(f"/proc/{self._inits[host]}/ns/pid").readlink()
-        found = {}
+        processes = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 if (entry / "ns/pid").readlink() == space:
                     words = (entry / "cmdline").read_bytes().decode(errors="replace")
-                    found[int(entry.name)] = words.split("\0")
+                    processes[int(entry.name)] = words.split("\0")
             except OSError:  # it has ended
                 continue
         # A zombie has no words. A session of sshd outlives its link, as on any host.
         return {
             pid: words
-            for pid, words in found.items()
+            for pid, words in processes.items()
             if any(words) and (with_sessions or not words[0].startswith("sshd"))
         }
 

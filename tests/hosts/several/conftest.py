@@ -1,4 +1,4 @@
-"""The hosts of these tests."""
+"""The hosts of these tests, and studies on them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.several.bench import Bench, NoNamespacesError
+from tests.hosts.several.study_on_hosts import StudyOnHosts
+from tests.marked import eventually
 
 #: Of Debian's packages iproute2, openssh-client, openssh-server and util-linux.
 PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv", "tc")
@@ -36,6 +38,13 @@ def bench(
 
 
 @pytest.fixture
-def folder(bench: Bench, request: pytest.FixtureRequest) -> Path:
-    """An empty folder that all hosts have."""
-    return Path(tempfile.mkdtemp(prefix=f"{request.node.name}-", dir=bench.folder))
+def folder(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder that all hosts have; after the test all hosts are empty."""
+    yield Path(tempfile.mkdtemp(prefix=f"{request.node.originalname}-", dir=bench.folder))
+    eventually(lambda: not any(bench.processes(host) for host in bench.names))
+
+
+@pytest.fixture
+def study(bench: Bench, folder: Path) -> Callable[..., StudyOnHosts]:
+    """Starts a study in the folder."""
+    return lambda *words, **options: StudyOnHosts(bench, folder, *words, **options)

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 
 from tests.guides import TRAIN, blocks
 from tests.hosts.several.bench import UP_S, Bench
-from tests.hosts.several.test_studies import PROGRAM, SHORT
+from tests.hosts.several.study_on_hosts import PROGRAM, SHORT, TUNE
 from tests.marked import eventually
-from tuner.model import Failed, Finished
+from tuner.model import Failed, LaunchRecord
 from tuner.store import Store, resolve_url
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -100,7 +101,7 @@ class Slurm:
         """A job that runs ``tune`` on some nodes; its id."""
         (folder / "program.py").write_text(program)
         (folder / "seconds").write_text(str(seconds))
-        tune = [str(Path(sys.executable).parent / "tune"), *SHORT, "--name", "study", *options]
+        tune = [TUNE, "--objective", "wall", *SHORT, "--name", "study", *options]
         tune += ["--storage", str(folder / "study.db"), "--", sys.executable]
         tune += [str(folder / "program.py"), str(folder / "seconds")]
         script = folder / "job.sh"
@@ -131,44 +132,42 @@ def slurm(bench: Bench, require_program: Callable[[str], str]) -> Iterator[Slurm
         bench.run(host, "pkill", "-9", "slurm|munged", check=False)
 
 
-def test_a_study_runs_on_the_nodes_of_its_allocation(slurm: Slurm, folder: Path) -> None:
-    slurm.submit(folder, 0.3)
-    eventually(lambda: "Study study: finished" in _output(folder))
+@pytest.fixture
+def folder(bench: Bench) -> Path:
+    """An empty folder that all hosts have, on which Slurm goes on."""
+    return Path(tempfile.mkdtemp(dir=bench.folder))
+
+
+def records(folder: Path, name: str = "study") -> list[LaunchRecord]:
+    """The launches of a study; none of them failed."""
     with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
-        records = tuple(store.launches("study"))
-    assert len(records) >= 3  # with those that leave a knob out
-    for record in records:
-        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
-        assert "ranks 2" in Path(record.folder, "output.log").read_text()
-    eventually(slurm.nodes_are_empty)
+        launches = list(store.launches(name))
+    assert len(launches) >= 3  # with those that leave a knob out
+    for record in launches:
+        assert not isinstance(record.outcome.ending, Failed), record.outcome.ending
+    return launches
 
 
 def test_agents_are_known_by_their_names_in_whatever_order_the_hosts_are(slurm: Slurm) -> None:
-    doctor = (str(Path(sys.executable).parent / "tune"), "doctor", "--hosts", "h3,h1,h2", "--json")
+    doctor = (TUNE, "doctor", "--hosts", "h3,h1,h2", "--json")
     checks = json.loads(slurm.run("salloc", "--nodes=3", *doctor))["checks"]
     (saw,) = (check["saw"] for check in checks if check["name"] == "network")
     assert set(re.findall(r"(h\d): (h\d) is", saw)) == {("h1", "h1"), ("h2", "h2"), ("h3", "h3")}
 
 
 @pytest.mark.parametrize("hosts", ["", "--hosts-from 'scontrol show hostnames' --ppn 1"])
-def test_the_script_of_the_guide_tunes_in_an_allocation(
+def test_the_scripts_of_the_guide_tune_and_run_in_an_allocation(
     slurm: Slurm, folder: Path, hosts: str
 ) -> None:
-    script, *_ = blocks("docs/how-to/slurm.md")
+    script, *_, export = blocks("docs/how-to/slurm.md")
     short = script.replace("--trials 30", f"--trials 1 --no-confirm --knob omp_threads=1,2 {hosts}")
     assert short != script
     for name, text in (("tune.sh", short), ("train.py", TRAIN), ("length", "3")):
         (folder / name).write_text(text)
     slurm.run("sbatch", "--ntasks-per-node=1", f"--chdir={folder}", str(folder / "tune.sh"))
     eventually(lambda: any("finished" in log.read_text() for log in folder.glob("tune-*.log")))
-    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
-        records = tuple(store.launches("train-n2-h2"))
-    assert len(records) == 3
-    for record in records:
-        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
+    records(folder, "train-n2-h2")
     eventually(slurm.nodes_are_empty)
-
-    *_, export = blocks("docs/how-to/slurm.md")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     export = export.replace("sbatch", "sbatch --wait --output=job.log")
     commands = f"cd {shlex.quote(str(folder))} && {export}"
@@ -187,26 +186,24 @@ print("ranks", os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"], flush
 @pytest.mark.parametrize(
     ("launcher", "program", "nodes", "ppn"),
     [
-        (("torchrun",), PLAIN, 2, 2),
-        (("srun",), PROGRAM, 2, 2),
-        (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 2, 2),
-        (("srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),
+        ((), PROGRAM, 2, 1),
+        (("--launcher", "torchrun"), PLAIN, 2, 2),
+        (("--launcher", "srun"), PROGRAM, 2, 2),
+        (("--launcher", "srun", "--mpirun-arg=--mpi=none"), PLAIN, 2, 2),
+        (("--launcher", "srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),
     ],
-    ids=["torchrun on each node", "PMIx", "without an MPI", "without an MPI, on this node alone"],
+    ids=["mpirun", "torchrun on each node", "PMIx", "no MPI", "no MPI, on this node alone"],
 )
-def test_srun_starts_the_ranks(
+def test_a_study_runs_on_the_nodes_of_its_allocation(
     slurm: Slurm, folder: Path, launcher: tuple[str, ...], program: str, nodes: int, ppn: int
 ) -> None:
-    if program == PROGRAM and not PMIX.is_dir():
+    if launcher and program == PROGRAM and not PMIX.is_dir():
         pytest.skip("there is no PMIx for Slurm (Debian's package libpmix2)")
-    options = ("--launcher", *launcher, "--ppn", str(ppn), "--oversubscribe-hosts")
+    options = (*launcher, "--ppn", str(ppn), "--oversubscribe-hosts") if launcher else ()
     slurm.submit(folder, 0.3, *options, program=program, nodes=nodes)
-    eventually(lambda: "Study study: finished" in _output(folder), patience_s=180)
-    with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
-        records = tuple(store.launches("study"))
-    assert len(records) >= 3
-    for record in records:
-        assert not isinstance(record.outcome.ending, Failed), record.outcome.ending
+    output = folder / "output"
+    eventually(lambda: output.exists() and "Study study: finished" in output.read_text(), 180)
+    for record in records(folder):
         assert f"ranks {nodes * ppn}" in Path(record.folder, "output.log").read_text()
     eventually(slurm.nodes_are_empty)
 
@@ -217,8 +214,3 @@ def test_scancel_empties_the_nodes(slurm: Slurm, folder: Path) -> None:
     eventually(lambda: sum(sleeper in slurm.of_job(host) for host in slurm.bench.names) == 2)
     slurm.run("scancel", job)
     eventually(slurm.nodes_are_empty)
-
-
-def _output(folder: Path) -> str:
-    path = folder / "output"
-    return path.read_text() if path.exists() else ""

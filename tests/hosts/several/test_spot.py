@@ -73,4 +73,3 @@ def test_a_job_goes_on_from_its_newest_snapshot_on_other_hosts(bench: Bench, fol
     first, again = sorted(begun)
     assert first == 0 and 10 <= again < 60, output
     assert json.loads((folder / "out" / "log").read_text())[-1]["iteration"] == 60
-    eventually(lambda: not any(bench.processes(host) for host in bench.names))

@@ -1,253 +1,122 @@
-"""Studies over two hosts: what is measured, and that nothing is left, whatever is killed."""
+"""Studies over two hosts: what is measured and seen, and that nothing is left, whatever is lost."""
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.hosts.several.bench import Bench
+from tests.hosts.several.study_on_hosts import AGENT, SHORT, StudyOnHosts
 from tests.marked import eventually
-from tuner.model import Failed, FailureKind, Finished, LaunchRecord
-from tuner.store import Store, resolve_url
+from tuner.model import Failed, FailureKind, Finished, Stopped
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-#: A rank that has a daemon of its own, in a session of its own, and then computes for a while.
-PROGRAM = """
-import os, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.closerange(0, 256)  # mpirun waits for whoever holds its pipes
-        os.execvp("sleep", ["sleep", "1000"])
-    os._exit(0)
-os.wait()
-from mpi4py import MPI
-world, end = MPI.COMM_WORLD, time.monotonic() + float(open(sys.argv[1]).read())
-while world.allreduce(time.monotonic() < end):
-    time.sleep(0.02)
-print("ranks", world.size, flush=True)
-"""
+Start = Callable[..., StudyOnHosts]
 
-#: Options that make few launches: a warm-up, a setting, the baseline, and what leaves a knob out.
-SHORT = ("--objective", "wall", "--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
-
-#: A word of an agent.
-AGENT = "import base64,zlib;exec("
-#: An agent is stopped, not killed.
-STOPPED = "SIGSTOP"
+#: Each rank on a host of its own, none on that of ``tune``.
+OTHERS = (*SHORT, "--hosts", "h2:1,h3:1")
 
 
-class Tune:
-    """``tune`` on the first host, over the other two."""
-
-    def __init__(
-        self,
-        bench: Bench,
-        folder: Path,
-        seconds: float,
-        *options: str,
-        length: tuple[str, ...] = SHORT,
-    ) -> None:
-        self.bench, self.folder = bench, folder
-        (folder / "program.py").write_text(PROGRAM)
-        (folder / "seconds").write_text(str(seconds))
-        self.words = [
-            str(Path(sys.executable).parent / "tune"),
-            *length,
-            *("--storage", str(folder / "study.db"), "--name", "study"),
-            *(options or ("--hosts", "h2:1,h3:1")),
-            *("--", sys.executable, str(folder / "program.py"), str(folder / "seconds")),
-        ]
-        self.process = self.start()
-
-    def start(self) -> subprocess.Popen[str]:
-        env = {**os.environ}
-        return self.bench.start("h1", *self.words, env=env)
-
-    def end(self) -> tuple[int, str]:
-        """Its exit code and all that it printed."""
-        output, errors = self.process.communicate(timeout=120)
-        return self.process.returncode, output + errors
-
-    def records(self) -> tuple[LaunchRecord, ...]:
-        with Store.open(resolve_url(str(self.folder / "study.db"), {}), create=False) as store:
-            return tuple(store.launches("study"))
-
-    def kill(self, host: str, word: str) -> None:
-        """Send SIGKILL to the processes of a host that have this in one of their words."""
-        self.send(signal.SIGKILL, host, word)
-
-    def send(self, number: int, host: str, word: str) -> None:
-        """Send a signal to them, or to those whose command begins so."""
-        found = self.bench.processes(host, with_sessions=word.startswith("sshd")).items()
-        pids = [pid for pid, argv in found if _has(argv, word)]
-        assert pids
-        for pid in pids:
-            with suppress(ProcessLookupError):  # it has ended with another one
-                os.kill(pid, number)
-
-    def of_launch(self) -> set[int]:
-        """All processes of the other hosts that are not agents."""
-        found = [self.bench.processes(host) for host in ("h2", "h3")]
-        return {pid for each in found for pid, argv in each.items() if not _has(argv, AGENT)}
-
-    def is_running(self) -> bool:
-        """Both ranks run, and have their daemons."""
-        return all(
-            ["sleep", "1000", ""] in self.bench.processes(host).values() for host in ("h2", "h3")
-        )
-
-    def are_empty(self) -> bool:
-        return not any(self.bench.processes(host) for host in ("h2", "h3"))
-
-
-def _has(argv: list[str], word: str) -> bool:
-    return " ".join(argv).startswith(word) or any(word in each for each in argv)
-
-
-@pytest.fixture
-def study(bench: Bench, folder: Path) -> Iterator[Callable[..., Tune]]:
-    """Starts a study; afterwards all hosts are empty."""
-    yield lambda seconds, *options: Tune(bench, folder, seconds, *options)
-    eventually(lambda: not any(bench.processes(host) for host in bench.names))
-
-
-def test_a_study_over_two_hosts_measures_and_leaves_nothing(study: Callable[..., Tune]) -> None:
-    tune = study(0.3)
-    code, printed = tune.end()
-    assert code == 0, printed
-    records = tune.records()
-    assert len(records) >= 3  # one more may leave out a knob
-    for record in records:
-        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
+def test_kill_9_of_tune_empties_all_hosts_and_the_same_command_goes_on(study: Start) -> None:
+    tune = study(*OTHERS, seconds=100)
+    eventually(tune.is_running)
+    tune.send(signal.SIGSTOP, "h3", AGENT)  # does not keep its host from the same study
+    tune.kill_tune()
+    eventually(lambda: not tune.bench.processes("h2"))
+    tune.seconds = 0.3
+    tune.start()
+    tune.end()
+    finished = [r for r in tune.records() if isinstance(r.outcome.ending, Finished)]
+    assert len(finished) >= 3  # one more may leave out a knob
+    for record in finished:
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
 
 
-def test_kill_9_of_tune_empties_all_hosts(study: Callable[..., Tune]) -> None:
-    tune = study(100)
-    eventually(tune.is_running)
-    tune.kill("h1", "--hosts")
-    eventually(tune.are_empty)
-    # Nothing is held either: the same command goes on.
-    (tune.folder / "seconds").write_text("0.3")
-    tune.process = tune.start()
-    code, printed = tune.end()
-    assert code == 0, printed
-
-
-def test_a_stopped_agent_does_not_keep_its_host_from_the_same_study(
-    study: Callable[..., Tune],
-) -> None:
-    tune = study(100)
-    eventually(tune.is_running)
-    tune.send(signal.SIGSTOP, "h3", AGENT)
-    tune.kill("h1", "--hosts")
-    (tune.folder / "seconds").write_text("0.3")
-    tune.process = tune.start()
-    code, printed = tune.end()
-    assert code == 0, printed
-    eventually(tune.are_empty)
-
-
 @pytest.mark.parametrize(
-    ("host", "word", "kind"),
+    ("number", "host", "word", "kind"),
     [
-        ("h1", "prterun", FailureKind.INTERRUPTED),
-        ("h1", "ssh h3", FailureKind.LOST_HOST),
-        ("h3", "sshd: root@", FailureKind.LOST_HOST),
-        ("h2", "program.py", FailureKind.CRASHED),
-        ("h3", "prted", FailureKind.LOST_HOST),
-        ("h2", AGENT, FailureKind.LOST_HOST),
-        ("h2", STOPPED, FailureKind.LOST_HOST),
+        (signal.SIGKILL, "h1", "prterun", FailureKind.INTERRUPTED),
+        (signal.SIGKILL, "h1", "ssh h3", FailureKind.LOST_HOST),
+        (signal.SIGKILL, "h3", "sshd: root@", FailureKind.LOST_HOST),
+        (signal.SIGKILL, "h2", "program.py", FailureKind.CRASHED),
+        (signal.SIGKILL, "h3", "prted", FailureKind.LOST_HOST),
+        (signal.SIGKILL, "h2", AGENT, FailureKind.LOST_HOST),
+        (signal.SIGSTOP, "h2", AGENT, FailureKind.LOST_HOST),
     ],
     ids=[
         "mpirun",
         "its ssh",
-        "its session of sshd",
+        "its sshd",
         "a rank",
-        "the daemon of the MPI",
+        "the MPI's daemon",
         "an agent",
-        "a stopped agent",
+        "a stopped one",
     ],
 )
 def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
-    study: Callable[..., Tune], host: str, word: str, kind: FailureKind
+    study: Start, number: int, host: str, word: str, kind: FailureKind
 ) -> None:
-    tune = study(3)
+    tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
     of_launch = tune.of_launch()
-    if word == STOPPED:
-        tune.send(signal.SIGSTOP, host, AGENT)
-    else:
-        tune.kill(host, word)
+    tune.send(number, host, word)
     eventually(lambda: not of_launch & tune.of_launch())
-    code, printed = tune.end()
-    assert code == 0, printed
+    tune.end()
     endings = [record.outcome.ending for record in tune.records()]
-    failed = [each for each in endings if isinstance(each, Failed)]
-    assert [each.kind for each in failed] == [kind], failed
+    (failed,) = [ending for ending in endings if isinstance(ending, Failed)]
+    assert failed.kind == kind, failed
     if kind is FailureKind.LOST_HOST:
         lost = "h3" if word == "ssh h3" else host
-        assert re.search(rf"the host {lost} is lost: |remote daemon: {lost}$", failed[0].reason)
-    assert len(endings) - len(failed) >= 3 - (kind is FailureKind.CRASHED)
+        assert re.search(rf"the host {lost} is lost: |remote daemon: {lost}$", failed.reason)
+    assert len(endings) - 1 >= 3 - (kind is FailureKind.CRASHED)
 
 
 def test_a_host_whose_link_goes_down_is_named_and_the_study_goes_on_later(
-    bench: Bench, study: Callable[..., Tune]
+    bench: Bench, study: Start
 ) -> None:
-    tune = study(3)
+    tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
     bench.link("h3", "down")
     try:
-        code, printed = tune.end()
-        assert code == 3
-        assert re.search(r"error: .*\bh3\b", printed), printed
-        eventually(tune.are_empty)  # the one that is cut off has swept itself
+        assert re.search(r"error: .*\bh3\b", tune.end(3))
+        eventually(lambda: not tune.of_launch())  # the one that is cut off has swept itself
     finally:
         bench.link("h3", "up")
-    tune.process = tune.start()
-    code, printed = tune.end()
-    assert code == 0, printed
+    tune.start()
+    tune.end()
     endings = [record.outcome.ending for record in tune.records()]
-    (lost,) = [each for each in endings if isinstance(each, Failed)]
-    assert lost.kind is FailureKind.LOST_HOST
-    assert "h3" in lost.reason
+    (lost,) = [ending for ending in endings if isinstance(ending, Failed)]
+    assert lost.kind is FailureKind.LOST_HOST and "h3" in lost.reason
 
 
 @pytest.mark.parametrize(
     ("source", "loss"), [("--hosts", "its processes"), ("--hosts-from", "its link")]
 )
 def test_another_host_takes_the_place_of_a_lost_one(
-    bench: Bench, study: Callable[..., Tune], folder: Path, source: str, loss: str
+    bench: Bench, study: Start, folder: Path, source: str, loss: str
 ) -> None:
     there = folder / "there"
     there.write_text("h2 1\nh3 1\n")
-    options = ("--hosts", "h2:1,h3:1,h1:1", "-n", "2")
-    if source == "--hosts-from":
-        options = ("--hosts-from", f"cat '{there}'", "-n", "2")
-    tune = study(3, *options)
+    hosts = "h2:1,h3:1,h1:1" if source == "--hosts" else f"cat '{there}'"
+    tune = study(*SHORT, source, hosts, "-n", "2", seconds=3)
     eventually(tune.is_running)
     there.write_text("h2 1\nh1 1\n")
     if loss == "its link":
         bench.link("h3", "down")
     else:
-        tune.kill("h3", "")
+        tune.send(signal.SIGKILL, "h3", "")
     try:
-        code, printed = tune.end()
-        eventually(tune.are_empty)
+        printed = tune.end()
     finally:
         bench.link("h3", "up")
-    assert code == 0, printed
-    replaced = loss == "its link" or source == "--hosts-from"  # else h3 is there again
+    replaced = loss == "its link"  # else h3 is there again
     assert ("h1 takes the place of h3" in printed) == replaced, printed
     lost, *others = tune.records()
     assert isinstance(lost.outcome.ending, Failed)
@@ -256,38 +125,171 @@ def test_another_host_takes_the_place_of_a_lost_one(
     for record in others:
         assert isinstance(record.outcome.ending, Finished), record.outcome.ending
         assert ("h2:1,h1:1" in record.argv) == replaced
-    # The same command finds the study finished, whichever hosts there are now.
-    tune.process = tune.start()
-    assert tune.end()[0] == 0
+    tune.start()
+    tune.end()  # it finds the study finished, whichever hosts there are now
 
 
 @pytest.mark.parametrize(
     ("hosts", "said"),
     [
         ("h2:1,nohost:1", r"no answer from nohost: ssh: Could not resolve hostname nohost"),
-        ("h2:1,10.77.0.12:1", r"h2 and 10\.77\.0\.12 are the same host"),
         ("h2:1,10.77.0.99:1", r"no answer from 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99"),
     ],
 )
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(
-    study: Callable[..., Tune], hosts: str, said: str
+    study: Start, hosts: str, said: str
 ) -> None:
-    tune = study(0, "--hosts", hosts)
-    code, printed = tune.end()
-    assert code in {2, 3}
+    tune = study(*SHORT, "--hosts", hosts)
+    printed = tune.end(3)
     assert re.search(said, printed), printed
     assert not (tune.folder / "study.db").exists()
 
 
-def test_a_host_is_measured_by_one_study_at_a_time(
-    bench: Bench, folder: Path, study: Callable[..., Tune]
-) -> None:
-    tune = study(100, "--hosts", "h3:1")
+def test_a_host_is_measured_by_one_study_at_a_time(bench: Bench, study: Start) -> None:
+    tune = study(*SHORT, "--hosts", "h3:1", seconds=100)
     eventually(lambda: ["sleep", "1000", ""] in bench.processes("h3").values())
-    other = ["--name", "other", "--storage", str(folder / "other.db")]
-    command = tune.words.index("--")
-    words = [*tune.words[:command], *other, *tune.words[command:]]
-    done = bench.run("h2", *words, check=False)
+    other = [*tune.words[:1], "--storage", str(tune.folder / "other.db"), *tune.words[3:]]
+    done = bench.run("h2", *other, check=False)
     assert done.returncode == 5
     assert re.search(r"h3 is measuring for process \d+ \(study study\)", done.stderr)
-    tune.kill("h1", "--hosts")
+    tune.kill_tune()
+
+
+# --- what is seen -------------------------------------------------------------------------
+
+#: Ranks that compute, exchange and log; with "hang" the last one stops doing so after a while.
+TRAINER = """
+import json, os, sys, time
+import numpy as np
+from mpi4py import MPI
+world, out, ways = MPI.COMM_WORLD, sys.argv[1], sys.argv[2:]
+rows, began_s = [], time.monotonic()
+matrix = np.ones((300, 300))
+for iteration in range(1, 41):
+    if "hang" in ways and iteration == 10 and world.rank == world.size - 1:
+        time.sleep(1000)
+    end_s = time.monotonic() + 0.05
+    while time.monotonic() < end_s:
+        matrix @ matrix
+    world.allreduce(1)
+    rows.append({"iteration": iteration, "elapsed_time": time.monotonic() - began_s})
+    if world.rank == 0:
+        with open(f"{out}/log.new", "w") as file:
+            json.dump(rows, file)
+        os.replace(f"{out}/log.new", f"{out}/log")
+"""
+
+
+def private_folders(bench: Bench) -> list[str]:
+    names = " ".join(bench.run(host, "ls", "/dev/shm").stdout for host in bench.names).split()
+    return [name for name in names if name.startswith("tune-")]
+
+
+def test_ranks_of_all_hosts_are_seen_from_outside_and_from_inside(
+    bench: Bench, study: Start
+) -> None:
+    tune = study(*SHORT, "--hosts", "h1:1,h3:1", "--", "{out}", program=TRAINER)
+    tune.end()
+    records = tune.records()
+    assert len(records) == 3
+    for record in records:
+        outcome, telemetry = record.outcome, tune.telemetry(record.number)
+        assert isinstance(outcome.ending, Finished), outcome.ending
+        ranks = outcome.observation.ranks
+        assert [rank.rank for rank in ranks] == [0, 1]
+        assert all(rank.world_size == 2 and rank.threads and rank.pools for rank in ranks)
+        assert telemetry is not None
+        tracks = {(track.host, track.rank) for track in telemetry.tracks}
+        assert tracks == {("h1", None), ("h3", None), ("h1", 0), ("h3", 1)}
+        assert {phase.rank for phase in telemetry.phases} == {0, 1}
+    assert private_folders(bench) == []
+
+
+def test_the_log_is_brought_from_the_host_of_rank_0(
+    bench: Bench, study: Start, folder: Path
+) -> None:
+    runs = ("--run-dir", f"/tmp/{folder.name}")
+    tune = study(*SHORT, "--hosts", "h3:1,h2:1", *runs, "--", "{out}", program=TRAINER)
+    tune.end()
+    find = ("find", f"/tmp/{folder.name}", "-name", "out")
+    outs = [bench.run(name, *find, check=False).stdout for name in bench.names]
+    assert list(map(bool, outs)) == [True, False, False], "what was made there is gone"
+
+
+def test_a_rank_that_hangs_is_named_with_its_host_and_a_killed_study_leaves_no_folder(
+    bench: Bench, study: Start
+) -> None:
+    words = (*SHORT, "--hosts", "h1:1,h3:1", "--stall-limit", "3", "--", "{out}", "hang")
+    tune = study(*words, program=TRAINER)
+    eventually(lambda: len(tune.records()) == 1)
+    ending = tune.records()[0].outcome.ending
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.STALLED
+    assert "rank 1 (on h3) is idle, the others wait" in ending.reason
+    stacks = sorted(path.name for path in Path(tune.records()[0].folder, "stacks").iterdir())
+    assert stacks == ["rank-0.txt", "rank-1.txt"]
+    eventually(lambda: len(private_folders(bench)) == 2)
+    tune.kill_tune()
+    tune.process.communicate(timeout=60)
+    eventually(lambda: not any(map(bench.processes, bench.names)))
+    tune.words[2], tune.words[-1] = str(tune.folder / "other.db"), "runs"
+    tune.start()
+    tune.end()
+    assert private_folders(bench) == []
+
+
+#: Rank 0 writes Chainer's log; an iteration takes as long as the step says, on both ranks.
+LIVE = """
+import json, os, sys, time
+from mpi4py import MPI
+from tuner import live
+world, session, out = MPI.COMM_WORLD, live.session(), sys.argv[1]
+state = {"step": int(sys.argv[2])}
+session.on("step", lambda step: state.update(step=step), read=lambda: state["step"])
+log, begun_s = [], time.monotonic()
+while len(log) < 25 or session.more():
+    time.sleep(0.02 * state["step"])
+    steps = world.allgather(state["step"])
+    assert len(set(steps)) == 1, steps
+    log.append({"iteration": len(log) + 1, "elapsed_time": time.monotonic() - begun_s})
+    if world.rank == 0:
+        with open(out + "/draft", "w") as file:
+            json.dump(log, file)
+        os.replace(out + "/draft", out + "/log")
+    session.step()
+"""
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["to its end", "with an agent lost"])
+def test_a_live_job_is_switched_on_all_hosts_at_once_and_another_takes_the_place_of_a_lost_one(
+    study: Start, folder: Path, is_lost: bool
+) -> None:
+    words = ("--live", "on", "--no-confirm", "--trials", "3", "--fix", "omp_threads=1")
+    knob = ("--knob", "step=1,2,3", "--baseline", "step=3", "--hosts", "h2:1,h3:1")
+    runs = ("--run-dir", f"/tmp/{folder.name}", "--", "{out}", "{step}")
+    tune = study(*words, *knob, *runs, program=LIVE)
+    if is_lost:
+        eventually(lambda: any(record.job is not None for record in tune.records()))
+        tune.send(signal.SIGKILL, "h3", AGENT)
+    printed = tune.end()
+    kinds = {e.kind for r in tune.records() if isinstance(e := r.outcome.ending, Failed)}
+    assert kinds <= ({FailureKind.LOST_HOST} if is_lost else set()), printed
+    windows = [record for record in tune.records() if record.job is not None]
+    jobs = {record.job for record in windows}
+    assert len(jobs) > 1 if is_lost else len(windows) > len(jobs) > 0, printed
+    for record in windows:
+        if isinstance(record.outcome.ending, Finished | Stopped):
+            assert record.outcome.window is not None
+            assert record.outcome.window.pace_s >= 0.02 * int(record.setting.as_dict()["step"])
+            assert [rank.rank for rank in record.outcome.observation.ranks] == [0, 1]
+
+
+def test_a_sample_of_the_campaigns(bench: Bench) -> None:
+    """A fault on another host has the kind that it has on this; of losses nothing is left."""
+    faults = ("a rank is killed after its last iteration", "a rank is stopped", "rank 0 is killed")
+    for words, said in (
+        (("campaigns.faults", "--two-hosts", *faults), "3 faults, 0 bad\n"),
+        (("campaigns.losses", "--losses", "2", "--seed", "2"), '"wrong": []'),
+    ):
+        argv = [sys.executable, "-m", *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr

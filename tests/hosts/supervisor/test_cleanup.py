@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import subprocess
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from tuner.hosts import procfs
 from tuner.hosts.procfs import Stat
 from tuner.hosts.supervisor import cleanup
-from tuner.hosts.supervisor.cleanup import MARKER, carriers, descendants, environment
+from tuner.hosts.supervisor.cleanup import MARKER, carriers, descendants
 
 # --- files -------------------------------------------------------------------------------
 
@@ -27,84 +26,56 @@ def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "kept").touch()
     folder = tmp_path / "tune-1"
-    (folder / "ompi.host.0" / "jf.1").mkdir(parents=True)
-    (folder / "ompi.host.0" / "jf.1" / "file").write_text("x")
-    os.mkfifo(folder / "pipe")
-    (folder / "closed").mkdir()
+    (folder / "closed").mkdir(parents=True)
     (folder / "closed" / "file").touch()
     (folder / "closed").chmod(0)
+    os.mkfifo(folder / "pipe")
     (folder / "folder").symlink_to(outside)
     (folder / "file").symlink_to(outside / "kept")
     cleanup.remove_folder(str(folder))
-    cleanup.remove_folder(str(folder))  # gone already
     assert not folder.exists()
     folder.symlink_to(outside)  # in its place
     cleanup.remove_folder(str(folder))
     assert folder.is_symlink() and (outside / "kept").exists()
 
 
-def test_somebody_elses_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "tune-1"
-    folder.mkdir()
-    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-    cleanup.remove_folder(str(folder))
-    assert folder.is_dir()
-
-
-def test_a_mount_below_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "tune-1"
-    (folder / "data").mkdir(parents=True)
-    (folder / "data" / "kept").touch()
-    line = f"36 35 98:0 / {folder}/data rw - ext4 /dev/x rw\n".encode()
-    monkeypatch.setattr(cleanup, "read", lambda _: line)
-    cleanup.remove_folder(str(folder))
-    assert (folder / "data" / "kept").exists()
-
-
-@pytest.fixture
-def segment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A new file of ours in the shared memory; an MPI's would be swept by other tests' launches."""
-    path = Path(f"/dev/shm/tune_test_{os.getpid()}")
-    monkeypatch.setattr(cleanup, "_SEGMENTS", (str(path),))
-    path.write_bytes(bytes(mmap.PAGESIZE))
-    yield path
-    path.unlink(missing_ok=True)
-
-
-def _removed(segment: Path) -> bool:
-    """Whether it is removed once it is known to be of the trial."""
-    cleanup.remove_segments(cleanup.now() + 100_000)
-    assert segment.exists(), "an earlier job's"
-    cleanup.remove_segments(cleanup.now() - 100)
-    return not segment.exists()
+@pytest.mark.parametrize("case", ["somebody else's", "a mount below"])
+def test_what_is_not_ours_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    (tmp_path / "tune-1/data").mkdir(parents=True)
+    if case == "a mount below":
+        line = f"36 35 98:0 / {tmp_path}/tune-1/data rw - ext4 /dev/x rw\n".encode()
+        monkeypatch.setattr(cleanup, "read", lambda _: line)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    cleanup.remove_folder(f"{tmp_path}/tune-1")
+    assert (tmp_path / "tune-1/data").exists()
 
 
 @pytest.mark.parametrize(("mode", "access"), [("r+b", mmap.ACCESS_WRITE), ("rb", mmap.ACCESS_READ)])
-def test_a_segment_that_somebody_has_mapped_is_left(segment: Path, mode: str, access: int) -> None:
-    with segment.open(mode) as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=access)
-    with mapped:
-        assert not _removed(segment)
-    assert _removed(segment)
-
-
-def test_a_segment_is_left_if_the_kernel_cannot_say(
-    segment: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_segment_of_an_mpi_goes_unless_it_is_older_or_somebody_has_mapped_it(
+    monkeypatch: pytest.MonkeyPatch, mode: str, access: int
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError
-
-    monkeypatch.setattr(fcntl, "fcntl", refuse)
-    assert not _removed(segment)
-
-
-def test_a_file_that_is_no_segment_of_an_mpi_is_left(segment: Path) -> None:
-    others = segment.rename(segment.with_name(f"of_mine_{segment.name}"))
+    name = f"/dev/shm/tune_test_{os.getpid()}"
+    # An MPI's own name would be swept by the launches of other tests.
+    monkeypatch.setattr(cleanup, "_SEGMENTS", (f"{name}_",))
+    segment, other = Path(f"{name}_1"), Path(name)
+    for path in (segment, other):
+        path.write_bytes(bytes(mmap.PAGESIZE))
     try:
+        cleanup.remove_segments(cleanup.now() + 100_000)
+        assert segment.exists(), "an earlier job's"
+        with segment.open(mode) as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=access)
+        with mapped:
+            cleanup.remove_segments(cleanup.now() - 100)
+            assert segment.exists()
         cleanup.remove_segments(cleanup.now() - 100)
-        assert others.exists()
+        assert not segment.exists() and other.exists()
     finally:
-        others.unlink()
+        segment.unlink(missing_ok=True)
+        other.unlink()
 
 
 # --- processes ---------------------------------------------------------------------------
@@ -119,24 +90,20 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 @pytest.fixture
-def child() -> Iterator[subprocess.Popen[str]]:
-    env = {MARKER: "of the child"}
-    with subprocess.Popen(["sleep", "600"], env=env, text=True) as process:
-        yield process
+def child() -> Iterator[Stat]:
+    with subprocess.Popen(["sleep", "600"], env={MARKER: "of the child"}) as process:
+        stat = procfs.stat(process.pid)
+        assert stat is not None
+        yield stat
         process.kill()
 
 
-def looked_up(pid: int) -> Stat:
-    found = procfs.stat(pid)
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize(
-    ("answers", "found"),
+    ("answers", "is_found"),
     [
         ([b"", b"", b"A=b\0TUNE_TRIAL=mine\0"], True),  # in the middle of an exec
         ([b"A=1\0TUNE_TRIAL=mine"], True),
+        ([b"TUNE_TRIAL=mine.7\0"], True),  # a launch of the study
         ([b"TUNE_SUPERVISES=mine\0"], True),
         ([b"TUNE_TRIAL=mine2"], False),
         ([b"TUNE_TRIAL=min"], False),
@@ -146,32 +113,27 @@ def looked_up(pid: int) -> Stat:
     ],
 )
 def test_only_the_whole_marker_counts(
-    child: subprocess.Popen[str], answers: list[bytes | None], found: bool
+    child: Stat, answers: list[bytes | None], is_found: bool
 ) -> None:
-    row = looked_up(child.pid)
-    assert carriers([row], "mine", environ=lambda _: answers.pop(0), wait_s=60) == [row] * found
+    matches = carriers([child], "mine", environ=lambda _: answers.pop(0), wait_s=60)
+    assert matches == [child] * is_found
 
 
-def test_what_has_no_environment_is_waited_for_while_it_lives(child: subprocess.Popen[str]) -> None:
-    row = looked_up(child.pid)
-    assert carriers([row], "mine", environ=lambda _: b"", wait_s=0.0) == []
-    assert carriers([Stat(2, 0, 0, kernel=True)], "mine", environ=lambda _: b"", wait_s=1e9) == []
-    child.kill()
-    child.wait()
-    assert carriers([row], "mine", environ=lambda _: b"", wait_s=1e9) == []
+def test_what_shows_no_environment_is_waited_for_only_while_it_may_get_one(child: Stat) -> None:
+    assert carriers([child], "mine", environ=lambda _: b"", wait_s=0.0) == []
+    for other in (Stat(2, 0, 0, kernel=True), child._replace(started=1)):
+        assert carriers([other], "mine", environ=lambda _: b"", wait_s=1e9) == []
 
 
 def test_a_process_without_its_main_thread_is_alive() -> None:
-    env = {MARKER: "headless"}
     argv = [sys.executable, "-S", "-c", HEADLESS]
-    with subprocess.Popen(argv, env=env, text=True, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(argv, env={MARKER: "headless"}, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:
-            while (row := looked_up(process.pid)).state != "Z":
+            while (row := procfs.stat(process.pid)) is not None and row.state != "Z":
                 assert process.poll() is None
-            assert not row.dead
-            assert b"TUNE_TRIAL=headless" in (environment(row) or b"").split(b"\0")
+            assert row is not None and not row.dead
             assert carriers([row], "headless") == [row]
         finally:
             process.kill()
@@ -202,14 +164,13 @@ def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
             line.append(pid)
         return False
 
-    found = descendants(reversed(table), [root])
-    assert sorted(each.pid for each in found) == [
-        each.pid for each in table if each.pid != root and not each.dead and leads_to_root(each.pid)
+    assert sorted(process.pid for process in descendants(reversed(table), [root])) == [
+        process.pid
+        for process in table
+        if process.pid != root and not process.dead and leads_to_root(process.pid)
     ]
 
 
-def test_a_signal_never_reaches_a_later_process_of_the_same_id() -> None:
-    mine = procfs.stat(os.getpid())
-    assert mine is not None
-    assert not cleanup.send(mine._replace(started=mine.started - 1), 9)
-    assert cleanup.send(mine, 0)
+def test_a_signal_never_reaches_a_later_process_of_the_same_id(child: Stat) -> None:
+    assert not cleanup.send(child._replace(started=child.started - 1), 9)
+    assert cleanup.send(child, 0)

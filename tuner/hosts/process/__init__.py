@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.hosts.process import left_over
-from tuner.hosts.process.running import Exit, RunningCommand, RunningTrial, hurry
-from tuner.hosts.supervisor.cgroup import place_for
+from tuner.hosts.process.supervised_command import Exit, RunningCommand, RunningTrial, hurry
 from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
@@ -58,10 +57,8 @@ _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal'
 def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
     """Start a launch; what it prints goes to ``output.log`` in its folder (mode 0600).
 
-    Args:
-        launch: What to start.
-        note: The next ``tune`` is told of the launch, should this one be killed, by a file whose
-            name begins so.
+    If this process is killed, the next ``tune`` learns of the launch by a file whose name begins
+    as ``note``.
 
     Raises:
         OSError: The program or the working directory does not exist or may not be used (the
@@ -75,7 +72,7 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
         request["input"] = _text(launch.input or os.devnull)
         if note is not None:
             note = left_over.note_of(note, request["marker"])
-            left_over.write(note, request)
+            left_over.write(note, request["marker"], request["folder"])
         try:
             return RunningTrial(request, output=output, error=output, note=note)
         except BaseException:
@@ -109,9 +106,8 @@ def run_tool(
                 ended = running.wait(min(0.02, left_s))
                 if cancelled():
                     raise KeyboardInterrupt
-                too_much = max(os.fstat(file.fileno()).st_size for file in (output, error)) > (
-                    _MOST_PRINTED
-                )
+                sizes = (os.fstat(file.fileno()).st_size for file in (output, error))
+                too_much = max(sizes) > _MOST_PRINTED
         finally:
             last = running.stop()
         texts = []
@@ -137,12 +133,8 @@ def execute(
 ) -> Ended:
     """Run a command in the foreground, with this process's terminal; hand signals on to it.
 
-    For the main thread of a program that has nothing else to do.
-
-    Args:
-        argv: The command.
-        env: Its environment.
-        lost: Says which host is lost, if one is: then the command is ended.
+    For the main thread of a program that has nothing else to do. The command is ended once
+    ``lost`` says which host is lost.
 
     Raises:
         OSError: It cannot be started.
@@ -184,8 +176,8 @@ def request_of(
 ) -> dict[str, Any]:
     """Build the request to a supervisor: bytes as latin-1 text, which any path or value survives.
 
-    ``apart``: give it a control group and a folder for temporary files of its own. ``waits``: it
-    lasts until all that it started has ended.
+    ``apart``: give it a folder for temporary files of its own. ``waits``: it lasts until all that
+    it started has ended.
     """
     marker = env.get(MARKER, "")
     if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial
@@ -193,7 +185,9 @@ def request_of(
     tmpdir = env.get("TMPDIR", "")
     fits = tmpdir.startswith("/") and tmpdir.isascii() and len(tmpdir) <= _LONGEST
     name = left_over.name_of(marker)
-    variables = {"HOME": _home(), **env, MARKER: marker}
+    home = os.path.expanduser("~")  # noqa: PTH111 (Path.expanduser raises if there is none)
+    # Open MPI does not start without a home folder.
+    variables = {"HOME": home if home.startswith("/") else "/", **env, MARKER: marker}
     return {
         "argv": [_text(word) for word in argv],
         "env": {_text(name): _text(value) for name, value in variables.items()},
@@ -202,15 +196,8 @@ def request_of(
         "parent": os.getpid(),
         "foreground": foreground,
         "waits": waits,
-        "cgroup": place_for(name) if apart else "",
         "folder": str(Path(tmpdir if fits else _SHORT) / name) if apart else "",
     }
-
-
-def _home() -> str:
-    """The user's home folder for a command that is given none: Open MPI does not start without."""
-    home = os.path.expanduser("~")  # noqa: PTH111 (Path.expanduser raises if there is none)
-    return home if home.startswith("/") else "/"
 
 
 def _text(value: str) -> str:

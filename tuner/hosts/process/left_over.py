@@ -2,7 +2,7 @@
 
 The supervisor ends a trial when ``tune`` is killed. Where both are, this is what is left: the
 note lies beside the lock of the host, so the next owner of the lock finds it, whatever its study.
-Two launches may run side by side, so each has a note.
+Two launches may run side by side, so each has a note, and so has a study over several hosts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tuner.hosts.procfs import read
-from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder, study_of
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.untrusted_files import create, open_untrusted
@@ -37,38 +35,29 @@ class InFlightLaunch:
     marker: str
     since: int  # clock ticks since boot
     boot_id: str
-    cgroup: str  # a path, or empty
-    folder: str  # the same
+    folder: str  # a path, or empty
 
 
 def note_path(folder: Path) -> Path:
-    """How the names of this user's notes in the folder of the lock begin."""
+    """Return how the names of this user's notes in the folder of the lock begin."""
     return folder / f"in-flight-{os.geteuid()}"
 
 
 def note_of(notes: Path, marker: str) -> Path:
-    """Return the note of a launch, of :func:`note_path`."""
+    """Return the note of a launch, or of a study over several hosts, of :func:`note_path`."""
     return notes.with_name(f"{notes.name}-{name_of(marker)}")
 
 
-def study_note_path(folder: Path) -> Path:
-    """The note of this user's study over several hosts, on the host that it runs on."""
-    return folder / f"study-{os.geteuid()}"
-
-
 def name_of(marker: str) -> str:
-    """What a trial's control group and its folder for temporary files are called, 21 letters."""
+    """Return the name of a trial's temporary folder, 21 letters."""
     study = study_of(marker)
     launch = marker[len(study) :]
     return f"tune-{study[: 16 - len(launch)]}{launch}"
 
 
-def write(path: Path, request: dict[str, Any]) -> None:
+def write(path: Path, marker: str, folder: str) -> None:
     """Note a launch before it is started; without a note if the file cannot be written."""
-    since = now() - 1  # ticks are rounded down
-    flight = InFlightLaunch(
-        request["marker"], since, boot_id(), request["cgroup"], request["folder"]
-    )
+    flight = InFlightLaunch(marker, now() - 1, boot_id(), folder)  # ticks are rounded down
     with contextlib.suppress(OSError), os.fdopen(create(path), "wb") as file:
         file.write(json.dumps(asdict(flight)).encode())
         file.flush()
@@ -81,35 +70,28 @@ def end_all(notes: Path) -> None:
         end(path)
 
 
-def end(path: Path) -> int:
+def end(path: Path) -> None:
     """End what is left of the launch that the note tells of, and remove the note.
 
     A note that cannot be read, or that is somebody else's, tells of nothing.
 
-    Returns:
-        How many processes had to be killed.
-
     Raises:
         TunerError: A process of it cannot be ended (it hangs in the kernel).
     """
-    try:
-        with open_untrusted(path) as file:
-            is_ours = os.fstat(file.fileno()).st_uid == os.geteuid()
-            flight = parse(file.read(_NOTE_BYTES)) if is_ours else None
-    except OSError:
-        flight = None
-    killed = 0
+    flight = None
+    with contextlib.suppress(OSError), open_untrusted(path) as file:
+        if os.fstat(file.fileno()).st_uid == os.geteuid():
+            flight = parse(file.read(_NOTE_BYTES))
     if flight is not None and flight.boot_id == boot_id():
-        remains = Remains(flight.marker, None, flight.since, group=Cgroup(flight.cgroup))
+        remains = Remains(flight.marker, None, flight.since)
         # No supervisor is at what has its folder in memory: that is a study over several hosts.
         is_study = Path(flight.folder).parent == MEMORY
-        killed, left = remains.end(flight.folder, 0.0 if is_study else _GRACE_S)
+        _, left = remains.end(flight.folder, 0.0 if is_study else _GRACE_S)
         if left:
             raise unkillable(left, "an earlier trial")
     elif flight is not None and flight.folder:
         remove_folder(flight.folder)
     remove(path)
-    return killed
 
 
 def remove(path: Path) -> None:
@@ -120,7 +102,7 @@ def remove(path: Path) -> None:
 
 
 def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
-    """The error for what SIGKILL does not end."""
+    """Return the error for what SIGKILL does not end."""
     return TunerError(
         f"processes of {whose} do not end on SIGKILL: {left}",
         "they hang in the kernel (a dead network file system or device?)",
@@ -128,30 +110,20 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
 
 
 def parse(text: bytes) -> InFlightLaunch | None:
-    """The launch of a note, ``None`` if it makes no sense: nothing is ended on a guess."""
+    """Return the launch of a note, ``None`` if it makes no sense: nothing is ended on a guess."""
     try:
         flight = InFlightLaunch(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return None
-    places = (flight.cgroup, flight.folder)
-    texts = (flight.marker, flight.boot_id, *places)
-    if not all(isinstance(text, str) and _is_name(text) for text in texts):
+    texts = (flight.marker, flight.boot_id, flight.folder)
+    is_text = all(isinstance(text, str) and text.isprintable() for text in texts)
+    if not is_text or type(flight.since) is not int or not flight.marker:
         return None
-    if type(flight.since) is not int or not flight.marker:
-        return None
-    name = name_of(flight.marker)
-    paths = [Path(place) for place in places if place]
-    return flight if all(path.is_absolute() and path.name == name for path in paths) else None
-
-
-def _is_name(text: str) -> bool:
-    """True if the kernel can be given the text: without a NUL, and without half a letter."""
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
+    folder = Path(flight.folder)
+    is_ours = folder.is_absolute() and folder.name == name_of(flight.marker)
+    return flight if is_ours or not flight.folder else None
 
 
 def boot_id() -> str:
-    """That of the kernel: it changes at each boot."""
+    """Return that of the kernel: it changes at each boot."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()

@@ -1,9 +1,10 @@
-"""The agent of a host: answers with a :class:`~tuner.hosts.host.LocalHost` until it is left alone.
+"""The agent of a host: answers for its :class:`~tuner.hosts.local_host.LocalHost`.
 
 Whatever ends the connection (the end of ``tune``, ``kill -9`` of it, a dead link), the agent then
 ends what launches have left on its host, gives the host back, and ends itself.
 
-A request is ``{"method": …, "arguments": […]}`` in JSON; an answer is ``{"value": …}``, or
+A request is ``{"launch": …, "method": …, "arguments": […]}`` in JSON, for the launch with this
+marker or, if that is empty, for the host. An answer is ``{"value": …}``, or
 ``{"error": [class, message, hint]}`` for a :class:`TunerError`. Empty messages come before one that
 takes long: they tell a busy agent from a stopped one, whose kernel keeps the connection.
 """
@@ -15,9 +16,9 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from tuner.hosts.host import METHODS, LocalHost, types_of
+from tuner.hosts.local_host import LocalHost
 from tuner.model import codec
 from tuner.model.errors import TunerError
 
@@ -72,15 +73,14 @@ def signs_of_life(channel: Channel) -> Iterator[None]:
 
 
 def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
-    method = request["method"]
+    target = host.launch(request["launch"]) if request["launch"] else host
+    method = getattr(target, request["method"])
+    *kinds, _ = get_type_hints(method).values()  # the last one is that of the answer
     try:
-        if method not in METHODS:
-            raise TunerError(f"an agent knows no {method}")
-        arguments = map(codec.from_json, types_of(method).values(), request["arguments"])
-        value = host.call(method, *arguments)
+        arguments = map(codec.from_json, kinds, request["arguments"])
+        return {"value": codec.to_json(method(*arguments))}
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}
     except OSError as error:  # of the host: its memory is full, say
         where = f"{error.filename}: " if error.filename else ""
         return {"error": [TunerError.__name__, f"{where}{error.strerror or error}", ""]}
-    return {"value": codec.to_json(value)}

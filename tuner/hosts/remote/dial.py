@@ -18,7 +18,6 @@ A dead link ends the connection on both sides: the kernel asks for a sign of lif
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import os
 import socket
@@ -45,10 +44,7 @@ HEAD, AGENT = b"head", b"agent"
 
 
 class Channel:
-    """One end of a connection; ``key`` as :func:`key_of` makes it.
-
-    Its errors are ``OSError``; after one the connection is of no use.
-    """
+    """One end of a connection; its errors are ``OSError``, and after one it is of no use."""
 
     def __init__(self, sock: socket.socket, key: bytes, me: bytes) -> None:
         self.sock = sock
@@ -72,7 +68,7 @@ class Channel:
         self.sock.sendall(struct.pack("!I", len(data)) + mac + data)
 
     def receive(self, timeout_s: float | None = None) -> bytes:
-        """The next message; a ``TimeoutError`` if none comes in time."""
+        """Return the next message; a ``TimeoutError`` if none comes in time."""
         self.sock.settimeout(timeout_s)
         (size,) = struct.unpack("!I", read_exactly(self.sock, 4))
         if size > MOST_BYTES:
@@ -85,8 +81,7 @@ class Channel:
         return data
 
     def _mac(self, sender: bytes, number: int, data: bytes) -> bytes:
-        text = sender + struct.pack("!Q", number) + data
-        return hmac.digest(self._key, text, "sha256")
+        return hmac.digest(self._key, sender + struct.pack("!Q", number) + data, "sha256")
 
     def close(self) -> None:
         """End the connection, also while another thread or this one waits for a message."""
@@ -96,12 +91,12 @@ class Channel:
 
 
 def key_of(secret: str, of_agent: bytes, of_head: bytes) -> bytes:
-    """The key of a connection, of the two nonces."""
-    return hmac.digest(secret.encode(), of_agent + of_head, hashlib.sha256)
+    """Return the key of a connection, of the two nonces."""
+    return hmac.digest(secret.encode(), of_agent + of_head, "sha256")
 
 
 def read_exactly(sock: socket.socket, size: int) -> bytes:
-    """So many bytes; a ``ConnectionResetError`` if there are fewer."""
+    """Return so many bytes; a ``ConnectionResetError`` if there are fewer."""
     data = bytearray()
     while len(data) < size:
         chunk = sock.recv(min(size - len(data), 1 << 20))
@@ -109,22 +104,6 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
             raise ConnectionResetError("the connection was closed")
         data += chunk
     return bytes(data)
-
-
-def _dial(port: int, addresses: list[str], ident: bytes, secret: str) -> Channel:
-    """Connect to the first address that answers as the head does."""
-    nonce = os.urandom(NONCE_BYTES)
-    problem: OSError = ConnectionError("no address to dial")
-    for address in addresses:
-        try:
-            sock = socket.create_connection((address, port), DIAL_S)
-            sock.settimeout(CODE_S)  # the head welcomes one after the other
-            sock.sendall(ident + nonce)
-            key = key_of(secret, nonce, read_exactly(sock, NONCE_BYTES))
-            return Channel(sock, key, AGENT)
-        except OSError as error:
-            problem = error
-    raise problem
 
 
 def detach() -> None:
@@ -143,16 +122,24 @@ def detach() -> None:
 def connect_to_head(port: str, *addresses: str) -> Channel:
     """Say who this agent is, dial the head, and make the code that it sends importable."""
     rank = next((os.environ[name] for name in RANKS if name in os.environ), "-")
-    ident, secret = os.urandom(ID_BYTES), os.urandom(32).hex()
+    ident, secret, nonce = os.urandom(ID_BYTES), os.urandom(32).hex(), os.urandom(NONCE_BYTES)
     os.write(1, f"{GREETING} {rank} {ident.hex()} {secret}\n".encode())
     # Whoever started us by ssh comes from an address that we reach.
-    caller = os.environ.get("SSH_CONNECTION", "").split()[:1]
-    try:
-        channel = _dial(int(port), [*addresses, *caller], ident, secret)
-        code = channel.receive(CODE_S)
-    except OSError as error:
-        tried = ", ".join([*addresses, *caller]) or "nothing"
-        sys.exit(f"{socket.gethostname()} cannot reach port {port} of {tried}: {error}")
+    places = [*addresses, *os.environ.get("SSH_CONNECTION", "").split()[:1]]
+    problem: OSError | None = None
+    for address in places:
+        try:
+            sock = socket.create_connection((address, int(port)), DIAL_S)
+            sock.settimeout(CODE_S)  # the head welcomes one after the other
+            sock.sendall(ident + nonce)
+            channel = Channel(sock, key_of(secret, nonce, read_exactly(sock, NONCE_BYTES)), AGENT)
+            code = channel.receive(CODE_S)
+            break
+        except OSError as error:
+            problem = error
+    else:
+        tried = ", ".join(places) or "nothing"
+        sys.exit(f"{socket.gethostname()} cannot reach port {port} of {tried}: {problem}")
     channel.send(b"here")
     # A zip archive in memory: there may be no disk that we may write to.
     archive = os.memfd_create("tune")

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from tuner.hosts import procfs
 from tuner.hosts.procfs import TICKS, Stat, processes, read, try_read
-from tuner.hosts.supervisor.cgroup import Cgroup
 
 #: The environment variable that marks every process of a trial. The marker of a launch that has
 #: processes on several hosts is its study's with the launch's number: ``STUDY.NUMBER``.
 MARKER = "TUNE_TRIAL"
 #: The one that marks the supervisor itself: the next `tune` must know of it too.
 SUPERVISES = "TUNE_SUPERVISES"
-#: The one that names the folder of :mod:`tuner.hosts.remote.connections`.
+#: The one that names the folder of :func:`tuner.hosts.probe.connections_folder`.
 CONNECTIONS = "TUNE_CONNECTIONS"
 
 #: A process in the middle of an exec shows an empty environment for some microseconds; this long
@@ -45,12 +44,12 @@ def study_of(marker: str) -> str:
 
 
 def now() -> int:
-    """The present moment as start times are given, clock ticks since boot."""
+    """Return the present moment as start times are given, clock ticks since boot."""
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS)
 
 
 def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
-    """The live processes below ``roots``, which are left out themselves."""
+    """Return the live processes below ``roots``, which are left out themselves."""
     children: dict[int, list[Stat]] = {}
     for process in table:
         children.setdefault(process.parent, []).append(process)
@@ -66,7 +65,7 @@ def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
 
 
 def environment(process: Stat) -> bytes | None:
-    """The environment that a process was started with; ``None`` if it is not ours to read."""
+    """Return the environment that a process started with; ``None`` if it is not ours to read."""
     if process.state not in "ZXx":
         return try_read(f"/proc/{process.pid}/environ")
     tasks = f"/proc/{process.pid}/task"  # its main thread has ended before the others
@@ -81,7 +80,7 @@ def carriers(
     environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Stat]:
-    """Those that carry the marker of a trial, or supervise it; the marker of a study finds all.
+    """Return those that carry a trial's marker, or supervise it; that of a study finds all.
 
     One that shows no environment is looked at again for ``wait_s``: during an exec there is
     none, and what comes of it would be missed.
@@ -112,42 +111,30 @@ class Remains(NamedTuple):
     """What may be left of a trial, and how it is known.
 
     ``root`` is the supervisor, ``None`` if it is gone. Nothing older than ``since`` (clock ticks)
-    belongs to the trial. ``process_keys`` are (id, start) of processes that once were below
-    ``root``: if it was killed, a daemon without the marker is known by nothing else.
+    belongs to the trial. ``process_keys`` are those of processes that once were below ``root``: if
+    it was killed, a daemon without the marker is known by nothing else.
     """
 
     marker: str
     root: int | None
     since: int
     process_keys: Collection[tuple[int, int]] = ()
-    group: Cgroup = Cgroup("")
 
     def survivors(self, *, wait_s: float = EXEC_WAIT_S) -> list[Stat]:
-        """Return what is alive below ``root``, in ``process_keys`` or the group, or has the marker.
+        """Return what is alive below ``root`` or in ``process_keys``, or has the marker.
 
         What is below any of those belongs to it as well; ``root`` itself is left out. ``wait_s`` is
         that of :func:`carriers`.
         """
         table = processes()
-        members = self.group.members()
         roots = set() if self.root is None else {self.root}
-        by_pid = {
-            process.pid: process
-            for process in table
-            if process.pid in members or (process.pid, process.started) in self.process_keys
-        }
-        by_pid |= {process.pid: process for process in descendants(table, {*roots, *by_pid})}
-        others = [
-            process
-            for process in table
-            if process.started >= self.since and not process.dead and process.pid not in by_pid
-        ]
-        by_pid |= {process.pid: process for process in carriers(others, self.marker, wait_s=wait_s)}
-        by_pid |= {process.pid: process for process in descendants(table, by_pid)}
+        ours = {process for process in table if process.key in self.process_keys}
+        ours.update(descendants(table, roots | {process.pid for process in ours}))
+        others = [p for p in table if p.started >= self.since and not p.dead and p not in ours]
+        ours.update(carriers(others, self.marker, wait_s=wait_s))
+        ours.update(descendants(table, [process.pid for process in ours]))
         spared = {*roots, os.getpid()}
-        return [
-            process for process in by_pid.values() if process.pid not in spared and not process.dead
-        ]
+        return [process for process in ours if process.pid not in spared and not process.dead]
 
     def sweep(
         self,
@@ -158,67 +145,47 @@ class Remains(NamedTuple):
         """Kill it until a scan proves that nothing is left.
 
         ``reap`` collects dead children and says whether some are left: with a subreaper "none" is
-        the proof for the whole tree, whatever the scan may have missed.
-
-        Returns:
-            How many were killed, and the ids of those that SIGKILL could not end.
+        the proof for the whole tree, whatever the scan may have missed. Return how many were
+        killed, and the ids of those that SIGKILL could not end.
         """
         killed: set[tuple[int, int]] = set()
         deadline, delay_s = time.monotonic() + GIVE_UP_S, 0.001
         while True:
             children = reap()
             left = self.survivors()
-            if not left and not children and not self.group.populated():
+            if not left and not children:
                 remove_segments(self.since)
                 return len(killed), []
             if time.monotonic() > deadline:
                 return len(killed), [process.pid for process in left]
-            killed.update(
-                (process.pid, process.started) for process in left if send(process, signal.SIGKILL)
-            )
-            self.group.kill()  # with what was forked since the scan
+            killed.update(process.key for process in left if send(process, signal.SIGKILL))
             pause(delay_s)
             delay_s = min(2 * delay_s, 0.1)
 
     def end(self, folder: str, grace_s: float) -> tuple[int, list[int]]:
-        """End a trial whose supervisor was killed; remove its control group and its ``folder``.
+        """End a trial whose supervisor was killed, and remove its ``folder``, which may be empty.
 
         It gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command. The
-        result is that of :meth:`sweep`; ``folder`` may be empty.
+        result is that of :meth:`sweep`.
         """
-        self.group.thaw()  # it may have been paused
         deadline = time.monotonic() + grace_s
         while time.monotonic() < deadline and self.survivors():
             time.sleep(0.01)
         killed, left = self.sweep()
-        if not left:
-            self.group.remove()
-            if folder:
-                remove_folder(folder)
+        if folder and not left:
+            remove_folder(folder)
         return killed, left
 
 
 def send(process: Stat, number: int) -> bool:
     """Signal exactly this process, never a later one of the same id; False if it is gone."""
-    try:
-        handle = os.pidfd_open(process.pid)
-    except ProcessLookupError:
+    current = procfs.stat(process.pid)
+    if current is None or current.key != process.key:
         return False
-    except (AttributeError, OSError):  # Linux before 5.3
-        handle = None
     try:
-        current = procfs.stat(process.pid)
-        if current is None or current.started != process.started:
-            return False
-        if handle is None:
-            os.kill(process.pid, number)
-        else:
-            signal.pidfd_send_signal(handle, number)
+        os.kill(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return False
-    finally:
-        if handle is not None:
-            os.close(handle)
     return True
 
 

@@ -1,7 +1,6 @@
 """Stops all processes of a trial on this host for a while, and lets them go on.
 
-The freezer of a control group stops what is in it at once, with what is just being started. What
-is in none gets SIGSTOP, one process after the other, until a scan shows none that runs.
+They get SIGSTOP, one process after the other, until a scan shows none that runs.
 """
 
 from __future__ import annotations
@@ -16,32 +15,23 @@ from tuner.hosts.supervisor.cleanup import Remains, send
 
 
 class Pause:
-    """A pause of a trial.
-
-    Args:
-        remains: Knows the processes of the trial, and its control group.
-    """
+    """A pause of the trial that ``remains`` knows the processes of."""
 
     def __init__(self, remains: Remains) -> None:
         self._remains = remains
         self._stopped: dict[tuple[int, int], Stat] = {}
         self._last_stopped: tuple[Stat, ...] = ()  # that were stopped in the last pause
-        self._is_frozen = False
 
     def begin(self) -> float:
-        """Stop the trial, and return once a scan has shown that all of it stands still.
+        """Stop the trial, and return since when all of it stands still, by ``time.monotonic``.
 
-        Returns:
-            Since when it does, by ``time.monotonic``. The scan, which takes some ms, comes after.
+        A scan, which takes some ms, has then shown that it does.
         """
-        self._is_frozen = self._remains.group.freeze()
-        frozen = self._remains.group.members() if self._is_frozen else set()
         now = ((process, procfs.stat(process.pid)) for process in self._last_stopped)
         self._stop([new for old, new in now if new is not None and new.started == old.started])
         while True:
             still_s = time.monotonic()
-            others = self._remains.survivors(wait_s=0.0)
-            if not self._stop([process for process in others if process.pid not in frozen]):
+            if not self._stop(self._remains.survivors(wait_s=0.0)):
                 return still_s
 
     def _stop(self, processes: Iterable[Stat]) -> bool:
@@ -49,19 +39,17 @@ class Pause:
         running = [  # one that somebody else has stopped is not ours to wake
             process
             for process in processes
-            if process.state not in "Tt" and (process.pid, process.started) not in self._stopped
+            if process.state not in "Tt" and process.key not in self._stopped
         ]
         for process in running:
             send(process, signal.SIGSTOP)
-            self._stopped[process.pid, process.started] = process
+            self._stopped[process.key] = process
         return bool(running)
 
     def end(self) -> None:
         """Let the trial go on; harmless if it was not paused."""
-        if self._is_frozen:
-            self._remains.group.thaw()
         for process in self._stopped.values():
             send(process, signal.SIGCONT)
         if self._stopped:
             self._last_stopped = tuple(self._stopped.values())
-        self._stopped, self._is_frozen = {}, False
+        self._stopped = {}

@@ -1,19 +1,16 @@
 """Runs one command and ends everything that came of it.
 
-A program of the standard library alone, started by :mod:`tuner.hosts.process` as
-``python -I -S FOLDER STATUS_FD CONTROL_FD``, so that it outlives a ``kill -9`` of tune.
+A program of the standard library alone, started by :mod:`tuner.hosts.process`, so that it outlives
+a ``kill -9`` of tune.
 
-The control pipe carries one JSON line (argv, env, cwd, marker, parent, foreground, and where a
-control group and a folder for temporary files may be made, and whether the command lasts until all
-that it started has ended (waits); text is bytes read as latin-1), then
-single bytes: each is a signal number to hand on to the command, or `PAUSE`, or `RESUME`. Its end
+The control pipe carries one JSON line (see :func:`tuner.hosts.process.request_of`), then single
+bytes: each is a signal number to hand on to the command, or `PAUSE`, or `RESUME`. Its end
 of file means: end it all. A signal that comes while it ends means: without waiting. The status pipe
 gets one JSON line when the command has started or could not be, one for each pause and each end of
 one, with its moment, and one when nothing is left of it.
 
 What may be killed: descendants of this process (a child subreaper, so nothing leaves the
-tree), the members of the trial's control group, and processes that carry the trial's marker in
-``/proc/PID/environ``.
+tree), and processes that carry the trial's marker in ``/proc/PID/environ``.
 """
 
 from __future__ import annotations
@@ -26,13 +23,13 @@ import math
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from tuner.hosts import procfs
-from tuner.hosts.supervisor.cgroup import Cgroup, oom_counter, oom_kills
 from tuner.hosts.supervisor.cleanup import CONNECTIONS, Remains, descendants, remove_folder
 from tuner.hosts.supervisor.pausing import Pause
 
@@ -45,8 +42,6 @@ TERM_WAIT_S = 2.0
 SETTLE_S = 0.3
 #: Time for the ssh of a launcher that ended with 0, s; they end with it, unless a host was lost.
 SSH_WAIT_S = 3.0
-#: What is left then is watched for this long, s: whether it computes.
-WATCH_S = 0.1
 
 _ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 #: In the foreground the terminal sends SIGINT to the command itself, so it is not ours to act on.
@@ -68,35 +63,31 @@ class Supervisor:
         self.wall_s = 0.0
         self.started_s = 0.0
         self.hurry = False  # asked to end while it was ending
-        self.group = Cgroup(request["cgroup"])
         me = procfs.stat(os.getpid())
         since = me.started if me else 0
-        self.remains = Remains(request["marker"], os.getpid(), since, group=self.group)
+        self.remains = Remains(request["marker"], os.getpid(), since)
         self.pausing = Pause(self.remains)
         self.paused_s = 0.0  # in all
         self.paused_at_s = math.inf  # since when it is paused; infinite: it runs
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
-    def start(self) -> OSError | None:
-        """Fork and exec the command; the error if that cannot be done."""
+    def start(self) -> None:
+        """Start the command; an ``OSError`` names what of it cannot be used."""
         for number in (signal.SIGQUIT, *_ENDING_SIGNALS):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has left them
                 signal.signal(number, _note)
         signal.signal(signal.SIGCHLD, _note)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans below become our children
-        self.group.make()
         folder = self.request["folder"]
         if folder:
             with contextlib.suppress(OSError):
                 os.mkdir(folder, 0o700)  # noqa: PTH102 (pathlib costs start-up time)
                 self.request["env"]["TMPDIR"] = folder
-        self.oom_counter = oom_counter(self.group)
-        self.oom_kills = oom_kills(self.oom_counter)
+        self.oom_kills = _oom_kills()
         self.started_s = time.monotonic()
-        self.main, error = _start(self.request, self.group)
-        return error
+        self.main = _start(self.request)
 
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
@@ -107,15 +98,21 @@ class Supervisor:
             os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
             os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
             self._pause_until(TERM_WAIT_S, lambda: self.status is not None)
-        left_running: list[list[object]] = []
+        below: list[procfs.Stat] = []
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
             if not stopped and self.status == 0:
                 self._pause_until(SSH_WAIT_S, self._ssh_have_ended)
             if not stopped and self._reap():
-                left_running = self._left_running()
+                below = descendants(procfs.processes(), [os.getpid()])
+        # Python's helpers end once they see that nobody needs them.
+        left_running = [
+            [process.name, process.state == "R"]
+            for process in below
+            if b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
+        ]
         killed, left = self.sweep()
-        before, now = self.oom_kills, oom_kills(self.oom_counter)
+        before, after = self.oom_kills, _oom_kills()
         return {
             "code": self.status,
             "wall_s": self.wall_s or self._running_s(),
@@ -123,27 +120,11 @@ class Supervisor:
             "killed": killed,
             "left": left,
             "left_running": left_running,
-            "oom_kills": None if before is None or now is None else max(0, now - before),
-            "oom_kills_own": self.oom_counter == f"{self.group.path}/memory.events",
+            "oom_kills": None if before is None or after is None else max(0, after - before),
         }
 
-    def _left_running(self) -> list[list[object]]:
-        """Name what goes on after the command's end, and say of each whether it computes."""
-        before = {(process.pid, process.started): process.cpu_s for process in self._below()}
-        self._pause_until(WATCH_S, lambda: False)
-        return [
-            [process.name, process.state == "R" or process.cpu_s > before[key]]
-            for process in self._below()
-            if (key := (process.pid, process.started)) in before
-            # Python's helpers end once they see that nobody needs them.
-            and b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
-        ]
-
-    def _below(self) -> list[procfs.Stat]:
-        return descendants(procfs.processes(), [os.getpid()])
-
     def _ssh_have_ended(self) -> bool:
-        """Return whether each ssh of the launcher has ended (`tuner.hosts.remote.connections`)."""
+        """Return whether each ssh of the launcher has ended, see ``ssh_wrapper.sh``."""
         folder = self.request["env"].get(CONNECTIONS, "").encode("latin-1")
         names = procfs.names(os.fsdecode(folder)) if folder else []
         return {name for name in names if "=" not in name} <= {
@@ -238,64 +219,53 @@ class Supervisor:
             self._reap()
 
 
-def _start(request: dict[str, Any], group: Cgroup) -> tuple[int, OSError | None]:
-    """Fork and exec the command in its group: its process id, or why that cannot be done."""
-    problem, problem_end = os.pipe()
-    supervisor = os.getpid()
-    try:
-        pid = os.fork()
-    except OSError as error:  # no memory, or too many processes
-        return 0, OSError(error.errno, error.strerror, request["argv"][0])
-    if pid == 0:
-        _become(request, group, supervisor, problem_end)
-    os.close(problem_end)
-    text = os.read(problem, 4096).decode()
-    os.close(problem)
-    if not text:
-        return pid, None
-    code, _, name = text.partition(" ")
-    return pid, OSError(int(code), os.strerror(int(code)), name)
+def _start(request: dict[str, Any]) -> int:
+    """Start the command, which then is not bound to us; its process id."""
+    foreground, supervisor = request["foreground"], os.getpid()
+    # What ``nohup``, a shell's ``&`` and some CI runners ignore is meant for tune, and for a
+    # command in the foreground, but not for a study's launches.
+    numbers = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if not foreground else set()
+    ignored = [number for number in numbers if signal.getsignal(number) is signal.SIG_IGN]
 
-
-def _become(request: dict[str, Any], group: Cgroup, supervisor: int, problem_end: int) -> NoReturn:
-    """In the child: exec, or write ``ERRNO NAME`` to the pipe."""
-    argv, env, name = request["argv"], request["env"], ""
-    try:
-        for number in _ignored(request["foreground"]):
+    def become() -> None:
+        for number in ignored:
             signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # should the supervisor be killed
         if os.getppid() != supervisor:
             os._exit(1)
-        group.join()
-        if not request["foreground"]:
-            os.setpgid(0, 0)  # `kill 0` in a script must not reach the supervisor
-            name = request.get("input", os.devnull)
-            os.dup2(os.open(name.encode("latin-1"), os.O_RDONLY), 0)
-        name = request["cwd"]
-        os.chdir(name.encode("latin-1"))
-        name = argv[0]
-        os.execvpe(
-            argv[0].encode("latin-1"),
-            [word.encode("latin-1") for word in argv],
-            {key.encode("latin-1"): value.encode("latin-1") for key, value in env.items()},
+
+    name = request.get("input", os.devnull).encode("latin-1")
+    stdin = None if foreground else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    argv = [word.encode("latin-1") for word in request["argv"]]
+    variables = request["env"].items()
+    try:
+        command = subprocess.Popen(
+            argv,
+            env={key.encode("latin-1"): value.encode("latin-1") for key, value in variables},
+            cwd=request["cwd"].encode("latin-1"),
+            stdin=stdin,
+            preexec_fn=become,  # noqa: PLW1509 (there is no other thread)
+            process_group=None if foreground else 0,  # a script's `kill 0` must not reach us
         )
+    except ValueError as error:  # a NUL, or a "=" in the name of a variable
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), argv[0]) from error
     except OSError as error:
-        os.write(problem_end, f"{error.errno} {name}".encode())
-    except ValueError:  # a NUL, or a "=" in the name of a variable
-        os.write(problem_end, f"{errno.EINVAL} {name}".encode())
-    finally:
-        os._exit(127)
+        raise OSError(error.errno, error.strerror, error.filename or argv[0]) from error
+    command.returncode = 0  # it is for us to wait for
+    return command.pid
 
 
-def _ignored(foreground: bool) -> list[int]:
-    """Return the signals that the command would ignore though it did not ask for that.
+def _oom_kills() -> int | None:
+    """How many processes of the control groups around us the kernel ended for want of memory.
 
-    Python ignores two itself. ``nohup``, a shell's ``&`` and some CI runners ignore more; that is
-    meant for tune, and for a command in the foreground, but not for the launches of a study.
+    ``None`` if none of them counts that.
     """
-    own = [signal.SIGPIPE, signal.SIGXFSZ]
-    every = own if foreground else signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-    return [number for number in every if signal.getsignal(number) is signal.SIG_IGN]
+    files = [f"{folder}/memory.events" for folder in procfs.cgroup_folders()]
+    files += [f"{folder}/memory.oom_control" for folder in procfs.cgroup_folders("memory")]
+    for text in filter(None, map(procfs.try_read, files)):  # the narrowest group is the first
+        lines = [line.split() for line in text.splitlines()]
+        return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")
+    return None
 
 
 def _prctl(option: int, value: int) -> None:
@@ -313,8 +283,8 @@ def _report(status: int, line: dict[str, Any]) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serve one request; ``argv`` ends with the descriptors of status and control pipe."""
-    status, control = int(argv[1]), int(argv[2])
+    """Serve one request; the words are the descriptors of status and control pipe."""
+    status, control = map(int, argv)
     for fd in (status, control):
         os.set_inheritable(fd, False)
     line = b""
@@ -325,10 +295,12 @@ def main(argv: Sequence[str]) -> None:
         line += chunk
     supervisor = Supervisor(json.loads(line), control, status)
     try:
-        error = supervisor.start()
-        if error is not None:
+        try:
+            supervisor.start()
+        except OSError as error:
             supervisor.sweep()
-            answer = {"errno": error.errno, "name": error.filename}
+            name = (error.filename or b"").decode("latin-1")
+            answer = {"errno": error.errno, "name": name}
         else:
             _report(status, {"pid": supervisor.main})
             answer = supervisor.run()
@@ -336,7 +308,6 @@ def main(argv: Sequence[str]) -> None:
         supervisor.sweep()
         raise
     finally:
-        supervisor.group.remove()
         if folder := supervisor.request["folder"]:
             remove_folder(folder)
     _report(status, answer)

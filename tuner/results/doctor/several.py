@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 
+from tuner.hosts.local_host import LocalHost
 from tuner.hosts.networks import Link, Network, common_interfaces, shared
-from tuner.hosts.remote.hosts import Hosts
+from tuner.hosts.remote.remote_hosts import Hosts
 from tuner.launch.hosts import reach
 from tuner.launch.launchers import with_carrier
 from tuner.model.errors import TunerError
@@ -43,7 +44,7 @@ def diagnose_hosts(
             launcher = with_carrier(launcher, environ)
         with closing(reach(launcher, names, environ)) as reached:
             asked_s = time.time()
-            surveys = reached.call_all("survey", lambda _: (here.programs, {}))
+            surveys = reached.call_all("", LocalHost.survey, here.programs, {})
             for lost in reached.lost():
                 raise lost.error()
             networks = [reached.descriptions[name].networks for name in names]
@@ -52,7 +53,7 @@ def diagnose_hosts(
         fault = State.FAILURE, error.message, error.hint
         return [finding("hosts", _reached, fault), *diagnose(here)]
     views = {name: view_of(surveys[name], here, asked_s) for name in names}
-    views[reached.name_here or here.machine.hostname] = here
+    views[reached.local_name or here.machine.hostname] = here
     ahead_s = {name: view.ahead_s for name, view in views.items()}
     return [
         finding("hosts", _reached, _reached(names)),
@@ -69,8 +70,8 @@ def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Ne
     for subnet, ends in shared(networks).items():
         ring = [*zip(names, ends, strict=True)]
         for (source, _), (target, end) in pairwise([*ring, ring[0]] if len(ring) > 1 else []):
-            port = hosts.call(target, "answer")
-            link = hosts.call(source, "measure", end.address, port)
+            port = hosts.call(target, LocalHost.answer)
+            link = hosts.call(source, LocalHost.measure, end.address, port)
             links[f"{end.interface} {subnet}", source, target] = link
     return links
 

@@ -17,13 +17,18 @@ from typing import Any, Protocol
 
 from tuner.hosts import procfs
 from tuner.hosts.process import left_over
-from tuner.hosts.supervisor.cgroup import Cgroup
 from tuner.hosts.supervisor.cleanup import GIVE_UP_S, SUPERVISES, Remains, descendants
 from tuner.hosts.supervisor.serving import PAUSE, RESUME, SETTLE_S, TERM_WAIT_S
 from tuner.model.errors import TunerError
 
 #: The supervisor answers sooner, unless it was stopped or killed itself, s.
 ANSWER_S = TERM_WAIT_S + SETTLE_S + GIVE_UP_S + 5.0
+
+#: The program of a supervisor. What is in our folder comes after the standard library.
+_SUPERVISOR = (
+    "import sys; sys.path.append(sys.argv[1]);"
+    " from tuner.hosts.supervisor.serving import main; main(sys.argv[2:])"
+)
 
 #: The commands that have not ended.
 _live: set[RunningTrial] = set()
@@ -43,8 +48,7 @@ class Exit:
     wall_s: float
     stopped: bool  # it was ended by us
     killed: int  # processes that SIGKILL had to end
-    oom_kills: int | None = None  # that the kernel ended for want of memory; None: not counted
-    oom_kills_own: bool = False  # of these only the command's are counted
+    oom_kills: int | None = None  # ended by the kernel for want of memory; None: not counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
     lost_host: str = ""  # why it was ended, if it lost a host
     #: What went on when the command had ended by itself, and was killed: its name, and whether it
@@ -53,27 +57,35 @@ class Exit:
 
 
 class RunningCommand(Protocol):
-    """What follows and ends a launch: :class:`RunningTrial`, or its like over several hosts."""
+    """What follows and ends a launch: :class:`RunningTrial`, or its like over several hosts.
+
+    An ``Exit`` means that nothing of the command is left, on whichever host. Each method raises
+    ``TunerError`` if a process of it cannot be ended (it hangs in the kernel).
+    """
 
     pid: int
 
     def poll(self) -> Exit | None:
-        """The end, or ``None`` while something of it is alive."""
+        """Return the end, or ``None`` while something of the command is alive."""
+        return self.wait(0.0)
 
     def wait(self, timeout_s: float) -> Exit | None:
-        """The end, if it comes in time: then nothing of it is left anywhere."""
+        """Return the end, if it comes in time."""
 
     def stop(self) -> Exit:
-        """End it."""
+        """End the command and return once nothing of it is left; harmless after the end."""
 
     def pids(self) -> tuple[int, ...]:
-        """Its live processes on this host."""
+        """Return its live processes on this host, mpirun's own helpers included."""
 
     def pause(self) -> None:
-        """Stop all its processes for a while."""
+        """Stop all its processes until :meth:`resume`; return once they stand still.
+
+        Harmless if it is paused. :meth:`stop` ends a command that is paused like any other.
+        """
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Let its processes go on; harmless if it is not paused."""
 
     def running_s(self) -> float:
         """Return how long it has run so far, without its pauses."""
@@ -82,8 +94,8 @@ class RunningCommand(Protocol):
         """Return its pauses so far, each from and to a moment of ``time.time``."""
 
 
-class RunningTrial:
-    """A command below its supervisor. An ``Exit`` from it means that nothing is left alive."""
+class RunningTrial(RunningCommand):
+    """A command below its supervisor."""
 
     def __init__(
         self,
@@ -95,11 +107,9 @@ class RunningTrial:
     ) -> None:
         """Start a supervisor and have it start the command.
 
-        Args:
-            request: As :func:`tuner.hosts.process.request_of` makes it.
-            output: The descriptor that takes what the command prints; ``None``: this process's.
-            error: That for its errors.
-            note: Removed once nothing of the trial is left.
+        The request is made by :func:`tuner.hosts.process.request_of`. What the command prints goes
+        to two descriptors, by default to this process's. The note is removed once nothing of the
+        trial is left.
 
         Raises:
             OSError: The command or the supervisor cannot be started.
@@ -107,7 +117,6 @@ class RunningTrial:
         self.marker: str = request["marker"]
         self._note = note
         self._folder: str = request["folder"]
-        self._group = Cgroup(request["cgroup"])
         self._exit: Exit | None = None
         self._problem: TunerError | None = None
         #: (id, start) of every process that was ours.
@@ -118,12 +127,11 @@ class RunningTrial:
         self._received = b""
         control, self._control = os.pipe()
         self._status, status = os.pipe()
-        program = str(Path(__file__).parents[1] / "supervisor")
-        if program.startswith("/proc/"):  # an agent's code is an archive that it holds open
-            program = str(Path(__file__).parents[3]).replace("/self/", f"/{os.getpid()}/")
+        # An agent's code is an archive that it holds open.
+        ours = str(Path(__file__).parents[3]).replace("/proc/self/", f"/proc/{os.getpid()}/")
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", program, str(status), str(control)],
+                [sys.executable, "-I", "-S", "-c", _SUPERVISOR, ours, str(status), str(control)],
                 env={**os.environ, SUPERVISES: self.marker},
                 stdin=None if request["foreground"] else subprocess.DEVNULL,
                 stdout=output,
@@ -189,16 +197,7 @@ class RunningTrial:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def poll(self) -> Exit | None:
-        """The end, or ``None`` while something of the trial is alive."""
-        return self.wait(0.0)
-
     def wait(self, timeout_s: float) -> Exit | None:
-        """Wait at most ``timeout_s`` for the end.
-
-        Raises:
-            TunerError: A process of the trial cannot be ended (it hangs in the kernel).
-        """
         if self._problem is not None:
             raise self._problem
         if self._exit is None:
@@ -212,11 +211,6 @@ class RunningTrial:
         return self._exit
 
     def stop(self) -> Exit:
-        """End the trial and return once nothing of it is left; harmless after the end.
-
-        Raises:
-            TunerError: A process of the trial cannot be ended (it hangs in the kernel).
-        """
         if self._control >= 0:  # its end orders the supervisor to end all
             os.close(self._control)
             self._control = -1
@@ -241,18 +235,10 @@ class RunningTrial:
             os.kill(self._process.pid, signal.SIGTERM)
 
     def pause(self) -> None:
-        """Stop all processes of the trial until :meth:`resume`; harmless if it is paused.
-
-        Returns once they stand still. :meth:`stop` ends a trial that is paused like any other.
-
-        Raises:
-            TunerError: The supervisor does not answer, or see :meth:`wait`.
-        """
         if not self._is_paused and (at_s := self._switch(PAUSE)) is not None:
             self._paused.append((at_s, math.inf))
 
     def resume(self) -> None:
-        """Let the processes of a trial go on that is paused; errors as :meth:`pause`."""
         if self._is_paused and (at_s := self._switch(RESUME)) is not None:
             self._paused[-1] = self._paused[-1][0], at_s
 
@@ -261,13 +247,11 @@ class RunningTrial:
         return bool(self._paused) and self._paused[-1][1] == math.inf
 
     def pauses(self) -> list[tuple[float, float]]:
-        """Return the pauses so far, each from and to a moment of ``time.time``."""
         now_s = time.monotonic()
         ago_s = time.time() - now_s
         return [(begin + ago_s, min(end, now_s) + ago_s) for begin, end in self._paused]
 
     def running_s(self) -> float:
-        """Return how long the trial has run so far, without its pauses."""
         now_s = time.monotonic()
         return now_s - self._started_s - sum(min(end, now_s) - begin for begin, end in self._paused)
 
@@ -285,11 +269,10 @@ class RunningTrial:
         return None
 
     def pids(self) -> tuple[int, ...]:
-        """The live processes of the trial, mpirun's own helpers included (some ms to find)."""
         if self._exit is not None:
             return ()
         processes = descendants(procfs.processes(), [self._process.pid])
-        self._process_keys.update((process.pid, process.started) for process in processes)
+        self._process_keys.update(process.key for process in processes)
         return tuple(sorted(process.pid for process in processes))
 
     def forward(self, number: int) -> None:
@@ -315,7 +298,7 @@ class RunningTrial:
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
         # The supervisor is not reaped: its id is its own.
-        left_of = (self.marker, self._process.pid, self._since, self._process_keys, self._group)
+        left_of = (self.marker, self._process.pid, self._since, self._process_keys)
         killed, left = Remains(*left_of).end(self._folder, TERM_WAIT_S)
         wall_s = time.monotonic() - self._started_s
         return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}

@@ -24,9 +24,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from tuner.hosts.networks import own_addresses
 from tuner.hosts.probe import CODE, shipped_probe
 from tuner.hosts.process import request_of
-from tuner.hosts.process.running import RunningTrial
+from tuner.hosts.process.supervised_command import RunningTrial
 from tuner.hosts.remote import dial
 from tuner.hosts.remote.dial import HEAD, ID_BYTES, NONCE_BYTES, Channel, key_of, read_exactly
 from tuner.model.errors import TunerError
@@ -65,15 +66,13 @@ OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
 
 @cache
-def package() -> bytes:
-    """The code of an agent, a zip archive: ``hosts`` and ``model``; run, it is a supervisor."""
+def _package() -> bytes:
+    """The code of an agent, a zip archive: ``hosts`` and ``model``."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         root = Path(import_module("tuner").__path__[0])
         for path in [root / "__init__.py", *root.glob("hosts/**/*.py"), *root.glob("model/*.py")]:
             file.write(path, Path("tuner", path.relative_to(root)))
-        supervisor = "import sys; from tuner.hosts.supervisor.serving import main; main(sys.argv)"
-        file.writestr("__main__.py", supervisor)
         # An agent has no site packages, and reads GPUs by this one: a file without dependencies.
         if (nvml := find_spec("pynvml")) is not None and nvml.origin:
             file.write(nvml.origin, "pynvml.py")
@@ -81,12 +80,12 @@ def package() -> bytes:
 
 
 def probe_code() -> dict[str, str]:
-    """The probe's code as files of a host's private folder."""
+    """Return the probe's code as files of a host's private folder."""
     return {f"{CODE}/{path.name}": path.read_text() for path in shipped_probe().glob("*.py")}
 
 
-def program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
-    """Return what the launcher runs on each host. Links of a virtual environment are followed."""
+def _program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
+    """What the launcher runs on each host. Links of a virtual environment are followed."""
     source = Path(dial.__file__).read_text() + _SERVE.format(detach=None if stays else "detach")
     text = base64.b64encode(zlib.compress(source.encode(), 9)).decode()
     loader = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{text}')))"
@@ -102,16 +101,10 @@ def calls(
     stays: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Channel]]:
-    """Start an agent on each host; gives their connections, whose code they have.
+    """Start an agent on each host that the launcher knows by these names; gives their connections.
 
     On leaving, the launcher is ended if it has not ended itself; by an error, all connections too.
-
-    Args:
-        hosts: Their names, for the launcher.
-        once_per_host: The command of the launcher.
-        env: Its environment.
-        stays: The agents end with their launcher, so it must not end before them.
-        cancelled: Asked while they are waited for; if it turns true, the wait ends.
+    ``stays``: the agents end with their launcher, so it must not end before them.
 
     Raises:
         TunerError: Not all hosts have answered; with the launcher's own words.
@@ -121,13 +114,11 @@ def calls(
         socket.create_server(("", 0), backlog=len(hosts)) as listener,
         tempfile.TemporaryFile() as printed,
     ):
-        words = program(listener.getsockname()[1], own_addresses(hosts), stays=stays)
-        argv = once_per_host(hosts, words)
+        words = _program(listener.getsockname()[1], own_addresses(hosts), stays=stays)
+        request = request_of(once_per_host(hosts, words), env, Path.cwd())
         output, output_end = os.pipe()
         try:
-            running = RunningTrial(
-                request_of(argv, env, Path.cwd()), output=output_end, error=printed.fileno()
-            )
+            running = RunningTrial(request, output=output_end, error=printed.fileno())
         except OSError as error:
             os.close(output)
             raise TunerError(f"{error.filename}: {error.strerror}") from error
@@ -135,14 +126,13 @@ def calls(
             os.close(output_end)
         channels: dict[int, Channel] = {}
         try:
-            channels = _gather(listener, output, running, len(hosts), cancelled)
+            _gather(channels, listener, output, running, len(hosts), cancelled=cancelled)
             missing = [name for rank, name in enumerate(hosts) if rank not in channels]
             if missing and cancelled():
                 raise KeyboardInterrupt
             if missing:
                 printed.seek(0)
-                text = printed.read(1 << 16).decode(errors="replace")
-                raise _unreachable(missing, text)
+                raise _unreachable(missing, printed.read(1 << 16).decode(errors="replace"))
             yield {name: channels[rank] for rank, name in enumerate(hosts)}
             if not stays:
                 running.wait(RETURN_S)
@@ -163,7 +153,12 @@ def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
     lines = [one_line(line.strip()) for line in printed.splitlines() if re.search(r"\w", line)]
     telling = [line for line in lines if _OF_A_HOST.match(line)]
     said = (telling or lines or ["nothing was printed"])[:3]
-    named = [name for name in missing if any(_names(line, name) for line in telling)] or missing
+
+    def is_named(host: str) -> bool:  # not only the begin or the end of another name
+        name = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")
+        return any(name.search(line) for line in telling)
+
+    named = [name for name in missing if is_named(name)] or missing
     return TunerError(
         f"no answer from {', '.join(named[:8])}: {'; '.join(said)}",
         "each must be reachable without a password, have the same interpreter"
@@ -171,41 +166,21 @@ def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
     )
 
 
-def _names(line: str, host: str) -> bool:
-    """Whether a line names this host, not one whose name only begins or ends like it."""
-    return re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", line) is not None
-
-
-def own_addresses(hosts: Sequence[str]) -> list[str]:
-    """The addresses of this host that others may reach, the likeliest first."""
-    addresses: dict[str, None] = {}
-    for name in hosts:
-        try:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-                probe.connect((name, 9))  # sends nothing: the kernel only picks the route
-                addresses[probe.getsockname()[0]] = None
-        except OSError:  # a name that only ssh knows
-            continue
-    with suppress(OSError):
-        addresses |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
-    # A host that reaches itself by the loopback tells nothing of how others reach it.
-    return sorted(addresses, key=lambda address: address.startswith("127."))
-
-
 def _gather(
+    channels: dict[int, Channel],
     listener: socket.socket,
     output: int,
     running: RunningTrial,
     count: int,
+    *,
     cancelled: Callable[[], bool],
-) -> dict[int, Channel]:
-    """The connections of the agents that called, by rank.
+) -> None:
+    """Add the connections of the agents that call, by rank.
 
     They are fewer if the launcher has failed, it takes too long, or the wait is cancelled.
     """
     text, sources = "", [output, listener.fileno()]
     callers: list[tuple[socket.socket, bytes]] = []
-    channels: dict[int, Channel] = {}
     deadline_s = time.monotonic() + START_S
     while len(channels) < count and time.monotonic() < deadline_s and not cancelled():
         ready, _, _ = select.select(sources, [], [], 0.1)
@@ -229,7 +204,6 @@ def _gather(
                 callers.remove((sock, hello))
                 with suppress(OSError):
                     channels[rank] = _welcome(sock, secret, hello[ID_BYTES:])
-    return channels
 
 
 def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
@@ -238,6 +212,6 @@ def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
     sock.settimeout(WELCOME_S)
     sock.sendall(own)
     channel = Channel(sock, key_of(secret, nonce, own), HEAD)
-    channel.send(package())
+    channel.send(_package())
     channel.receive(dial.CODE_S)
     return channel

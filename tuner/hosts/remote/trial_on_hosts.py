@@ -2,34 +2,37 @@
 
 The supervisor of this host starts and ends the launcher; the agents end what is elsewhere. On any
 notice the launcher is ended first, and never waited for: with a dead link it hangs. Its exit code
-is taken only if no host was lost meanwhile, and no ssh of the launcher has failed.
+is taken only if no host was lost meanwhile, and no ssh of the launcher has failed: the code may
+hide the loss of a host.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from tuner.hosts.process.running import Exit, RunningTrial
-from tuner.hosts.remote import connections
-from tuner.hosts.remote.hosts import Hosts, RemoteHost
+from tuner.hosts.launch_on_host import LaunchOnHost
+from tuner.hosts.process.supervised_command import Exit, RunningCommand, RunningTrial
+from tuner.hosts.remote.remote_hosts import Hosts, RemoteHost
 from tuner.model.errors import TunerError
+from tuner.model.wording import one_line
 
 #: A launcher that has lost a host by itself gets this long to end, s.
 GRACE_S = 1.0
 
+#: From here on a status is not the MPI daemon's own: a signal (of a shell), or an error of ssh.
+_FROM_OUTSIDE = 128
 
-class TrialOnHosts:
-    """A launcher on this host, and what it starts on others.
 
-    Args:
-        launcher: It runs.
-        hosts: The others.
-        folder: Where it is noted how its ssh end, see :mod:`tuner.hosts.remote.connections`.
+class TrialOnHosts(RunningCommand):
+    """A launcher that runs on this host, and what it starts on others.
+
+    ``ssh_wrapper.sh`` leaves names of files in ``folder``: ``HOST`` once an ssh of the launcher
+    runs, ``HOST=STATUS`` once it has ended. Nothing is read but names: a program could plant
+    anything else.
     """
 
     def __init__(self, launcher: RunningTrial, hosts: Hosts, folder: Path) -> None:
@@ -42,16 +45,7 @@ class TrialOnHosts:
         self._failed_s = 0.0
         self.pid = launcher.pid
 
-    def poll(self) -> Exit | None:
-        """The end, or ``None`` while something of it is alive on this host."""
-        return self.wait(0.0)
-
     def wait(self, timeout_s: float) -> Exit | None:
-        """The end, if it comes in time.
-
-        Raises:
-            TunerError: A process cannot be ended, on whichever host.
-        """
         if self._exit is None and (self._lost() or self._goes_on_without_ssh()):
             return self.stop()
         if self._exit is None and (ended := self._launcher.wait(timeout_s)) is not None:
@@ -59,48 +53,43 @@ class TrialOnHosts:
         return self._exit
 
     def stop(self) -> Exit:
-        """End the launcher, then all on the other hosts; errors as :meth:`wait`."""
         if self._exit is None:
-            self._switch("resume", lambda: None)  # what is paused cannot end by itself
+            self.resume()  # what is paused cannot end by itself
             if self._lost():
                 self._launcher.hurry()
             self._exit = self._swept(self._launcher.stop())
         return self._exit
 
     def pids(self) -> tuple[int, ...]:
-        """The live processes on this host."""
         return self._launcher.pids()
 
-    def pause(self) -> None:
-        """Stop all its processes on all hosts at once; on return all stand still.
-
-        The processes of other launches on these hosts go on.
-        """
-        self._switch("pause", self._launcher.pause)
-
-    def resume(self) -> None:
-        """Let them go on, on all hosts at once."""
-        self._switch("resume", self._launcher.resume)
-
     def running_s(self) -> float:
-        """Return how long it has run so far, without its pauses.
-
-        That is the launcher's time, exact to a millisecond a switch. Each other host pauses and
-        resumes some milliseconds earlier or later: as long as a message to it takes, and, at the
-        first pause, a scan of all its processes.
-        """
         return self._launcher.running_s()
 
     def pauses(self) -> list[tuple[float, float]]:
-        """Return its pauses so far on this host, each from and to a moment of ``time.time``."""
         return self._launcher.pauses()
 
-    def _switch(self, method: Literal["pause", "resume"], launcher: Callable[[], None]) -> None:
-        """Pause or resume all that is on other hosts, and meanwhile the launcher."""
-        is_pause = method == "pause"
-        if self._exit is None and is_pause != self._is_paused:
-            self._is_paused = is_pause
-            self._hosts.others(method, lambda _: (self._launcher.marker,), launcher)
+    def pause(self) -> None:
+        self._switch(is_pause=True)
+
+    def resume(self) -> None:
+        self._switch(is_pause=False)
+
+    def _switch(self, *, is_pause: bool) -> None:
+        """Pause or resume the launcher and, meanwhile, all that is on other hosts.
+
+        These do so some milliseconds earlier or later: as long as a message to them takes, and, at
+        the first pause, a scan of all their processes.
+        """
+        if self._exit is not None or is_pause == self._is_paused:
+            return
+        self._is_paused = is_pause
+        method = LaunchOnHost.pause if is_pause else LaunchOnHost.resume
+        answers = self._hosts.ask_others(self._launcher.marker, method)
+        try:
+            (self._launcher.pause if is_pause else self._launcher.resume)()
+        finally:
+            answers()
 
     def _lost(self) -> list[RemoteHost]:
         """Return the hosts that it was started on and whose agents are lost."""
@@ -109,9 +98,29 @@ class TrialOnHosts:
     def _goes_on_without_ssh(self) -> bool:
         """Return whether an ssh of the launcher failed, and the launcher did not end soon after."""
         if not self._failed_ssh:
-            self._failed_ssh = connections.lost(connections.statuses(self._folder))
+            self._failed_ssh = self._lost_by_ssh(None)
             self._failed_s = time.monotonic()
         return bool(self._failed_ssh) and time.monotonic() - self._failed_s > GRACE_S
+
+    def _lost_by_ssh(self, code: int | None) -> str:
+        """Say which host is lost, by the launcher's exit code (``None``: it runs).
+
+        After 0, each ssh must have ended with 0 too. After another one, the daemon on a host may
+        end with an error for its program's sake.
+        """
+        statuses: dict[str, int | None] = {}
+        with suppress(OSError):
+            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208 (ten times a second)
+                host, _, text = name.partition("=")
+                statuses[one_line(host)] = int(text) if text.isdecimal() else None
+        for host, status in statuses.items():
+            if status and (not code or status > _FROM_OUTSIDE):
+                return f"the host {host} is lost: ssh to it ended with exit code {status}"
+        running = [host for host, status in statuses.items() if status is None]
+        if running and code == 0:
+            which = ", ".join(running)
+            return f"a host is lost: the launcher ended before its ssh to {which} did"
+        return ""
 
     def _swept(self, ended: Exit) -> Exit:
         """Sweep all hosts; one that has only lost its agent gets another, which does it.
@@ -120,8 +129,8 @@ class TrialOnHosts:
         """
         lost = self._failed_ssh if ended.stopped else ""
         if not ended.stopped and ended.code is not None and ended.code >= 0:
-            lost = connections.lost(connections.statuses(self._folder), ended.code)
-        killed = self._hosts.call_all("sweep", lambda _: (self._launcher.marker,))
+            lost = self._lost_by_ssh(ended.code)
+        killed = self._hosts.call_all(self._launcher.marker, LaunchOnHost.sweep)
         for host in self._hosts.lost():
             if not host.is_cut_off:
                 with suppress(TunerError, KeyboardInterrupt):  # the next launch says it

@@ -1,0 +1,122 @@
+"""A study on the hosts of a bench, as tests and campaigns start it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tests.hosts.several.bench import Bench
+from tuner.model import LaunchRecord, Telemetry
+from tuner.model.errors import UsageError
+from tuner.store import Store, resolve_url
+
+#: A rank that has a daemon of its own, in a session of its own, and computes for a while.
+PROGRAM = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 256)  # mpirun waits for whoever holds its pipes
+        os.execvp("sleep", ["sleep", "1000"])
+    os._exit(0)
+os.wait()
+from mpi4py import MPI
+world, end = MPI.COMM_WORLD, time.monotonic() + float(open(sys.argv[1]).read())
+while world.allreduce(time.monotonic() < end):
+    time.sleep(0.02)
+print("ranks", world.size, flush=True)
+"""
+
+#: Options that make few launches: a warm-up, a setting, the baseline, and what leaves a knob out.
+SHORT = ("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
+
+#: A word of an agent.
+AGENT = "import base64,zlib;exec("
+
+#: ``tune`` beside this interpreter.
+TUNE = str(Path(sys.executable).parent / "tune")
+
+
+class StudyOnHosts:
+    """``tune`` on the first host, over others; ``words`` are its options, and after ``--`` those
+    of the program. By default it is :data:`PROGRAM`, which runs as long as the file `seconds` says.
+    """
+
+    def __init__(
+        self, bench: Bench, folder: Path, *words: str, program: str = "", seconds: float = 0.3
+    ) -> None:
+        self.bench, self.folder = bench, folder
+        (folder / "program.py").write_text(program or PROGRAM)
+        self.seconds = seconds
+        options, arguments = list(words), [str(folder / "seconds")]
+        if "--" in words:
+            options, arguments = options[: words.index("--")], options[words.index("--") + 1 :]
+        objective = () if program else ("--objective", "wall")
+        self.storage = str(folder / "study.db")
+        self.words = [TUNE, "--storage", self.storage, "--name", "study", *objective, *options,
+                      "--", sys.executable, str(folder / "program.py"), *arguments]  # fmt: skip
+        self.start()
+
+    @property
+    def seconds(self) -> float:
+        """How long a launch takes, s."""
+        return float((self.folder / "seconds").read_text())
+
+    @seconds.setter
+    def seconds(self, seconds: float) -> None:
+        (self.folder / "seconds").write_text(str(seconds))
+
+    def start(self) -> None:
+        """Start ``tune``, or start it again."""
+        self.process = self.bench.start("h1", *self.words, env={**os.environ})
+
+    def end(self, code: int = 0) -> str:
+        """Wait for its end; all that it printed."""
+        printed = "".join(self.process.communicate(timeout=200))
+        assert self.process.returncode == code, printed
+        return printed
+
+    def records(self) -> list[LaunchRecord]:
+        """Its launches so far."""
+        with (
+            suppress(UsageError),  # there is no study yet
+            Store.open(resolve_url(self.storage, {}), create=False) as store,
+        ):
+            return list(store.launches("study"))
+        return []
+
+    def telemetry(self, number: int) -> Telemetry | None:
+        """What was recorded of a launch."""
+        with Store.open(resolve_url(self.storage, {}), create=False) as store:
+            return store.telemetry("study", number)
+
+    def send(self, number: int, host: str, word: str) -> None:
+        """Signal what has this in one of its words on a host, or whose command begins so."""
+        processes = self.bench.processes(host, with_sessions=word.startswith("sshd")).items()
+        pids = [pid for pid, argv in processes if _has(argv, word)]
+        assert pids
+        for pid in pids:
+            with suppress(ProcessLookupError):  # it has ended with another one
+                os.kill(pid, number)
+
+    def kill_tune(self) -> None:
+        """Kill ``tune`` itself."""
+        self.send(signal.SIGKILL, "h1", "--hosts")
+
+    def of_launch(self) -> set[int]:
+        """All processes of the other hosts that are not agents."""
+        processes = (self.bench.processes(host) for host in ("h2", "h3"))
+        return {pid for some in processes for pid, argv in some.items() if not _has(argv, AGENT)}
+
+    def is_running(self) -> bool:
+        """Both ranks run, and have their daemons."""
+        return all(
+            ["sleep", "1000", ""] in self.bench.processes(host).values() for host in ("h2", "h3")
+        )
+
+
+def _has(argv: list[str], word: str) -> bool:
+    return " ".join(argv).startswith(word) or any(word in each for each in argv)

@@ -1,0 +1,124 @@
+"""``tune doctor``, ``tune scale`` and the commands of the documentation, over hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.guides import TRAIN, tune_commands
+from tests.hosts.several.bench import Bench
+from tests.hosts.several.study_on_hosts import TUNE
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+#: An interpreter that says it is an older one, if it is asked what it is.
+OLD = """\
+#!/bin/sh
+shift
+code=$1
+shift
+exec {python} -c "import platform; platform.python_version = lambda: '3.8.20'
+$code" "$@"
+"""
+
+
+def doctor(bench: Bench, hosts: str, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the findings by the names of the checks."""
+    done = bench.run("h1", TUNE, "doctor", "--json", "--hosts", hosts, *words, check=False)
+    return done.returncode, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+
+def test_a_slow_link_and_another_python_are_found(bench: Bench, folder: Path) -> None:
+    for host in bench.names:  # /tmp is each host's own
+        text = OLD if host == "h3" else '#!/bin/sh\nexec {python} "$@"\n'
+        write = 'mkdir -p /tmp/v && printf %s "$1" > /tmp/v/python3 && chmod +x /tmp/v/python3'
+        bench.run(host, "sh", "-c", write, "sh", text.format(python=sys.executable))
+    (folder / "train.py").touch()
+    with bench.slowed("h2", 20):
+        command = ("/tmp/v/python3", str(folder / "train.py"))
+        code, checks = doctor(bench, "h2,h3", "--", *command)
+    assert code == 3
+    assert (checks["hosts"]["state"], checks["hosts"]["saw"]) == ("ok", "h2, h3 answer")
+    assert checks["Python"]["state"] == "failure"
+    assert "h3: 3.8.20, /tmp/v/python3" in checks["Python"]["saw"]
+    assert checks["links"]["state"] == "warning"
+    assert checks["links"]["saw"].startswith("h2 to h3 by eth0 10.77.0.0/24: ")
+    assert "h3 to h2" not in checks["links"]["saw"]
+    assert checks["common network"]["state"] == "ok"
+
+
+def test_a_host_that_lacks_the_interpreter_is_named_alone(bench: Bench, folder: Path) -> None:
+    place = str(Path(sys.executable).resolve().parent)
+    bench.run("h3", "mount", "-t", "tmpfs", "tmpfs", place)
+    try:
+        code, checks = doctor(bench, "h2,h3")
+    finally:
+        bench.run("h3", "umount", place)
+    assert (code, checks["hosts"]["state"]) == (3, "failure")
+    assert checks["hosts"]["saw"].startswith("no answer from h3: Executable: ")
+    assert checks["launcher"]["state"] == "ok", "this host is checked all the same"
+
+
+#: The ranks share the work, and exchange 500 kB after each part of it.
+PROGRAM = """
+import time
+from mpi4py import MPI
+world, data, began_s = MPI.COMM_WORLD, bytearray(500_000), time.monotonic()
+for part in range(4):
+    time.sleep(0.3 / world.size)
+    world.Allreduce(MPI.IN_PLACE, [data, MPI.BYTE], MPI.BOR)
+if world.rank == 0:
+    print("took", time.monotonic() - began_s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mbit_per_s", "verdict"), [(10_000, "2 hosts: 1."), (8, "2 hosts: not worth it, 0.")]
+)
+def test_a_slow_link_turns_the_verdict_of_scale(
+    bench: Bench, folder: Path, mbit_per_s: int, verdict: str
+) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    words = [
+        *(TUNE, "scale", "--hosts", "h1:1,h2:1", "--setting", "defaults", "--rounds", "3"),
+        *("--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--storage"),
+        *(str(folder / "scale.db"), "--", sys.executable, str(folder / "program.py")),
+    ]
+    with bench.slowed("h2", mbit_per_s):
+        done = bench.run("h1", *words, env={**os.environ}, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(verdict)
+
+
+#: ``test_spot`` has a whole guide.
+COMMANDS = sorted(
+    {
+        line
+        for page, lines in tune_commands().items()
+        for line in lines
+        if "--host" in line
+        and not re.match("tune (scale|doctor)", line)
+        and Path(page).name != "spot.md"
+    }
+)
+
+
+def test_the_commands_of_the_documentation_find_their_hosts(bench: Bench, folder: Path) -> None:
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "hosts").write_text("h1 slots=4\nh2 slots=4\n")
+    (folder / "hosts.sh").write_text("#!/bin/sh\nprintf 'h1 4\\nh2 4\\n'\n")
+    (folder / "hosts.sh").chmod(0o755)
+    assert len(COMMANDS) >= 4
+    for command in COMMANDS:
+        words = shlex.join(shlex.split(command)[1:])
+        script = f"cd {folder} && PATH={Path(TUNE).parent}:$PATH exec tune --dry-run {words}"
+        done = bench.run("h1", "sh", "-c", script, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+        assert "h2" in done.stdout, command

@@ -1,0 +1,143 @@
+"""What is seen of one launch: its ranks, what they do, and what else the host does meanwhile.
+
+:class:`LaunchObserver` sees it on this host. For a job over several hosts each agent has one, and
+:class:`tuner.hosts.remote.hosts_observer.HostsObserver` joins what they see.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from tuner.hosts import stacks
+from tuner.hosts.activity import Activity, Computing, activities, running_threads
+from tuner.hosts.interference import between, look
+from tuner.hosts.observe import Watcher
+from tuner.hosts.probe import read_phases
+from tuner.hosts.telemetry import Sampler
+from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
+
+
+@dataclass(frozen=True)
+class LaunchView:
+    """All that was seen of a launch."""
+
+    observation: Observation
+    telemetry: Telemetry
+    load: Load
+
+
+class Observer(Protocol):
+    """Looks at a launch while it runs. None of its methods fails because a host is lost."""
+
+    def follow(self, pids: Callable[[], Collection[int]], /) -> None:
+        """Ask this for the launch's processes on this host from now on; so far it has none."""
+
+    def begin(self) -> None:
+        """Forget what was seen so far."""
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Record the telemetry meanwhile."""
+
+    def sample(self) -> float:
+        """Look at the launch, and return the CPU time that it took on one host at most, s."""
+
+    def wants_cpu(self) -> bool | None:
+        """Return whether one of the processes of the last sample runs or waits for a CPU.
+
+        Otherwise all of them wait for something else; ``None``: that cannot be seen.
+        """
+
+    def activities(self) -> tuple[Activity, ...]:
+        """Return what the processes of the last sample have done so far."""
+
+    def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
+        """Return whether one of these, which use a CPU, runs code of its own; ask for this long."""
+
+    def stacks(self) -> dict[str, str]:
+        """Return where the ranks stand, by the name of a file for it."""
+
+    def view(self) -> LaunchView:
+        """Return all that was seen."""
+
+
+class LaunchObserver(Observer):
+    """Sees a launch on this host, whose probe reports to ``probe/`` in the folder.
+
+    ``reaps``: it is below this process, so that the kernel counts its CPU time with ours once it
+    has ended. For another launch the time of the last sample is taken.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        ranks: int,
+        gpus: bool,
+        environ: Mapping[str, str],
+        reaps: bool = True,
+    ) -> None:
+        self._folder, self._ranks, self._gpus, self._environ = folder, ranks, gpus, environ
+        self._reaps = reaps
+        self._pids: Callable[[], Collection[int]] = tuple
+        self._computing = Computing()
+        self._telemetry = Telemetry()
+        self.begin()
+
+    @classmethod
+    def of(cls, launch: Launch, spec: StudySpec) -> LaunchObserver:
+        """Return that of a launch on this host alone."""
+        gpus = bool(spec.machine.gpus)
+        return cls(launch.folder, ranks=spec.layout.ranks, gpus=gpus, environ=launch.env)
+
+    def follow(self, pids: Callable[[], Collection[int]], /) -> None:
+        self._pids = pids
+
+    def begin(self) -> None:
+        pids = self._pids()
+        self._watcher = Watcher(self._folder)
+        self._watcher.sample(pids)
+        self._before = self._last = look(pids)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        sampler = Sampler(
+            lambda: self._watcher.members,
+            ranks=self._ranks,
+            gpus=self._gpus,
+            environ=self._environ,
+        )
+        try:
+            with sampler:
+                yield
+        finally:
+            self._telemetry = sampler.telemetry
+
+    def sample(self) -> float:
+        before_s = time.thread_time()
+        pids = self._pids()
+        self._watcher.sample(pids)
+        if pids and not self._reaps:
+            self._last = look(pids)
+        return time.thread_time() - before_s
+
+    def wants_cpu(self) -> bool | None:
+        return any(running_threads(member.pid) for member in self._watcher.members)
+
+    def activities(self) -> tuple[Activity, ...]:
+        return activities(self._watcher.ranks())
+
+    def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
+        return self._computing([process.pid for process in processes], most_s)
+
+    def stacks(self) -> dict[str, str]:
+        return stacks.take(self._watcher.ranks())
+
+    def view(self) -> LaunchView:
+        load = between(self._before, look(self._pids()) if self._reaps else self._last)
+        telemetry = replace(self._telemetry, phases=read_phases(self._folder))
+        return LaunchView(self._watcher.result(), telemetry, load)
