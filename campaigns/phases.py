@@ -98,20 +98,20 @@ PHASES: dict[str, tuple[str, str, int]] = {
 #: The same of a live job; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "the job is started": ("hosts.process.supervised_command:RunningTrial._ask", "after", 4),
-    "the job says hello": ("live.server:JobServer._welcome", "after", 2),
-    "the job stands ready": ("live.window:WindowRun.switch", "before", 1),
+    "the job says hello": ("live.job_server:JobServer._welcome", "after", 2),
+    "the job stands ready": ("live.window:WindowRun.measure", "before", 1),
     "in the first window": ("live.window:WindowRun._analyse", "after", 1),
     "a window is done": ("live.jobs:LiveJobs.window", "after", 1),
     "before a window's journal": ("study.journal:Journal.write", "before", 2),
     "after a window's commit": ("store.store:Store.keep", "after", 2),
     "between two windows": ("study.loop:StudyRun.ask", "before", 4),
-    "before a switch": ("live.window:WindowRun.switch", "before", 3),
-    "during a switch": ("live.server:JobServer.switch", "after", 3),
-    "after a switch": ("live.window:WindowRun.switch", "after", 3),
-    "in the next window": ("live.window:WindowRun.run", "before", 3),
-    "before the job is ended": ("live.job:Job.end", "before", 1),
+    "before a switch": ("live.window:WindowRun.measure", "before", 3),
+    "during a switch": ("live.job_server:JobServer.switch", "after", 3),
+    "after a switch": ("live.window:WindowRun._follow", "after", 5),
+    "in the next window": ("live.window:WindowRun._follow", "before", 6),
+    "before the job is ended": ("live.window:Job.end", "before", 1),
     "while the job is ended": ("hosts.process.supervised_command:RunningTrial.stop", "before", 2),
-    "the job has ended": ("live.job:Job.end", "after", 1),
+    "the job has ended": ("live.window:Job.end", "after", 1),
 }
 
 #: Here nobody is left to ask whether to go on: the study may well have ended.

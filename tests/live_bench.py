@@ -12,14 +12,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuner.live.server import Hello, JobServer, Steps, Switched
+from tuner.live.job_server import Hello, JobServer, Steps, Switched
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
 PATIENCE_S = 60.0
 
 
 def probe_module(name: str) -> ModuleType:
-    """A module of the probe, which lies in no package."""
+    """Return a module of the probe, which lies in no package."""
     sys.path.insert(0, str(PROBE))
     try:
         return import_module(name)
@@ -48,15 +48,16 @@ def run_rank(
 class Supervisor:
     """The tool of a job: a server that keeps what the ranks tell."""
 
-    def __init__(self, folder: Path, ranks: int = 1, *, whole: bool = False) -> None:
+    def __init__(self, folder: Path, ranks: int = 1) -> None:
         self.path = folder / "live"
-        self.server = JobServer(ranks, self.path.write_text, whole=whole)
+        self.server = JobServer(ranks, self.path.write_text)
+        self.server.listen()
         assert not self.server.problem
         self.steps: list[Steps] = []
         self._switched: Switched | None = None
 
     def hello(self) -> Hello:
-        """That of the job."""
+        """Return that of the job."""
         self._wait(lambda: self.server.hello is not None)
         assert self.server.hello is not None
         return self.server.hello
@@ -75,16 +76,11 @@ class Supervisor:
         self.wait_for_end()
 
     def wait_for(self, iteration: int) -> None:
-        """Until this iteration was told of."""
+        """Wait until this iteration was told of."""
         self._wait(lambda: max(self.counted(), default=0) >= iteration)
 
-    def wait_for_over(self) -> int:
-        """How many iterations there are at the program's own end."""
-        self._wait(lambda: self.server.is_over)
-        return self.server.iterations or 0
-
     def wait_for_end(self) -> None:
-        """Until the job has closed its connections."""
+        """Wait until the job has closed its connections."""
         self._wait(lambda: self.server.lost_s > 0)
 
     def _wait(self, done: Callable[[], bool]) -> None:
@@ -98,13 +94,13 @@ class Supervisor:
                     self._switched = message
 
     def counted(self) -> list[int]:
-        """The numbers of all iterations that were told of."""
+        """Return the numbers of all iterations that were told of."""
         return [number for steps in self.steps for number, _, _ in steps.timings()]
 
     def marks(self) -> list[int]:
-        """Those that do not count."""
+        """Return those that do not count."""
         return [number for steps in self.steps for number, _, marked in steps.timings() if marked]
 
     def close(self) -> None:
-        """The other side sees the end; may be called again."""
+        """Let the other side see the end; may be called again."""
         self.server.close()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tests.study_surface import CRASH, STARTUP_S, ran, surface
 from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import is_reachable
+from tuner.live.full_run import FullRunModel
 from tuner.live.jobs import LiveJobs
-from tuner.live.scale import FullRunModel
 from tuner.model import (
     Ending,
     Exclusion,
@@ -36,13 +36,11 @@ class FakeJobs(LiveJobs):
     #: Why no job takes orders; then each launch runs to its end.
     refuses: str | None = None
     is_python: bool = True
-    #: The warm-up goes on as a job that takes orders.
-    goes_on: bool = False
     #: A switch to this setting crashes the job.
     crashes: Setting | None = None
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
-    refusal: str | None = None
+    refusal: str = ""
     cannot: str = ""
     ends_alone: bool = False
     job: tuple[int, Setting] | None = None
@@ -61,7 +59,7 @@ class FakeJobs(LiveJobs):
         started_s = 0.0
         if self.job is None or not is_reachable(self.job[1], setting, self.can):
             self.end()
-            self._begin(request)
+            self.job = (request.number, setting)
             started_s = STARTUP_S
         assert self.job is not None
         job = self.job[0]
@@ -86,16 +84,6 @@ class FakeJobs(LiveJobs):
         assert isinstance(value, float)
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, model.iterations), wall_s, None, window=window)
-
-    def warm_up(self, request: MeasurementRequest) -> Outcome | None:
-        self.end()
-        if not self.goes_on:
-            return None
-        self._begin(request)
-        return self._cold(request.setting)
-
-    def _begin(self, request: MeasurementRequest) -> None:
-        self.job = (request.number, request.setting)
 
     def _cold(self, setting: Setting) -> Outcome:
         ranks = (RankView(0, 1, 0, (0,), reported=self.is_python),)

@@ -27,7 +27,7 @@ USERS = {
     "jinja2": {"results"},
     "optuna": {"search", "study", "store"},
     "optuna_dashboard": {"results"},
-    "numpy": {"search"},
+    "numpy": {"search", "live"},
     "plotly": {"results"},
     "sqlalchemy": {"store", "study"},
     "subprocess": {"hosts"},
@@ -39,7 +39,7 @@ USERS = {
 PROGRAMS = {"supervisor", "dial.py"}
 
 #: What opens only files that no program under test can have written.
-OPENERS = {"kinds.py", "server.py"}
+OPENERS = {"kinds.py"}
 
 
 @cache

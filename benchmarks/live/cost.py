@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tuner.hosts.probe import live_file, probe_environment, probe_folder
 from tuner.launch.launchers import find, launcher_for
-from tuner.live.server import JobServer
+from tuner.live.job_server import JobServer
 
 RANKS = 2
 #: Of an iteration.
@@ -85,6 +85,7 @@ def _probed(more: Mapping[str, str], ranks: int) -> Iterator[dict[str, str]]:
         environ |= probe_environment(folder, environ)
         if ranks:
             server, is_over = JobServer(ranks, live_file(folder).write_text), threading.Event()
+            server.listen()
 
             def read() -> None:
                 while not is_over.is_set():

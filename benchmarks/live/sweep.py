@@ -11,7 +11,7 @@ from pathlib import Path
 from tuner.config.spec import build_spec
 from tuner.config.study_file import find_study_file
 from tuner.knobs import space
-from tuner.live.scale import rescaled, usual_s
+from tuner.live.full_run import rescaled, usual_s
 from tuner.model import (
     LOGGED_TIME,
     Choice,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
-from tuner.live.running import running_job
-from tuner.live.scale import FullRunModel, full_run_model
-from tuner.live.windows import Estimate, estimate, is_long_enough, stopped
+from tuner.live.full_run import FullRunModel, full_run_model
+from tuner.live.running_job import running_job
+from tuner.live.window_estimate import WindowEstimate, estimate, is_long_enough, stopped
 from tuner.model import (
     Finished,
     LaunchRecord,
@@ -114,7 +114,7 @@ class LiveMachine(VirtualMachine):
         self, run: Run, entry: _Entry, known: FullRunModel, stopper: EarlyStopper | None
     ) -> Outcome:
         times_s: list[float] = []
-        found, verdict = Estimate(0, ()), None
+        found, verdict = WindowEstimate(0, ()), None
         wall_s = entry.started_s + entry.switch_s
         for work_s in self._iterations(run, entry.first_s):
             times_s.append(self.wall_s(work_s, wall_s))

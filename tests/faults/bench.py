@@ -24,8 +24,8 @@ from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
+from tuner.live.job_server import JobServer, Message
 from tuner.live.jobs import LiveJobs
-from tuner.live.server import JobServer, Message
 from tuner.model import (
     Failed,
     Flag,

@@ -30,56 +30,53 @@ class Ranks:
         self.lines: list[Any] = []
         self.iteration = 1
         self.switches: list[dict[str, Any]] = []
+        self._values = dict(CAN)
 
-    def send(self, message: Mapping[str, Any] | bytes) -> None:
-        """Of rank 0."""
-        if isinstance(message, bytes):
-            self.lines[0]._socket.sendall(message)
-        else:
-            self.lines[0].send(message)
+    def send(self, message: bytes) -> None:
+        """Send what rank 0 says."""
+        self.lines[0].socket.sendall(message)
 
-    def hello(
-        self, can: Mapping[str, Value | None], come: int = RANKS, *, hook: str = "session"
-    ) -> None:
+    def hello(self, come: int = RANKS) -> None:
+        """Connect so many ranks."""
         place = json.loads(live_file(self.launch.folder).read_text())
-        message = {"type": "hello", "ranks": RANKS, "hook": hook, "can": can}
+        message = {"type": "hello", "ranks": RANKS, "hook": "session", "can": CAN}
         self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(come)]
 
-    def switch(self, answers: bool = True, **errors: str) -> dict[str, Value | None]:
-        """Wait for an order and obey it; rank 1 has the errors."""
+    def switch(
+        self, *, answers: bool = True, errors: Mapping[str, str] | None = None, **overridden: Value
+    ) -> None:
+        """Wait for an order and obey it; rank 1 has the errors, and other values."""
         for line in self.lines:
             assert line.receive() == {"type": "stop"}
             line.send({"type": "stopped", "iteration": self.iteration - 1})
         (order,) = [line.receive() for line in self.lines][:1]
         assert order["iteration"] == self.iteration
         self.switches.append(order["values"])
-        state: dict[str, Any] = {"type": "state", "blas_threads": 2, "opencv_threads": None}
-        state |= {"pools": [["numpy.libs/libopenblas.so", 2]], "affinity": [0, 1], "values": {}}
+        for name, value in order["values"].items():
+            self._values[name] = CAN[name] if value is None else value
         for rank, line in enumerate(self.lines if answers else ()):
-            line.send({**state, "rank": rank, "errors": errors if rank else {}})
-        return dict(order["values"])
+            values = {**self._values, **(overridden if rank else {})}
+            state = {"type": "state", "rank": rank, "values": values, "errors": {}}
+            line.send({**state, "errors": errors or {}} if rank else state)
 
     def steps(self, times_s: Sequence[float], marks: Sequence[int] = ()) -> None:
+        """Tell of iterations."""
         message = {"type": "steps", "first": self.iteration, "s": list(times_s)}
         self.iteration += len(times_s)
-        self.send({**message, "marks": list(marks)})
+        self.lines[0].send({**message, "marks": list(marks)})
 
     def stay(self) -> None:
         """Run on until the job is ended."""
         self.ended.wait(10.0)
 
-    def log(self, *elapsed_s: float, each: int = 1) -> None:
-        """Write the program's own log, an entry for each so many iterations."""
-        entries = [{"iteration": each * n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
+    def log(self, *elapsed_s: float) -> None:
+        """Write the program's own log."""
+        entries = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
         (self.launch.out_dir / "log").write_text(json.dumps(entries))
 
     def full_log(self) -> None:
         """Write the log of a whole run of 2 s."""
         self.log(*(0.1 * n for n in range(1, 21)))
-
-    def wait_for_hang_up(self) -> None:
-        with contextlib.suppress(OSError):
-            self.lines[0].receive()
 
     def close(self) -> None:
         for line in self.lines:
@@ -90,10 +87,10 @@ Script = Callable[[Ranks], int | None]
 
 
 def plays(*acts: list[float] | bytes | int | Callable[[Ranks], object]) -> Script:
-    """Says hello, then acts: a list are steps, bytes are sent, a number is the exit code."""
+    """Say hello, then act: a list are steps, bytes are sent, a number is the exit code."""
 
     def script(ranks: Ranks) -> int:
-        ranks.hello(CAN)
+        ranks.hello()
         for act in acts:
             if isinstance(act, int):
                 return act
@@ -116,7 +113,6 @@ class Job:
     def __init__(self, launch: Launch, script: Script) -> None:
         (launch.folder / OUTPUT).write_text("it begins\n")
         self.ranks = Ranks(launch)
-        self.stops = 0
         self._begun_s = time.monotonic()
         self._exit: Exit | None = None
         self._done = threading.Event()
@@ -128,8 +124,7 @@ class Job:
             code = script(self.ranks)
         self.ranks.close()
         stopped = self.ranks.ended.is_set()
-        wall_s = time.monotonic() - self._begun_s
-        self._exit = Exit(-15 if stopped else code or 0, wall_s, stopped, 0)
+        self._exit = Exit(-15 if stopped else code or 0, self.running_s(), stopped, 0)
         self._done.set()
 
     def poll(self) -> Exit | None:
@@ -139,13 +134,12 @@ class Job:
         return self._exit if self._done.wait(timeout_s) else None
 
     def stop(self) -> Exit:
-        self.stops += 1
         self.ranks.ended.set()
         for line in self.ranks.lines:
             line.end()
-        found = self.wait(10.0)
-        assert found is not None
-        return found
+        ended = self.wait(10.0)
+        assert ended is not None
+        return ended
 
     def pids(self) -> tuple[int, ...]:
         return ()

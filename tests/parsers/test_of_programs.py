@@ -12,12 +12,13 @@ from pathlib import Path
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
 from tests.study_surface import SPEC
 from tuner.config import first_study, study_file
+from tuner.knobs.effects import effects
 from tuner.launch import failure
 from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
-from tuner.live.server import RankState, Steps, WireError, parse
-from tuner.live.window import effects_of, observed
+from tuner.live.job_server import RankState, Steps, WireError, parse
+from tuner.live.window import read_back
 from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, codec, figures
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -158,9 +159,7 @@ _HELLO = {
 }
 _STEPS = {"type": "steps", "first": 7, "s": [0.5, 0.25, 0.125], "marks": [8]}
 _STATE = {
-    **{"type": "state", "rank": 0, "pid": 4711, "blas_threads": 2, "opencv_threads": None},
-    **{"affinity": [0, 1], "pools": [["libopenblas.so", 2]]},
-    **{"errors": {"prefetch": "no such thing"}},
+    **{"type": "state", "rank": 0, "errors": {"prefetch": "no such thing"}},
     "values": {"omp_threads": 2, "iterator_workers": "1\x1b[2J"},
 }
 _STOPPED = {"type": "stopped", "iteration": 9}
@@ -173,10 +172,9 @@ def test_a_line_of_a_running_job(data: bytes) -> None:
         if isinstance(found, Steps):
             assert all(0 <= time_s < math.inf for time_s in found.times_s)
         if isinstance(found, RankState):
-            seen = observed(Observation(), [found])
-            assert codec.loads(Observation, codec.dumps(seen)) == seen
-            asked = Setting.of({"omp_threads": 4, "iterator_workers": 2})
-            for effect in effects_of(asked, SPEC, seen, [found]):
+            setting = Setting.of({"omp_threads": 4, "iterator_workers": 2})
+            verdicts = effects(setting, SPEC.knobs, Observation(), SPEC.machine, SPEC.environment)
+            for effect in (read_back(verdict, [found]) for verdict in verdicts):
                 assert effect.reason.isprintable() and len(effect.reason) < 2_000, effect
             assert all(e.isprintable() and len(e) < 1_000 for e in found.errors.values())
 

@@ -15,16 +15,14 @@ rank_live, rank_live_knobs = probe_module("rank_live"), probe_module("rank_live_
 
 
 class Gate:
-    """Keeps what the agent says: at which iterations it was at a boundary, and what it told."""
+    """Keeps what the agent says: at which iterations it was at a boundary, and which are marked."""
 
-    passive = met = whole = False
+    passive = met = False
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
-        self.overs: list[int] = []
+        self.marks: list[bool] = []
         self.waits = 0
-        self.told: list[bool] = []
-        self.longer: list[tuple[int, float]] = []  # which iteration of those told, and by how much
 
     @property
     def begun(self) -> bool:
@@ -33,20 +31,13 @@ class Gate:
     def boundary(self, iteration: int, hook: str) -> None:
         self.boundaries.append((iteration, hook))
 
-    def over(self) -> None:
-        self.overs.append(len(self.told))
-        self.met = True
-
     def wait(self) -> None:
         self.waits += 1
         self.met = True
 
     def ended(self, elapsed_s: float, marked: bool) -> None:
         assert elapsed_s >= 0
-        self.told.append(marked)
-
-    def lengthen(self, elapsed_s: float) -> None:
-        self.longer.append((len(self.told), elapsed_s))
+        self.marks.append(marked)
 
 
 @pytest.fixture
@@ -59,64 +50,61 @@ def agent(gate: Gate) -> Any:
     return rank_live.Agent(gate, rank_live_knobs.Knobs())
 
 
-def update(agent: Any, mark: bool = False) -> None:
-    """As the hook on Chainer does; like the others it asks first."""
+def update(agent: Any) -> None:
+    """Do as the hook on Chainer does, which asks first, as the others do."""
     if not agent.idle:
         agent.begins("chainer")
-        agent.ran("chainer", 0.1, mark)
+        agent.ran("chainer", 0.1)
 
 
-def stepped(agent: Any, hook: str = "torch") -> None:
+def optimizer_step(agent: Any) -> None:
     if not agent.idle:
-        agent.stepped(hook)
+        agent.stepped("torch")
 
 
-@pytest.mark.parametrize("hook", [update, stepped])
-def test_a_program_that_steps_itself_turns_the_hooks_off(agent: Any, gate: Gate, hook: Any) -> None:
-    for _ in range(3):
-        hook(agent)
-        agent.step()
-    assert gate.boundaries == [(2, "session"), (3, "session"), (4, "session")]
+def step(agent: Any) -> None:
+    agent.step()
 
 
-def test_a_program_that_begins_to_step_late_goes_on_from_there(agent: Any, gate: Gate) -> None:
-    for _ in range(3):
-        update(agent)
-    told = len(gate.told)
-    for _ in range(3):
-        update(agent)
-        agent.step()
-    # Where the program takes over there is no boundary; no iteration is counted twice.
-    assert gate.boundaries[2:] == [(4, "chainer"), (6, "session"), (7, "session")]
-    assert len(gate.told) - told == 3
-
-
-def test_the_hook_that_came_first_counts(agent: Any, gate: Gate) -> None:
-    for _ in range(3):
-        stepped(agent)
-        update(agent)
-    assert gate.boundaries == [(3, "torch"), (4, "torch")]
+@pytest.mark.parametrize(
+    ("calls", "boundaries"),
+    [
+        ([update] * 3, [(2, "chainer"), (3, "chainer")]),
+        ([optimizer_step] * 3, [(3, "torch"), (4, "torch")]),
+        ([optimizer_step, update] * 3, [(3, "torch"), (4, "torch")]),
+        ([update, step] * 3, [(2, "session"), (3, "session"), (4, "session")]),
+        ([optimizer_step, step] * 3, [(2, "session"), (3, "session"), (4, "session")]),
+        # Where the program takes over there is no boundary; no iteration is counted twice.
+        (
+            [update] * 3 + [update, step] * 3,
+            [*((n, "chainer") for n in (2, 3, 4)), (6, "session"), (7, "session")],
+        ),
+    ],
+)
+def test_the_programs_own_steps_count_else_the_hook_that_came_first(
+    agent: Any, gate: Gate, calls: list[Any], boundaries: list[tuple[int, str]]
+) -> None:
+    for call in calls:
+        call(agent)
+    assert gate.boundaries == boundaries
 
 
 def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Gate) -> None:
-    update(agent, mark=True)  # an epoch's end
-    agent.evaluated("chainer", 0.5)
-    assert gate.longer == [(1, 0.5)], "it is of the iteration before"
-    update(agent)
-    update(agent)
-    assert gate.told == [True, True, False]
+    optimizer_step(agent)
+    agent.mark()
+    optimizer_step(agent)
+    optimizer_step(agent)
+    assert gate.marks == [False, True, False]
+    agent.step()
     agent.step(mark=True)
-    agent.evaluated("chainer", 0.5)
     agent.step()
-    agent.step()
-    assert gate.told[3:] == [True, False], "the first step took over from the hook"
-    assert len(gate.longer) == 1, "a step has all that came since the last"
+    assert gate.marks[3:] == [True, False], "the first step took over from the hook"
 
 
 def test_only_one_thread_counts(agent: Any, gate: Gate) -> None:
     agent.step()
     other = threading.Thread(
-        target=lambda: [each(agent) for each in (rank_live.Agent.step, stepped, update)]
+        target=lambda: [call(agent) for call in (step, optimizer_step, update)]
     )
     other.start()
     other.join()
@@ -124,7 +112,6 @@ def test_only_one_thread_counts(agent: Any, gate: Gate) -> None:
 
 
 def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
-    assert not agent.more()
     gate.met = True
     assert agent.more()
     child = os.fork()
@@ -134,25 +121,8 @@ def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_programs_own_end_is_told_once_if_no_order_has_come(
-    agent: Any, gate: Gate, whole: bool
-) -> None:
-    gate.whole = whole
-    agent.over()
-    assert gate.overs == [] and not agent.more(), "no iteration has ended yet"
-    for _ in range(3):
-        agent.step()
-    if whole:
-        assert not agent.more(), "nobody has been told of the end"
-    agent.over()
-    agent.over()
-    agent.step()
-    assert agent.more()
-    assert (gate.overs, gate.waits) == ([3], 0)
-
-
 def test_the_first_order_is_waited_for_before_a_loop_goes_on(agent: Any, gate: Gate) -> None:
+    assert not agent.more(), "no iteration has ended yet"
     agent.step()
     assert agent.more() and agent.more()
     assert gate.waits == 1

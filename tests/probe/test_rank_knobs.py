@@ -1,134 +1,103 @@
-"""The knobs of a rank: thread counts that it changes, and what the program settles together."""
+"""The knobs of a rank: thread counts that it changes, and what the program changes together."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.live_bench import probe_module
 
-rank_live_knobs = probe_module("rank_live_knobs")
+rank_live_knobs, rank_report = probe_module("rank_live_knobs"), probe_module("rank_report")
+
+
+def pools() -> list[tuple[str, int]]:
+    return [(pool["library"], pool["threads"]) for pool in rank_report.pools()]
 
 
 @pytest.fixture
-def pools() -> Any:
+def knobs() -> Iterator[Any]:
     pytest.importorskip("numpy")
-    found = rank_live_knobs.Pools()
-    assert found.known
+    found = rank_live_knobs.Knobs()
     yield found
-    found.apply(None)
+    found.change({"omp_threads": None})
 
 
-def test_every_pool_is_set_and_read_back_capped_at_the_cpus_of_the_rank(pools: Any) -> None:
-    before = os.sched_getaffinity(0)
-    for asked, cpus, found in ((1, before, 1), (1000, before, len(before)), (2, {min(before)}, 1)):
-        os.sched_setaffinity(0, cpus)
+def test_every_pool_is_set_and_read_back_capped_at_the_cpus_of_the_rank(knobs: Any) -> None:
+    assert knobs.begin()["omp_threads"] == max(threads for _, threads in pools())
+    before, cpus = pools(), os.sched_getaffinity(0)
+    for threads, own, most in ((1, cpus, 1), (1000, cpus, len(cpus)), (2, {min(cpus)}, 1)):
+        os.sched_setaffinity(0, own)
         try:
-            pools.apply(asked)
+            assert knobs.change({"omp_threads": threads}) == {}
         finally:
-            os.sched_setaffinity(0, before)
-        assert pools.read() == rank_live_knobs.threads_state()["blas_threads"] == found
-        assert {n for _, n in rank_live_knobs.threads_state()["pools"]} == {found}
-
-
-def test_null_gives_each_pool_its_own_back(pools: Any) -> None:
-    before = rank_live_knobs.threads_state()["pools"]
-    for some in (pools, rank_live_knobs.Pools()):  # the other one sees them late
-        some.apply(1)
-        some.apply(None)
-        assert rank_live_knobs.threads_state()["pools"] == before
-
-
-def test_opencv_can_be_set_where_no_worker_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    cv2 = pytest.importorskip("cv2")
-    monkeypatch.setattr(rank_live_knobs, "has_children", lambda: True)
-    assert "opencv_threads" not in rank_live_knobs.Knobs().begin()
-    monkeypatch.setattr(rank_live_knobs, "has_children", lambda: False)
-    knobs = rank_live_knobs.Knobs()
-    before = knobs.begin()["opencv_threads"]
-    assert before == cv2.getNumThreads()
-    assert knobs.change({"opencv_threads": before + 2}) == {}
-    assert knobs.state(0, {})["opencv_threads"] == before + 2
-    assert knobs.change({"opencv_threads": None}) == {}
-    assert cv2.getNumThreads() == before
-
-
-def test_a_worker_is_seen() -> None:
-    rank = os.fork()
-    if not rank:
-        alone = rank_live_knobs.has_children()
-        read, write = os.pipe()
-        if not os.fork():
-            os.close(write)
-            os.read(read, 1)
-            os._exit(0)
-        os._exit(2 * alone + rank_live_knobs.has_children())
-    assert os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) == 1
-
-
-@pytest.fixture
-def knobs() -> Any:
-    return rank_live_knobs.Knobs()
+            os.sched_setaffinity(0, cpus)
+        assert knobs.read({})["omp_threads"] == most
+        assert {number for _, number in pools()} == {most}
+    assert knobs.change({"omp_threads": None}) == {}
+    assert pools() == before, "each has its own number again"
 
 
 class Loader:
-    """Takes values, and comes to what they say when it settles."""
+    """Two knobs that are changed together, of which a value may be refused."""
 
-    def __init__(self) -> None:
-        self.wanted = {"iterator_workers": 1, "prefetch": 2}
-        self.now = dict(self.wanted)
-        self.settled = 0
+    def __init__(self, knobs: Any) -> None:
+        self.values = {"iterator_workers": 1, "prefetch": 2}
+        self.changes = 0
+        knobs.offer(tuple(self.values), self.apply, lambda: self.values)
 
-    def offer(self, knobs: Any) -> None:
-        for knob in self.wanted:
-            knobs.offer(
-                knob,
-                lambda value, knob=knob: self.wanted.update({knob: value}),
-                lambda knob=knob: self.now[knob],
-                self.settle,
-            )
-
-    def settle(self) -> None:
-        self.settled += 1
-        if self.wanted["iterator_workers"] > 8:
+    def apply(self, values: dict[str, int]) -> None:
+        self.changes += 1
+        if values.get("iterator_workers", 0) > 8:
             raise MemoryError("too many")
-        self.now = dict(self.wanted)
+        self.values = {**self.values, **values}
 
 
-def test_one_settles_for_all_that_change_before_they_are_read(knobs: Any) -> None:
-    loader = Loader()
-    loader.offer(knobs)
-    knobs.offer("chunk", print, lambda: 1)
-    assert knobs.begin().items() >= {"iterator_workers": 1, "prefetch": 2, "chunk": 1}.items()
+def test_what_is_offered_together_changes_once_and_fails_together(knobs: Any) -> None:
+    loader = Loader(knobs)
+    knobs.offer(("chunk",), print)
+    assert knobs.begin().items() >= {"iterator_workers": 1, "prefetch": 2, "chunk": None}.items()
     assert knobs.change({"iterator_workers": 4, "prefetch": 3}) == {}
-    assert knobs.state(0, {})["values"].items() >= {"iterator_workers": 4, "prefetch": 3}.items()
+    assert knobs.read({}).items() >= {"iterator_workers": 4, "prefetch": 3}.items()
     assert knobs.change({"chunk": 2}) == {}
-    assert loader.settled == 1
+    assert loader.changes == 1
     assert knobs.change({"prefetch": None}) == {}
-    assert loader.now == {"iterator_workers": 4, "prefetch": 2}
+    assert loader.values == {"iterator_workers": 4, "prefetch": 2}
+    failed = knobs.change({"iterator_workers": 9, "prefetch": 1, "chunk": 3})
+    assert failed == dict.fromkeys(("iterator_workers", "prefetch"), "MemoryError: too many")
+    assert knobs.read({})["prefetch"] == 2
 
 
-def test_what_it_raises_is_told_of_each_that_changed(knobs: Any) -> None:
-    loader = Loader()
-    loader.offer(knobs)
-    knobs.begin()
-    assert knobs.change({"iterator_workers": 9}) == {"iterator_workers": "MemoryError: too many"}
-    assert len(knobs.change({"iterator_workers": 9, "prefetch": 1})) == 2
-    assert knobs.state(0, {})["values"]["iterator_workers"] == 1
+def test_opencv_is_set_in_the_rank_if_no_worker_keeps_a_count_of_its_own(knobs: Any) -> None:
+    cv2 = pytest.importorskip("cv2")
+    before = cv2.getNumThreads()
+    worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    worker.start()
+    assert "opencv_threads" not in knobs.begin()
+    worker.kill()
+    worker.join()
+    alone = rank_live_knobs.Knobs()
+    assert alone.begin()["opencv_threads"] == before
+    assert alone.change({"opencv_threads": before + 2}) == {}
+    assert alone.read({})["opencv_threads"] == before + 2
+    assert alone.change({"opencv_threads": None}) == {}
+    assert cv2.getNumThreads() == before
 
 
 def test_opencv_is_set_in_the_rank_before_its_loader_starts_workers(knobs: Any) -> None:
     cv2 = pytest.importorskip("cv2")
     before = cv2.getNumThreads()
-    seen: list[int | None] = []
+    applied: list[tuple[int | None, int]] = []
 
-    def settle() -> None:
-        seen.append(cv2.getNumThreads())
+    def apply(values: dict[str, int | None]) -> None:
+        applied.append((values["opencv_threads"], cv2.getNumThreads()))
 
-    knobs.offer("opencv_threads", seen.append, lambda: None, settle)
+    knobs.offer(("opencv_threads",), apply, lambda: {"opencv_threads": None})
     assert knobs.begin()["opencv_threads"] is None
     assert knobs.change({"opencv_threads": before + 2}) == {}
     assert knobs.change({"opencv_threads": None}) == {}
-    assert seen == [before + 2, before + 2, None, before]
+    assert applied == [(before + 2, before + 2), (None, before)]

@@ -16,15 +16,12 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 #: As much of Chainer and PyTorch as the hooks touch.
 CHAINER = """
 class StandardUpdater:
-    is_new_epoch = False
     def update(self):
         "Updates."
         self.number = getattr(self, "number", 0) + 1
-        self.is_new_epoch = self.number == 3
         if self.number == getattr(self, "fails_at", None):
             raise KeyError("mine")
 """
-EVALUATOR = "class Evaluator:\n    def __call__(self, trainer=None):\n        return 'evaluated'\n"
 OPTIMIZER = """
 hooks = []
 register_optimizer_step_post_hook = hooks.append
@@ -37,18 +34,18 @@ LOADER = "class DataLoader:\n    def __iter__(self):\n        return iter([1, 2]
 
 FILES = {
     "chainer/training/updaters/standard_updater.py": CHAINER,
-    "chainer/training/extensions/evaluator.py": EVALUATOR,
     "torch/__init__.py": "get_num_threads, set_num_threads = (lambda: 1), print\n",
     "torch/optim/optimizer.py": OPTIMIZER,
     "torch/utils/data/dataloader.py": LOADER,
 }
 
 UPDATES = """
+import time
 from chainer.training.updaters.standard_updater import StandardUpdater
-from chainer.training.extensions.evaluator import Evaluator
 other, updater = StandardUpdater(), StandardUpdater()
 """
 STEPS = """
+import time
 from torch.optim.optimizer import Optimizer
 from torch.utils.data.dataloader import DataLoader
 optimizer, other = Optimizer(), Optimizer()
@@ -71,67 +68,54 @@ def run(tmp_path: Path, supervisor: Supervisor) -> Run:
     return run_code
 
 
-def watched(run: Run, supervisor: Supervisor, code: str) -> subprocess.CompletedProcess[str]:
-    """Run to the end what says hello; all its steps are kept."""
-    with ThreadPoolExecutor(1) as pool:
-        ran = pool.submit(run, code)
-        supervisor.hello()
-        supervisor.wait_for_end()
-        return ran.result()
+#: By then the thread in a rank has connected.
+CONNECTED = "time.sleep(0.5)"
+
+#: Programs, each with the hook, the first and the last iteration that is told, and the marks.
+LOOPS = {
+    "updates": (
+        UPDATES + "for n in range(6):\n  updater.update()\n  if n < 2: other.update()",
+        ("chainer", 2, 6, []),
+    ),
+    "steps": (
+        STEPS + "for n in '123':\n  for batch in DataLoader(): optimizer.step(); other.step()",
+        ("torch", 3, 6, [3, 5]),
+    ),
+    "an updater in place of one that is gone": (
+        UPDATES + "for n in '12':\n  updater = StandardUpdater()\n"
+        "  for _ in '1234': updater.update(); other.update()",
+        ("chainer", 2, 8, [5]),
+    ),
+    "an optimizer in place of one that is gone": (
+        STEPS + "for n in '12':\n  optimizer = Optimizer()\n"
+        "  for _ in '1234': optimizer.step(); other.step()",
+        ("torch", 3, 8, [5]),
+    ),
+}
 
 
-def test_updates_of_chainer_are_seen(run: Run, supervisor: Supervisor) -> None:
-    loop = """
-for n in range(6):
-    updater.update()
-    if n < 2: other.update()
-    if n == 3: assert Evaluator()() == "evaluated"
-print(updater.update.__name__, updater.update.__doc__, updater.number)
-"""
-    ran = watched(run, supervisor, UPDATES + loop)
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("update Updates. 6\n", "", 0)
-    assert supervisor.hello().hook == "chainer"
-    assert supervisor.counted() == [2, 3, 4, 5, 6]
-    assert supervisor.marks() == [3, 4, 5]  # an epoch's end; the evaluation came after 4
-
-
-def test_steps_of_pytorch_are_seen(run: Run, supervisor: Supervisor) -> None:
-    loop = """
-for epoch in range(3):
-    for batch in DataLoader():
-        optimizer.step()
-        other.step()
-"""
-    ran = watched(run, supervisor, STEPS + loop)
-    assert (ran.stderr, ran.returncode) == ("", 0)
-    assert supervisor.hello().hook == "torch"
-    assert supervisor.counted() == [3, 4, 5, 6]
-    assert supervisor.marks() == [3, 5]
-
-
-@pytest.mark.parametrize(
-    ("program", "new", "step"),
-    [
-        (STEPS, "optimizer = Optimizer()", "optimizer.step(); other.step()"),
-        (UPDATES, "updater = StandardUpdater()", "updater.update(); other.update()"),
-    ],
-)
-def test_the_next_takes_the_place_of_one_that_is_gone(
-    run: Run, supervisor: Supervisor, program: str, new: str, step: str
+@pytest.mark.parametrize(("program", "told"), LOOPS.values(), ids=LOOPS)
+def test_iterations_are_seen(
+    run: Run, supervisor: Supervisor, program: str, told: tuple[str, int, int, list[int]]
 ) -> None:
-    loop = f"for _ in '12':\n  {new}\n  for _ in '1234': {step}\n"
-    ran = watched(run, supervisor, program + loop)
-    assert (ran.stderr, ran.returncode) == ("", 0)
-    assert supervisor.counted() == list(range(supervisor.counted()[0], 9))
-    assert 5 in supervisor.marks(), "the first of the second one"
+    hook, first, last, marks = told
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, f"{program}\n{CONNECTED}")
+        assert supervisor.hello().hook == hook
+        supervisor.wait_for_end()
+        ran = running.result()
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 0)
+    assert supervisor.counted() == list(range(first, last + 1))
+    assert supervisor.marks() == marks
 
 
-def test_an_error_of_the_program_is_its_own(run: Run, supervisor: Supervisor) -> None:
-    loop = "updater.fails_at = 4\nwhile True: updater.update()\n"
-    ran = watched(run, supervisor, UPDATES + loop)
-    assert ran.returncode == 1
+def test_an_error_of_the_program_is_its_own_and_so_is_its_documentation(run: Run) -> None:
+    ran = run(
+        f"{UPDATES}print(updater.update.__name__, updater.update.__doc__)\n"
+        "updater.fails_at = 4\nwhile True: updater.update()\n"
+    )
+    assert (ran.stdout, ran.returncode) == ("update Updates.\n", 1)
     assert ran.stderr.endswith("KeyError: 'mine'\n")
-    assert supervisor.counted() == [2, 3]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.study_surface import (
     surface,
 )
 from tuner.launch.request import MeasurementRequest
-from tuner.live.scale import FullRunModel
+from tuner.live.full_run import FullRunModel
 from tuner.model import (
     BASELINE,
     Conclusion,
@@ -77,19 +77,6 @@ def test_a_whole_study(folder: Path) -> None:
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
 
 
-def test_a_warm_up_that_goes_on_is_the_first_job(folder: Path) -> None:
-    jobs, runner = FakeJobs(can=ALL, goes_on=True), FakeRunner()
-    found = run(folder, jobs, CONFIRMED, runner)
-    warm_up, first, *others = records_in(folder)
-    assert warm_up.purpose is Purpose.WARM_UP and warm_up.outcome.window is None
-    assert first.outcome.window is not None
-    assert (first.outcome.window.job, first.outcome.window.started_s) == (warm_up.number, 0.0)
-    assert found.jobs == jobs.ends == 1, "ended before the baseline, which comes last"
-    cold = [record for record in others if record.outcome.window is None]
-    assert [record.purpose for record in cold[:2]] == [Purpose.BASELINE, Purpose.CONFIRM]
-    assert len(cold) == len(runner.launches)
-
-
 def test_a_program_of_16_iterations_is_launched_with_each_setting(folder: Path) -> None:
     def short(setting: Setting) -> Finished:
         return Finished(surface(setting), 16)
@@ -128,7 +115,7 @@ class Deaf(FakeJobs):
 
     def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
         if request.number not in self.deaf:
-            self.refusal = None
+            self.refusal = ""
             return super().window(request, model)
         self.before(request.number)
         self.end()

@@ -34,5 +34,5 @@ def test_one_job_measures_the_settings_of_a_search(tmp_path: Path) -> None:
     assert found["windows"] > found["jobs"], "a job has measured several settings"
     assert found["launches"] - found["windows"] == 2, "the warm-up and the baseline"
     assert found["best"]["windows"] == len(found["best"]["samples"]) > 0
-    assert "(job 1)" in done.stderr, "the warm-up went on"
+    assert "(job 2)" in done.stderr, "the first launch after the warm-up went on"
     assert marked(str(tmp_path), "TUNE_LOCK_DIR") == []

@@ -179,10 +179,6 @@ class LaunchMonitor:
         """Keep where the ranks stand; says in words where."""
         return stacks.keep(self.request.launch.folder / stacks.FOLDER, self.observer.stacks())
 
-    def silence(self) -> str:
-        """Who does nothing, in words; empty without a stall limit."""
-        return "" if self._hang_detector is None else self._hang_detector.said
-
     def output_bytes(self) -> int:
         """How much it has printed."""
         try:

@@ -166,7 +166,8 @@ class RunningLaunch:
 
         Whatever is raised goes on only after the launch has been ended.
         """
-        ended = self._recorded(done)
+        with self.monitor.observer.recording():
+            ended = self._follow(done)
         return None if ended is None else self._conclude(ended)
 
     def outcome_of_slice(self, done: Callable[[], bool]) -> Outcome | None:
@@ -177,23 +178,6 @@ class RunningLaunch:
     def outcome_of_stop(self, reason: Failed) -> Outcome:
         """End it for a reason and return what it came to."""
         return self._conclude(self.monitor.stop(reason))
-
-    def outcome_at_its_end(self, over: Callable[[], bool]) -> tuple[Outcome, bool]:
-        """The same, but once it is ``over`` while its processes go on, its outcome up to then.
-
-        Returns:
-            The outcome, and whether the processes go on.
-        """
-        ended = self._recorded(over)
-        if ended is not None:
-            return self._conclude(ended), False
-        exit_ = process.Exit(0, self.monitor.passed_s, stopped=False, killed=0)
-        outcome = self._conclude((exit_, None))
-        return replace(outcome, exit_code=None), True
-
-    def _recorded(self, done: Callable[[], bool]) -> Ended | None:
-        with self.monitor.observer.recording():
-            return self._follow(done)
 
     def _follow(self, done: Callable[[], bool]) -> Ended | None:
         try:

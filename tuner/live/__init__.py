@@ -18,6 +18,6 @@ use Chainer and PyTorch through the objects that they are given.
 
 from tuner.live.client.for_chainer import ChainerExtension
 from tuner.live.client.for_pytorch import PpeExtension, torch_loader
-from tuner.live.client.loop import Session, session
+from tuner.live.client.session import Session, session
 
 __all__ = ["ChainerExtension", "PpeExtension", "Session", "session", "torch_loader"]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from tuner.launch.hang_detector import may_be_elsewhere
-from tuner.live.windows import LEAST
 from tuner.model import (
     FROM_OUTSIDE,
     UNSET,
@@ -29,16 +28,21 @@ from tuner.stats import estimates, noise
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
+#: No figure is made of fewer iterations of a window.
+LEAST = 5
+
 #: A job whose runs have fewer iterations is launched: a window would be as long as a run, and the
 #: first iterations, which no window sees, are too large a share of so few.
 LEAST_ITERATIONS = 4 * LEAST
 
-#: No disagreement is less than this share, nor less than this many standard errors.
-LEAST_OFF, DEVIATIONS = 0.05, 2.5
-
-#: How far the scale of windows is off, as the logarithm's standard deviation: it is learnt from a
-#: few launches, and the machine is another one at the confirmation (docs/live.md has the cases).
+#: Windows that are off by so many standard errors disagree with launches …
+DEVIATIONS = 2.5
+#: … if their scale, which is learnt from a few launches, is off by this much (the logarithm's
+#: standard deviation). The machine may be another one at the confirmation.
 SCALE_SD = 0.1
+#: A first launch may be slow by itself, but is no quicker than windows by this factor. One of four
+#: batches an optimizer step is, if the log counts batches.
+MISCOUNTED = 1.6
 
 _OVER = "live measurement was switched off for this study"
 
@@ -106,61 +110,50 @@ def live_vs_cold(
 ) -> Exclusion | None:
     """Return why all windows are to be excluded; ``None``: they agree with launches.
 
-    Every setting that has both is compared: the logarithm of live over cold. Windows of one job
-    have its start in common, so they count as one. If all settings are off by the same factor,
-    windows still rank as launches do: that is a bias of the scale, and no disagreement. A single
-    setting is off only beyond what the scale may be off by (`SCALE_SD`).
-
-    Args:
-        records: The launches of a study.
-        canonical: Gives settings that come to the same one form.
+    Every setting that has both is compared: the logarithm of live over cold. `canonical` gives
+    settings that come to the same one form. Windows of one job have its start in common, so they
+    count as one. If only a warm-up was launched with a setting, it must not be far quicker.
     """
-    sides_by_setting: dict[Setting, tuple[list[LaunchRecord], list[LaunchRecord]]] = {}
-    for record in estimates.counted(records):
-        if any(sample.elapsed_s > 0 for sample in record.outcome.samples):
-            sides = sides_by_setting.setdefault(canonical(record.setting), ([], []))
-            sides[record.job is None].append(record)
-    both = {setting: sides for setting, sides in sides_by_setting.items() if all(sides)}
-    logs = {
-        setting: [[math.log(r.outcome.samples[0].elapsed_s) for r in side] for side in sides]
-        for setting, sides in both.items()
-    }
-    sd, _ = noise.pooled((side for sides in logs.values() for side in sides), noise.RUNS)
-    offs: dict[Setting, tuple[float, float]] = {}  # with the standard error
-    for setting, (live, cold) in logs.items():
-        jobs = {record.job for record in both[setting][0]}
+    windows: dict[Setting, list[LaunchRecord]] = {}
+    launches: dict[Setting, list[LaunchRecord]] = {}
+    warm_ups: dict[Setting, list[LaunchRecord]] = {}
+    for record in records:
+        side = launches if record.job is None else windows
+        side = warm_ups if record.purpose is Purpose.WARM_UP else side
+        is_measured = any(sample.elapsed_s > 0 for sample in record.outcome.samples)
+        if is_measured and not estimates.is_excluded(record):
+            side.setdefault(canonical(record.setting), []).append(record)
+    groups = [_logs(group) for group in (*windows.values(), *launches.values())]
+    sd, _ = noise.pooled(groups, noise.RUNS)
+    for setting, live in windows.items():
+        cold = launches.get(setting) or warm_ups.get(setting)
+        if cold is None:
+            continue
+        off = statistics.median(_logs(live)) - statistics.median(_logs(cold))
+        jobs = {record.job for record in live}
         se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
-        offs[setting] = statistics.median(live) - statistics.median(cold), se
+        limit = DEVIATIONS * math.hypot(se, SCALE_SD)
+        if setting not in launches:
+            off, limit = max(0.0, off), max(limit, math.log(MISCOUNTED))
+        if abs(off) > limit:
+            return Exclusion(
+                ExclusionKind.LIVE_DISAGREES,
+                f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a"
+                " running job than in launches of its own",
+            )
+    return None
 
-    worst: tuple[float, float, Setting] | None = None
-    for setting, (off, se) in offs.items():
-        others = [other_off for other, other_off in offs.items() if other != setting]
-        scale, scale_se = 0.0, SCALE_SD
-        if others:
-            scale = statistics.fmean(other_off for other_off, _ in others)
-            scale_se = math.hypot(*(other_se for _, other_se in others)) / len(others)
-        limit = max(DEVIATIONS * math.hypot(se, scale_se), math.log1p(LEAST_OFF))
-        share = round(abs(off - scale) / limit, 6)  # of two, each is as far from the other
-        if share > 1 and (worst is None or (share, abs(off)) > (worst[0], abs(worst[1]))):
-            worst = share, off, setting
-    if worst is None:
-        return None
-    _, off, setting = worst
-    return Exclusion(
-        ExclusionKind.LIVE_DISAGREES,
-        f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a running job"
-        " than in launches of its own",
-    )
+
+def _logs(records: Sequence[LaunchRecord]) -> list[float]:
+    return [math.log(record.outcome.samples[0].elapsed_s) for record in records]
 
 
 def is_reachable(start: Setting, target: Setting, live: AbstractSet[str]) -> bool:
-    """Return whether a running job can be switched to a setting.
+    """Return whether a job that was started with `start` can be switched to a setting.
 
-    Args:
-        start: What the job was started with; a knob that it cannot change stays as there.
-        target: A running job cannot switch to what it leaves out, so the baseline (the empty
-            setting) needs a launch; nor can a variable be removed from processes that run.
-        live: The knobs that the job can change.
+    A knob that is not `live` stays as it was started. A running job cannot switch to what a setting
+    leaves out, so the baseline (the empty setting) needs a launch; nor can a variable be removed
+    from processes that run.
     """
     new, old = target.as_dict(), start.as_dict()
     return all(

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 
 from tuner.hosts import process, stacks
@@ -22,11 +21,10 @@ from tuner.hosts.process import OUTPUT
 from tuner.hosts.untrusted_files import create
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import RunningLaunch, begin
-from tuner.live.job import Job
-from tuner.live.scale import FullRunModel, usual_s
-from tuner.live.server import JobServer, Steps
-from tuner.live.window import WindowRun
-from tuner.model import Failed, Finished, Launch, Outcome, Progress, StudySpec, Value
+from tuner.live.full_run import FullRunModel
+from tuner.live.job_server import JobServer
+from tuner.live.window import Job, WindowRun
+from tuner.model import Failed, Finished, Launch, Outcome, StudySpec
 
 
 def publish_here(launch: Launch, text: str) -> None:
@@ -48,7 +46,7 @@ class LiveJobs:
         publish: Lets the ranks of a launch read this text in its :func:`live_file`.
 
     Attributes:
-        refusal: Why the last launch accepted no switches; ``None``: it did, or ended by chance.
+        refusal: Why the last launch accepted no switches; empty: it did, or ended by chance.
         cannot: Why the last setting could not be switched to, in words; mostly empty.
         ends_alone: A job has ended by itself, with windows in it.
     """
@@ -61,10 +59,9 @@ class LiveJobs:
     ) -> None:
         self._start, self._observe, self._publish = start, observe, publish
         self._job: Job | None = None
-        self._marked_s = 0.0  # the end of the last window
-        self.refusal: str | None = None
-        self.cannot = ""
-        self._refused: dict[str, set[Value | None]] = {}
+        self._ended_s = 0.0  # the end of the last window
+        self._refused: set[str] = set()  # knobs that a job could not change
+        self.refusal = self.cannot = ""
         self.ends_alone = False
 
     def end(self) -> None:
@@ -89,13 +86,13 @@ class LiveJobs:
             That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
             time since the last window of the job, or since the start of it. If the job accepts
             no switches, or ended before it could tell enough, that of a cold launch. If a rank
-            cannot switch to the setting, a job is started with it, and none is asked again.
+            cannot change a knob, a job is started with the setting, and none is asked again.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
         job, outcome, self.cannot = self._job, None, ""
-        since_s = time.monotonic() if job is None else self._marked_s
+        since_s = time.monotonic() if job is None else self._ended_s
         try:
             if (
                 job is not None
@@ -110,106 +107,48 @@ class LiveJobs:
         except BaseException:
             self.end()
             raise
-        self._marked_s = time.monotonic()
+        self._ended_s = time.monotonic()
         return outcome
-
-    def warm_up(self, request: MeasurementRequest) -> Outcome | None:
-        """Make a launch to its program's own end; if it goes on, it is the running job then.
-
-        Returns:
-            What :func:`tuner.launch.trial.run` does, with its errors; ``None``: it had not written
-            yet what it came to, and nothing of it is left.
-        """
-        self.end()
-        self.refusal = None
-        # At the program's own end the last entry of its log may still be missing.
-        job = self._started(replace(request, expected_iterations=None), whole=True)
-        if isinstance(job, Outcome):
-            return job
-
-        times_s: list[float] = []  # without the marked ones
-
-        def is_over() -> bool:
-            messages = job.server.receive(0.0)
-            job.hear(messages)
-            steps = (message for message in messages if isinstance(message, Steps))
-            times_s.extend(
-                s for message in steps for _, s, is_marked in message.timings() if not is_marked
-            )
-            return job.server.is_over and job.server.hello is not None
-
-        try:
-            outcome, goes_on = job.launch.outcome_at_its_end(is_over)
-            log = [Progress(n, elapsed_s) for n, elapsed_s in enumerate(accumulate(times_s), 1)]
-            job.run_pace_s = usual_s(log) or 0.0  # as that of the program's own log
-            if isinstance(outcome.ending, Finished):  # else it may not have come so far
-                self.refusal = job.refusal(outcome)
-                if goes_on and self.refusal is None:
-                    self._job = job
-            elif goes_on:
-                return None
-        finally:
-            if self._job is None:
-                job.end()
-        self._marked_s = time.monotonic()
-        return outcome
-
-    def _started(self, request: MeasurementRequest, *, whole: bool = False) -> Job | Outcome:
-        """Start the launch of a request; its outcome if it cannot be started.
-
-        The program of a ``whole`` one says when it is at its own end, and waits there.
-        """
-        server: JobServer | None = None
-        started_s = time.monotonic()
-
-        def with_server(launch: Launch) -> process.RunningCommand:
-            nonlocal server
-            layout = request.spec.layout
-            addresses = () if layout.is_local else own_addresses(layout.hosts)
-            publish = partial(self._publish, launch)  # its folder is there by now
-            server = JobServer(layout.ranks, publish, addresses, whole=whole)
-            return self._start(launch)
-
-        running: RunningLaunch | Outcome | None = None
-        try:
-            running = begin(request, start=with_server, observe=self._observe)
-        finally:
-            if not isinstance(running, RunningLaunch) and server is not None:
-                server.close()
-        if isinstance(running, Outcome):
-            return running
-        assert server is not None
-        return Job(running, server, started_s, refused=self._refused)
 
     def _in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
-        self.refusal = None
-        job = self._started(request)
-        if isinstance(job, Outcome):
-            return job
+        self.refusal = ""
+        layout, started_s = request.spec.layout, time.monotonic()
+        addresses = () if layout.is_local else own_addresses(layout.hosts)
+        server = JobServer(layout.ranks, partial(self._publish, request.launch), addresses)
+
+        def start(launch: Launch) -> process.RunningCommand:
+            server.listen()  # the launch's folder is there by now
+            return self._start(launch)
+
+        launch: RunningLaunch | Outcome | None = None
         try:
-            cold = job.launch.outcome(job.server.listens)
-            if cold is None:
-                self._job = job
+            launch = begin(request, start=start, observe=self._observe)
+            if isinstance(launch, Outcome):
+                return launch
+            cold = launch.outcome(server.listens)
+            if cold is None and server.hello is not None:
+                self._job = job = Job(launch, server, server.hello, started_s, self._refused)
                 outcome = self._measured(job, request, model, since_s)
                 if outcome is not None:
                     return outcome
                 self._job = None
-                self.refusal = job.refusal()
-                job.server.hang_up()
-                cold = job.launch.outcome()
-                assert cold is not None  # it is followed to its end
+                self.refusal = server.problem if job.running.poll() is None else ""
+                server.hang_up()
+            cold = cold or launch.outcome()
+            assert cold is not None  # it is followed to its end
             if isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = self.refusal or job.refusal(cold)
+                self.refusal = self.refusal or _refusal(server, layout.ranks)
             return cold
         except BaseException:
-            job.running.stop()
+            if isinstance(launch, RunningLaunch):
+                launch.monitor.running.stop()
             raise
         finally:
             if self._job is None:
-                job.server.close()
+                server.close()
 
     def _measured(
         self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
@@ -219,7 +158,7 @@ class LiveJobs:
         outcome = run.measure()
         for knob, why in run.refused.items():
             self.cannot = why
-            self._refused.setdefault(knob, set()).add(request.setting.as_dict().get(knob))
+            self._refused.add(knob)
         if outcome is None:
             return None
         if request is not job.request:  # not its first window
@@ -228,6 +167,16 @@ class LiveJobs:
             self.end()
             outcome = replace(outcome, wall_s=time.monotonic() - since_s)
         return outcome
+
+
+def _refusal(server: JobServer, ranks: int) -> str:
+    """Return why no job came of a launch that has ended; empty: by chance."""
+    server.receive_all()
+    if server.hello is not None:
+        return ""
+    if server.come:
+        return f"{server.come} of {ranks} ranks said that they accept switches"
+    return server.problem or "no rank said that it accepts switches"
 
 
 def _link(job: Path, window: Path) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuner.launch.request import MeasurementRequest
 from tuner.live import eligibility
-from tuner.live.scale import full_run_model
+from tuner.live.full_run import full_run_model
 from tuner.model import (
     LaunchRecord,
     Outcome,
@@ -31,26 +31,22 @@ if TYPE_CHECKING:
 #: ranks may fail to connect by chance. After this many such launches in a row it is over.
 IN_A_ROW = 2
 
-_HINT = (
-    "docs/live.md shows the lines to add (`session = tuner.live.session()`, and `session.step()` in"
-    " each iteration); --live auto launches each setting if a job accepts no switches."
-)
-
-_LONGER = "make a run longer, or leave --live out: then each setting is launched"
-
-_CANNOT = "the running job could not be switched to"
-
-_ENDS_ALONE = (
-    "a job ends at the program's own end, and the next setting needs another: with an extension, or"
-    " more() in its loop, it goes on (docs/live.md)"
-)
-
-
 #: Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute.
 TrialRunner = Callable[[MeasurementRequest], Outcome]
 
 #: Runs two launches side by side: :func:`tuner.launch.side_by_side.run`, or a substitute.
 PairRunner = Callable[[Sequence[MeasurementRequest]], list[Outcome]]
+
+
+class Obstacle(NamedTuple):
+    """What is against measuring live, and what to do about it."""
+
+    why: str
+    hint: str = (
+        "docs/live.md shows the lines to add (`session = tuner.live.session()`, and"
+        " `session.step()` in each iteration); --live auto launches each setting if a job accepts"
+        " no switches."
+    )
 
 
 class LiveMeasurement:
@@ -83,21 +79,14 @@ class LiveMeasurement:
         Whatever is raised, a KeyboardInterrupt too, goes on only after all has been ended.
         """
         spec, records, jobs = request.spec, request.records, self._jobs
-        if jobs is not None:
-            if self.is_window(records, request.purpose, request.setting):
-                iterations = request.expected_iterations or 0
-                model = full_run_model(records, iterations, spec.objective, request.incumbent_s)
-                outcome = jobs.window(request, model)
-                self._refused = 0 if jobs.refusal is None else self._refused + 1
-                return outcome
-            jobs.end()  # nothing of a study runs beside a launch
-            may_go_on = not (eligibility.why_switched_off(records) or self._why_cold(records))
-            if request.purpose is Purpose.WARM_UP and may_go_on:
-                warm_up = jobs.warm_up(request)
-                self._refused = 0 if jobs.refusal is None else self._refused + 1
-                if warm_up is not None:
-                    return warm_up
-        return self._run(request)
+        if jobs is None or not self.is_window(records, request.purpose, request.setting):
+            self.end()  # nothing of a study runs beside a launch
+            return self._run(request)
+        iterations = request.expected_iterations or 0
+        model = full_run_model(records, iterations, spec.objective, request.incumbent_s)
+        outcome = jobs.window(request, model)
+        self._refused = self._refused + 1 if jobs.refusal else 0
+        return outcome
 
     def measure_side_by_side(self, requests: Sequence[MeasurementRequest]) -> list[Outcome]:
         """Launch two settings side by side; errors as :meth:`measure`."""
@@ -119,41 +108,56 @@ class LiveMeasurement:
     def is_window(
         self, records: Sequence[LaunchRecord], purpose: Purpose, setting: Setting
     ) -> bool:
-        """Whether the setting is to be measured in a window of a running job."""
-        if self._jobs is None or self._why_cold(records):
+        """Return whether the setting is to be measured in a window of a running job."""
+        if self._jobs is None or self._obstacle(records) is not None:
             return False
         return eligibility.may_be_window(records, purpose, setting)
 
-    def note(self, records: Sequence[LaunchRecord]) -> str:
-        """What the user should know of how the last launch was made; mostly empty.
-
-        Of a program without Python nobody expects live measurement.
+    def require_live(self, records: Sequence[LaunchRecord]) -> None:
+        """Refuse to go on if live measurement was demanded, and is not possible.
 
         Raises:
-            UsageError: It was demanded (``--live on``), and is not possible.
+            UsageError: With ``--live on``.
         """
-        record = records[-1]
-        purpose = record.purpose
-        may_be_live = purpose.stage.may_be_window or purpose is Purpose.WARM_UP
-        if self._jobs is None or not may_be_live:
-            return ""
-        why = self._why_cold(records)
-        if why and self._spec.live == "on":
-            is_short = why == eligibility.why_too_short(records)
-            raise UsageError(f"--live on: {why}", _LONGER if is_short else _HINT)
-        if not why and self._jobs.cannot:
-            return f"{_CANNOT} {self._jobs.cannot}; another job was started with it (docs/live.md)"
-        if not why:
-            return _ENDS_ALONE if self._jobs.ends_alone else ""
-        python = any(rank.reported for rank in record.outcome.observation.ranks)
-        return f"each setting is launched anew: {why} (docs/live.md)" if python else ""
+        obstacle = self._obstacle(records) if self._is_due(records[-1]) else None
+        if obstacle is not None and self._spec.live == "on":
+            raise UsageError(f"--live on: {obstacle.why}", obstacle.hint)
 
-    def _why_cold(self, records: Sequence[LaunchRecord]) -> str:
-        """Why no launch of this study can be a window; empty if it can."""
-        why = eligibility.why_cold(self._spec.objective, self._spec.layout, os.environ)
-        why = why or eligibility.why_too_short(records)
+    def note(self, records: Sequence[LaunchRecord]) -> str:
+        """Return what the user should know of how the last launch was made; mostly empty.
+
+        Of a program without Python nobody expects live measurement.
+        """
+        if self._jobs is None or not self._is_due(records[-1]):
+            return ""
+        if (obstacle := self._obstacle(records)) is not None:
+            is_python = any(rank.reported for rank in records[-1].outcome.observation.ranks)
+            said = f"each setting is launched anew: {obstacle.why} (docs/live.md)"
+            return said if is_python else ""
+        if self._jobs.cannot:
+            said = f"the running job could not be switched to {self._jobs.cannot}"
+            return f"{said}; another job was started with it (docs/live.md)"
+        if self._jobs.ends_alone:
+            return (
+                "a job ends at the program's own end, and the next setting needs another: with an"
+                " extension, or more() in its loop, it goes on (docs/live.md)"
+            )
+        return ""
+
+    def _is_due(self, record: LaunchRecord) -> bool:
+        """Return whether a launch shows if live measurement is possible."""
+        purpose = record.purpose
+        return purpose.stage.may_be_window or purpose is Purpose.WARM_UP
+
+    def _obstacle(self, records: Sequence[LaunchRecord]) -> Obstacle | None:
+        """Return why no launch of this study can be a window; ``None``: nothing is known."""
+        if self._jobs is None:
+            return None
+        if why := eligibility.why_cold(self._spec.objective, self._spec.layout, os.environ):
+            return Obstacle(why)
+        if why := eligibility.why_too_short(records):
+            hint = "make a run longer, or leave --live out: then each setting is launched"
+            return Obstacle(why, hint)
         had_windows = any(record.job is not None for record in records)
-        refused = self._refused >= (IN_A_ROW if had_windows else 1)
-        if why or not refused or self._jobs is None:
-            return why
-        return self._jobs.refusal or ""
+        is_refused = self._refused >= (IN_A_ROW if had_windows else 1)
+        return Obstacle(self._jobs.refusal) if is_refused and self._jobs.refusal else None

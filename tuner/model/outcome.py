@@ -346,9 +346,6 @@ class Window:
         pace_s: Seconds an iteration, their mean.
         pace_se: Its standard error, relative.
         at_s: The middle of the window, s after the job's start.
-        evaluation_s: What each evaluation in it took, s; 0.0: there was none.
-        run_pace_s: The pace of the job's iterations before, up to the end of a run, s; 0.0: they
-            were not heard of.
     """
 
     job: int
@@ -360,8 +357,6 @@ class Window:
     pace_s: float
     pace_se: float
     at_s: float
-    evaluation_s: float = 0.0
-    run_pace_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tuner.knobs import space
 from tuner.knobs.pooling import Pooling
 from tuner.knobs.requirements import Requirements, requirements_of
 from tuner.live.eligibility import full_iterations
-from tuner.live.scale import rescaled
+from tuner.live.full_run import rescaled
 from tuner.model import (
     BASELINE,
     Choice,
@@ -54,7 +54,7 @@ class History:
 
     ``records`` are judged by :func:`tuner.study.believed_figures.believed` and
     :func:`tuner.stats.estimates.judged`, and their windows
-    are of one scale (:func:`tuner.live.scale.rescaled`): see :meth:`judged`.
+    are of one scale (:func:`tuner.live.full_run.rescaled`): see :meth:`judged`.
     ``baseline`` is the setting that the baseline comes to, if that is known. ``pending`` are the
     settings that other hosts measure at present.
     """

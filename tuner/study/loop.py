@@ -143,19 +143,16 @@ class StudyRun:
                 self.live.end()
 
     def _next(self) -> Step | Stop:
-        """Return what comes next; before the end windows and launches must agree."""
+        """Return what comes next; windows that launches contradict are excluded before."""
         self.history = self.study.history()
-        step = self._next_once_others_are_done()
-        if isinstance(step, Stop):
-            why = live_vs_cold(self.history.records, self.history.pooling.canonical)
-            if why is not None:
-                windows = [r.number for r in estimates.counted(self.history.records) if r.job]
-                with self.context.stop.held():
-                    self.live.end()
-                    self.history = self.study.exclude(windows, why)
-                self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
-                step = self._next_once_others_are_done()
-        return step
+        why = live_vs_cold(self.history.records, self.history.pooling.canonical)
+        if why is not None:
+            windows = [r.number for r in estimates.counted(self.history.records) if r.job]
+            with self.context.stop.held():
+                self.live.end()
+                self.history = self.study.exclude(windows, why)
+            self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
+        return self._next_once_others_are_done()
 
     def _next_once_others_are_done(self) -> Step | Stop:
         """Return what the policy says once no other host measures a part of a search that ends."""
@@ -446,6 +443,7 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
             raise
     if any(map(estimates.was_interrupted, records)) and (is_broken_off or stop()):
         raise Cancelled
+    first.live.require_live(first.history.records)
     first._say(first.live.note(first.history.records))
     for (run, _), record in zip(trials, records, strict=True):
         run._count_lost(record)

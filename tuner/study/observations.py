@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from tuner.knobs import ROLES, core_budget, space
-from tuner.live.running import window_pace
+from tuner.live.running_job import window_pace
 from tuner.model import (
     SHORTAGES,
     Failed,

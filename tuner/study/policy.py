@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tuner.launch.clocks import once_compared, stopper_by
-from tuner.live.running import live_costs
+from tuner.live.running_job import live_costs
 from tuner.model import Purpose, Setting, wording
 from tuner.search import Done, Options
 from tuner.search.problem import Problem, Suggestion, search_over

@@ -22,59 +22,41 @@ _STEPS_S = 0.1  # how often rank 0 tells of its iterations
 _MOST_STEPS = 1000  # a message: they must fit into a line
 _GATE_S = 30.0  # another rank may hold Python's lock for this long
 _ORDER_S = 20.0  # at the program's own end the first one is waited for
-_READY_S = 5.0  # the thread has connected sooner
-_EXIT_S = 0.2  # and ends sooner
+_EXIT_S = 0.2  # the thread ends sooner
 
 
 class Gate:
-    """The boundaries of one rank.
+    """The iteration boundaries of one rank.
 
-    Args:
-        place: What the file of the launch tells (``rank_live_line.py``), and ``whole``: the program
-            is to come to its own end and say so, before any order.
-        rank: As the launcher says.
-        size: How many ranks there are.
-        knobs: What can be changed here.
-
-    Attributes:
-        begun: The first boundary has come; later ones may be stopped at.
-        met: There was an order: the same in all ranks at each iteration.
-        passive: Nothing will be changed any more.
+    `place` is what the file of the launch holds (``rank_live_line.py``), `knobs` what can be
+    changed here, and `report` is called after each change. ``begun``: the first boundary has come,
+    later ones may be stopped at. ``met``: there was an order, in all ranks at the same iteration.
+    ``passive``: nothing will be changed any more.
     """
 
-    def __init__(self, place, rank, size, knobs):
-        self._place, self._rank, self._size, self._knobs = place, rank, size, knobs
-        self.whole = place["whole"]
+    def __init__(self, place, rank, size, knobs, report=lambda: None):
+        self._place, self._rank, self._size = place, rank, size
+        self._knobs, self._report = knobs, report
         self.begun = self.met = self.passive = False
         self._iteration, self._stop_at = 1, 0
         self._order = self._line = None
         self._closed = _thread.allocate_lock()  # held while the gate is
-        # Held until it is connected, and until there was an order.
-        self._ready, self._asked = _thread.allocate_lock(), _thread.allocate_lock()
-        self._ready.acquire()
+        self._asked = _thread.allocate_lock()  # held until there was an order
         self._asked.acquire()
-        # Of rank 0: what the tool has not been told yet.
-        self._steps, self._last, self._first = None, None, 0
+        # Of rank 0: what the tool has not been told yet, from which iteration on.
+        self._steps, self._first = None, 0
         self._telling = _thread.allocate_lock()
 
     # --- for the program's thread --------------------------------------------------------
 
     def ended(self, elapsed_s, marked):
-        """An iteration has ended: only rank 0 tells how long they take."""
+        """Note that an iteration has ended: only rank 0 tells how long they take."""
         if self._steps is not None:
-            self._last = elapsed_s, marked
-
-    def lengthen(self, elapsed_s):
-        """Something that is done now and then has followed the last iteration: it is marked."""
-        if self._last is not None:
-            self._last = self._last[0] + elapsed_s, True
+            self._steps.append((elapsed_s, marked))
 
     def boundary(self, iteration, hook):
-        """We are before this iteration."""
+        """Stop here if it is time to; the iteration of this number is the next."""
         self._iteration = iteration  # before the gate is looked at: see _follow()
-        if self._last is not None:
-            self._steps.append(self._last)
-            self._last = None
         if iteration < self._stop_at:
             return
         try:
@@ -85,15 +67,6 @@ class Gate:
         except Exception:  # whatever it is, the program must not see it
             self._end()
 
-    def over(self):
-        """The program is at its own end, and has written what it logs."""
-        try:
-            if self._steps is not None:
-                self._tell_all("over")
-            self.wait()
-        except Exception:
-            self._end()
-
     def wait(self):
         """Wait for the first order, which tells if the program goes on beyond its own end."""
         self.met = self._asked.acquire(True, _ORDER_S)
@@ -101,11 +74,11 @@ class Gate:
             self._end()
 
     def leave(self):
-        """The process ends: tell the last iterations."""
+        """Tell the last iterations: the process ends."""
         if os.getpid() == self._pid and not self.passive:
             try:
-                self._tell_all("end")
-            except Exception:  # the tool is gone
+                self._tell_steps()
+            except Exception:  # the tool is gone, or was never there
                 pass
             self._end()
             self._thread.acquire(True, _EXIT_S)
@@ -128,25 +101,17 @@ class Gate:
             return
         self._stop_at, self.met = _NEVER, True
         errors = self._knobs.change(self._order)
-        self._line.send(dict(self._knobs.state(self._rank, errors), type="state"))
-
-    def _tell_all(self, kind):
-        """Tell of all iterations, and that there are no more of the program's own."""
-        if not self._ready.acquire(True, _READY_S):
-            raise TimeoutError
-        self._ready.release()
-        if self._last is not None:
-            self._steps.append(self._last)
-            self._last = None
+        self._report()
+        values = self._knobs.read(errors)
+        state = {"type": "state", "rank": self._rank, "values": values, "errors": errors}
         self._tell_steps()
-        self._line.send({"type": kind, "iterations": max(0, self._first - 1)})
+        self._line.send(state)
 
     # --- for the thread of ours ----------------------------------------------------------
 
     def _follow(self, hello):
         try:
             self._line = to_tool(self._place, hello)
-            self._ready.release()
             while not self.passive:
                 order = self._line.receive(None if self._steps is None else _STEPS_S)
                 if order is None:
@@ -160,6 +125,8 @@ class Gate:
                 elif order["type"] == "at":
                     self._order, self._stop_at = dict(order["values"]), order["iteration"]
                     self._closed.release()
+                else:
+                    raise ValueError(order)
         finally:
             self._end()
             if self._line is not None:
@@ -172,9 +139,7 @@ class Gate:
                 some = self._steps[:_MOST_STEPS]
                 del self._steps[: len(some)]
                 if self._line.takes_more():
-                    marks = [
-                        number for number, (_, marked) in enumerate(some, self._first) if marked
-                    ]
+                    marks = [n for n, (_, marked) in enumerate(some, self._first) if marked]
                     times_s = [round(step_s, 7) for step_s, _ in some]
                     message = {"type": "steps", "first": self._first, "s": times_s, "marks": marks}
                     self._line.send(message)
@@ -187,7 +152,7 @@ class Gate:
         self.passive, self._stop_at = True, _NEVER
         if self._line is not None:
             self._line.end()
-        for lock in (self._closed, self._ready, self._asked):
+        for lock in (self._closed, self._asked):
             _free(lock)
 
 

@@ -14,7 +14,6 @@ def install(agent):
     """Have the hooks put on once Chainer or PyTorch is imported."""
     todo = {
         "chainer.training.updaters.standard_updater": _on_updater,
-        "chainer.training.extensions.evaluator": _on_evaluator,
         "torch.optim.optimizer": _on_optimizer,
         "torch.utils.data.dataloader": _on_loader,
     }
@@ -33,7 +32,7 @@ class _Finder:
             return None
         from importlib.util import find_spec
 
-        spec = find_spec(name)  # by the others: we know it no more
+        spec = find_spec(name)  # by the others: this finder has forgotten the name
         try:
             self._act_after(spec.loader, hook)
         except Exception:  # no loader, or one that cannot be told: the program runs without us
@@ -74,7 +73,7 @@ class _First:
 
 
 def _on_updater(agent, module):
-    """An iteration of Chainer is an ``update``: what its extensions do is not of it."""
+    """An iteration of Chainer is an ``update``: its extensions and evaluations do not count."""
     update, first = module.StandardUpdater.update, _First(agent)
 
     @functools.wraps(update)
@@ -84,32 +83,10 @@ def _on_updater(agent, module):
         agent.begins("chainer")
         begun_s = time.monotonic()
         result = update(self)
-        agent.ran("chainer", time.monotonic() - begun_s, _is_new_epoch(self))
+        agent.ran("chainer", time.monotonic() - begun_s)
         return result
 
     module.StandardUpdater.update = hooked
-
-
-def _is_new_epoch(updater):
-    try:
-        return bool(updater.is_new_epoch)
-    except Exception:  # an iterator that does not tell
-        return False
-
-
-def _on_evaluator(agent, module):
-    """The iterations before and after an evaluation are not like the others."""
-    evaluate = module.Evaluator.__call__
-
-    @functools.wraps(evaluate)
-    def hooked(*args, **options):
-        begun_s = time.monotonic()
-        try:
-            return evaluate(*args, **options)
-        finally:
-            agent.evaluated("chainer", time.monotonic() - begun_s)
-
-    module.Evaluator.__call__ = hooked
 
 
 def _on_optimizer(agent, module):

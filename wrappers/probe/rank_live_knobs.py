@@ -10,101 +10,69 @@ import traceback
 
 import rank_report
 
-_OPENCV = "opencv_threads"
+_BLAS, _OPENCV = "omp_threads", "opencv_threads"
 
 
 class Knobs:
-    """Name -> how it is applied, read and settled; threads first: new workers inherit them."""
+    """Groups of knobs, each with how they are applied and read together.
+
+    Thread counts come first, because new loader workers inherit them.
+    """
 
     def __init__(self):
-        self._offered = {}
-        self._all = {}
-        self._first = {}
+        self._groups = []  # (names, apply, read)
+        self._first = {}  # what the program's own had at the start
 
-    def offer(self, name, apply, read, settle=None):
-        """Take one from the program, in place of our own of that name: see :class:`Agent`."""
-        self._offered[name] = apply, read, settle
+    def offer(self, names, apply, read=None):
+        """Take knobs from the program: see :class:`rank_live.Agent`."""
+        self._groups.append((tuple(names), apply, read))
 
     def begin(self):
-        """Note how the job started.
+        """Return each knob that can be changed from now on with its value; None: not known."""
+        self._first = self.read({})
+        own, pools = [], Pools()
+        if pools.first:
+            own.append(((_BLAS,), pools.apply, pools.read))
+        # Workers keep counts of their own: the rank's alone would not be the setting.
+        if "cv2" in sys.modules and (_OPENCV in self._first or not _has_workers()):
+            started = rank_report.opencv_threads()
 
-        Returns:
-            Each knob that can be changed from now on, with its value; None if it is not known.
-        """
-        pools = Pools()
-        if pools.known:
-            self._all["omp_threads"] = pools.apply, pools.read, None
-        if "cv2" in sys.modules:
-            self._take_opencv()
-        self._all.update(self._offered)
-        self._first = {name: self._read(name, {}) for name in self._all}
-        return dict(self._first)
+            def set_opencv(values):
+                threads = values[_OPENCV]
+                sys.modules["cv2"].setNumThreads(started if threads is None else int(threads))
 
-    def _take_opencv(self):
-        """Those of this process: alone, or before the program's own, which are its workers'."""
-        first = rank_report.opencv_threads()
-
-        def apply_here(threads):
-            sys.modules["cv2"].setNumThreads(first if threads is None else int(threads))
-
-        if _OPENCV in self._offered:
-            apply, read, settle = self._offered[_OPENCV]
-
-            def apply_both(threads):
-                apply_here(threads)
-                apply(threads)
-
-            self._offered[_OPENCV] = apply_both, read, settle
-        elif not has_children():
-            self._all[_OPENCV] = apply_here, rank_report.opencv_threads, None
+            own.append(((_OPENCV,), set_opencv, lambda: {_OPENCV: rank_report.opencv_threads()}))
+        self._groups[:0] = own
+        return self.read({})
 
     def change(self, values):
-        """Apply values in the order of the knobs, then settle them.
-
-        Args:
-            values: Name -> value; None is how the job started.
-
-        Returns:
-            Name -> what went wrong.
-        """
-        errors = {name: "cannot be changed here" for name in values if name not in self._all}
-        settles = []
-        for name in [name for name in self._all if name in values]:
-            apply, _, settle = self._all[name]
-            # Our own know how they started: not each pool with the same number.
-            as_started = values[name] is None and name in self._offered
+        """Apply values by name, None for how the job started; return what went wrong by name."""
+        offered = {name for names, _, _ in self._groups for name in names}
+        errors = {name: "cannot be changed here" for name in values if name not in offered}
+        for names, apply, _ in self._groups:
+            new = {name: values[name] for name in names if name in values}
+            for name, value in new.items():
+                if value is None:  # our own know how they started: each pool with its number
+                    new[name] = self._first.get(name)
             try:
-                apply(self._first[name] if as_started else values[name])
+                if new:
+                    apply(new)
             except Exception as error:  # of a library, or of the program's own function
                 traceback.print_exc()  # for the reader of the job's output
-                errors[name] = _text(error)
-            if settle is not None and settle not in settles:
-                settles.append(settle)
-        for settle in settles:
-            try:
-                settle()
-            except Exception as error:
-                traceback.print_exc()
-                for name in values:  # it concerns each knob that shares it
-                    if name in self._all and self._all[name][2] == settle:
-                        errors.setdefault(name, _text(error))
+                errors.update(dict.fromkeys(new, _text(error)))
         return errors
 
-    def _read(self, name, errors):
-        read = self._all[name][1]
-        try:
-            return None if read is None else read()
-        except Exception as error:
-            errors.setdefault(name, _text(error))
-            return None
-
-    def state(self, rank, errors):
-        """What this rank runs with now, and what went wrong."""
-        errors = dict(errors)
-        values = {name: self._read(name, errors) for name in self._all}
-        state = {"rank": rank, "pid": os.getpid(), "values": values, "errors": errors}
-        state.update(threads_state())
-        return state
+    def read(self, errors):
+        """Return the values in force by name, None if not known; what goes wrong is added."""
+        values = {}
+        for names, _, read in self._groups:
+            values.update(dict.fromkeys(names))
+            try:
+                values.update({} if read is None else read())
+            except Exception as error:
+                for name in names:
+                    errors.setdefault(name, _text(error))
+        return values
 
 
 def _text(error):
@@ -116,33 +84,33 @@ class Pools:
 
     def __init__(self):
         #: Each with its count at the start, or when it was first seen.
-        self.known = {name: read() for name, (read, _) in _pools().items()}
+        self.first = {name: read() for name, (read, _) in _pools().items()}
 
-    def apply(self, threads):
+    def apply(self, values):
         """Set the count; None: to the first of each.
 
         It is capped as the environment would cap it, which no library does inside a process:
         above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
         """
-        most = len(os.sched_getaffinity(0))
+        threads, most = values[_BLAS], len(os.sched_getaffinity(0))
         pools = _pools()
         for name, (read, _) in pools.items():  # before any is set: one may tell another
-            self.known.setdefault(name, read())
+            self.first.setdefault(name, read())
         for name, (_, write) in pools.items():
-            write(self.known[name] if threads is None else min(int(threads), most))
+            write(self.first[name] if threads is None else min(int(threads), most))
 
     def read(self):
-        """The count that is in force: the largest."""
-        return max(read() for read, _ in _pools().values())
+        """Return the count that is in force: the largest."""
+        return {_BLAS: max(read() for read, _ in _pools().values())}
 
 
 def _pools():
-    """Name -> (read, write) of each pool, PyTorch last: it tells its libraries itself."""
+    """Return (read, write) of each pool by name, PyTorch last: it tells its libraries itself."""
     pools = {}
     for path in rank_report.pool_libraries():
-        found = rank_report.counter(path)
-        if found is not None:
-            library, symbol = found
+        counter = rank_report.counter(path)
+        if counter is not None:
+            library, symbol = counter
             pools[path] = getattr(library, symbol), _setter(library, symbol)
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -151,7 +119,7 @@ def _pools():
 
 
 def _setter(library, symbol):
-    """``omp_set_num_threads`` for ``omp_get_max_threads``, and so on."""
+    """Return ``omp_set_num_threads`` for ``omp_get_max_threads``, and so on."""
     name = symbol.replace("get_max", "set_num").replace("Get_Max", "Set_Num")
     function = getattr(library, name.replace("_get_", "_set_"))
     # BLIS takes 64 bits, the others the lower 32 of them.
@@ -159,33 +127,7 @@ def _setter(library, symbol):
     return function
 
 
-def has_children():
-    """True if processes of this one run, such as loader workers: they keep their own counts.
-
-    Also if the kernel does not tell.
-    """
-    tasks = "/proc/self/task"
-    try:
-        for task in os.listdir(tasks):
-            with open(f"{tasks}/{task}/children") as file:
-                if file.read().strip():
-                    return True
-    except OSError:
-        return True
-    return False
-
-
-def threads_state():
-    """What this process runs with: BLAS and OpenCV threads, pools, CPUs and allocator."""
-    pools = [
-        ["/".join(pool["library"].split("/")[-2:]), pool["threads"]] for pool in rank_report.pools()
-    ]
-    blas = [pool for pool in pools if pool[0].rpartition("/")[2].startswith(rank_report.BLAS)]
-    blas.sort(key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")))
-    return {
-        "blas_threads": blas[0][1] if blas else None,
-        "opencv_threads": rank_report.opencv_threads(),
-        "pools": pools,
-        "affinity": sorted(os.sched_getaffinity(0)),
-        "allocator": rank_report.allocator(),
-    }
+def _has_workers():
+    """Return whether processes of ``multiprocessing`` run, such as loader workers."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    return multiprocessing is not None and bool(multiprocessing.active_children())

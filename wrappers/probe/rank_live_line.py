@@ -1,7 +1,8 @@
-"""The connection of a rank to the tool: one JSON object a line, over TCP.
+"""The protocol of a live job: one JSON object a line, over TCP, between each rank and ``tune``.
 
-The file of the launch, for its owner only, tells where the tool listens, and a secret. Each side
-shows that it knows that: with an HMAC over both sides' nonces. Nothing is encrypted.
+A file of the launch, for its owner only, tells the ranks where ``tune`` listens, and a secret. Each
+side shows that it knows the secret, by an HMAC over both sides' nonces. Nothing is encrypted.
+``tune`` loads this module too.
 """
 
 import _thread
@@ -13,82 +14,75 @@ import socket
 
 MOST = 64 * 1024  # bytes a line
 
-_DIAL_S = 5.0  # an address of the tool answers sooner; who does not read keeps the job no longer
+_DIAL_S = 5.0  # tune answers sooner
 
 
 class Line:
     """A connection; OSError or ValueError if the other side is gone or cannot be understood."""
 
-    def __init__(self, address, port):
-        self._socket = socket.socket()
+    def __init__(self, connected):
+        self.socket = connected
         self._rest, self._lines = b"", []
         self._sending = _thread.allocate_lock()
-        self._socket.settimeout(_DIAL_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            self._socket.connect((address, port))
-        except OSError:
-            self._socket.close()
-            raise
 
     def send(self, message):
-        """Send one message, of whichever thread."""
+        """Send one message, from any thread."""
         text = json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
         with self._sending:
             # The program may have SIGPIPE end it.
-            self._socket.sendall(text, socket.MSG_NOSIGNAL)
+            self.socket.sendall(text, socket.MSG_NOSIGNAL)
 
     def takes_more(self):
-        """Whether a message goes at once: a socket says so if 1/3 of its buffer is free."""
-        return _is_ready(self._socket, select.POLLOUT, 0)
+        """Return whether a message goes at once: a third of the socket's buffer is free."""
+        return _is_ready(self.socket, select.POLLOUT, 0)
 
     def receive(self, limit_s=None):
-        """The next message; None if none comes within the limit."""
+        """Return the next message; None if none comes within the limit."""
         while not self._lines:
-            if not _is_ready(self._socket, select.POLLIN, limit_s):
+            if not _is_ready(self.socket, select.POLLIN, limit_s):
                 return None
-            data = self._socket.recv(MOST)
-            lines = (self._rest + data).split(b"\n")
-            self._rest = lines.pop()
-            self._lines += lines
-            if not data or len(self._rest) > MOST:
-                raise ConnectionError
+            self._lines += self.read()
         return json.loads(self._lines.pop(0).decode())
 
+    def read(self):
+        """Return the lines of a socket that is ready to be read; the last one may be on its way."""
+        data = self.socket.recv(MOST)
+        if not data:
+            raise ConnectionError("it closed its connection")
+        lines = (self._rest + data).split(b"\n")
+        if max(map(len, lines)) >= MOST:
+            raise ConnectionError(f"it sent a line of more than {MOST >> 10} KiB")
+        self._rest = lines.pop()
+        return lines
+
     def end(self):
-        """Both sides see the end, though loader workers may have inherited the socket."""
+        """Show both sides the end, though loader workers may have inherited the socket."""
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:  # the other side was faster
             pass
 
     def close(self):
-        """Let go of it; only the thread that receives may."""
+        """Let go of the socket; only the thread that receives may."""
         self.end()
-        self._socket.close()
+        self.socket.close()
 
 
 def to_tool(place, hello):
-    """The line to the tool, after the hello.
+    """Return a line to ``tune``, which has sent the hello and shown that it knows the secret.
 
-    Args:
-        place: What the file of the launch tells: ``addresses``, ``port`` and ``secret``.
-        hello: The first message; it is completed with what shows that we know the secret.
-
-    Raises:
-        Exception: No address is that of the tool.
+    `place` is what the file of the launch holds: ``addresses``, ``port`` and ``secret``. An
+    Exception says that no address is that of ``tune``.
     """
     problem = ConnectionError("no address")
     for address in place["addresses"]:
+        line = Line(socket.socket())
         try:
-            line = Line(address, place["port"])
-        except OSError as error:
-            problem = error
-            continue
-        try:
+            line.socket.settimeout(_DIAL_S)
+            line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.socket.connect((address, place["port"]))
             nonces = line.receive(_DIAL_S)["nonce"], os.urandom(16).hex()
-            proof = mac(place["secret"], "rank", *nonces)
-            line.send(dict(hello, nonce=nonces[1], mac=proof))
+            line.send(dict(hello, nonce=nonces[1], mac=mac(place["secret"], "rank", *nonces)))
             answer = line.receive(_DIAL_S)["mac"]
             if hmac.compare_digest(answer, mac(place["secret"], "tool", *nonces)):
                 return line
@@ -99,12 +93,12 @@ def to_tool(place, hello):
 
 
 def mac(secret, side, *nonces):
-    """What a side shows: only who knows the secret can make it."""
+    """Return what a side shows, which only who knows the secret can make."""
     return hmac.new(secret.encode(), "/".join((side, *nonces)).encode(), "sha256").hexdigest()
 
 
 def _is_ready(opened, event, limit_s):
-    """Whether a socket is ready within the limit, to be read or written."""
+    """Return whether a socket can be read or written within the limit."""
     ready = select.poll()  # select() takes no descriptor above 1023
     ready.register(opened, event)
     return bool(ready.poll(None if limit_s is None else 1000 * limit_s))

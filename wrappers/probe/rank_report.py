@@ -1,7 +1,7 @@
-"""What the probe writes when a rank ends; loaded by ``sitecustomize.py`` only then.
+"""What the probe writes when a rank ends, and after each switch of a live job.
 
-``TUNE_PROBE_DIR/rank-N.json`` holds the thread pools as they are at the exit, so a limit that
-a program sets for a while and takes back is not seen.
+``TUNE_PROBE_DIR/rank-N.json`` holds the thread pools as they are then, so a limit that a program
+sets for a while and takes back is not seen.
 """
 
 import ctypes
@@ -32,7 +32,6 @@ _PACKAGES = (
     "transformers", "deepspeed", "horovod", "apex", "triton",
     "chainer", "chainermn", "cupy", "ideep4py", "tensorflow", "keras", "jax", "jaxlib", "mxnet",
 )  # fmt: skip
-BLAS = tuple(prefix for prefixes, _ in _POOLS[:3] for prefix in prefixes)
 
 
 def _mapped_libraries(prefixes):
@@ -81,17 +80,17 @@ def pool_libraries():
 
 def pools():
     """Each pool of threads in this process: its library, its threads, the most it can have."""
-    found = []
+    reports = []
     for path in pool_libraries():
-        known = counter(path)
-        if known is not None:
-            library, symbol = known
+        thread_counter = counter(path)
+        if thread_counter is not None:
+            library, symbol = thread_counter
             threads, most = getattr(library, symbol)(), _built_for(library, symbol)
-            found.append({"library": path, "threads": threads, "built_for": most})
+            reports.append({"library": path, "threads": threads, "built_for": most})
     torch = sys.modules.get("torch")
     if torch is not None:
-        found.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
-    return found
+        reports.append({"library": "torch", "threads": torch.get_num_threads(), "built_for": None})
+    return reports
 
 
 def allocator():
@@ -123,12 +122,12 @@ def packages():
 
     Only what the program has loaded is asked, so nothing is imported for it.
     """
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in _PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            found[name] = str(version)
-    return found
+            versions[name] = str(version)
+    return versions
 
 
 def _report(rank, size):

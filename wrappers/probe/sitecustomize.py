@@ -3,11 +3,8 @@
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
 (one of the variables below is set) of a trial, which sets
 
-- ``TUNE_PROBE_DIR``: one exit handler reports which thread counts the rank really ran with
-  (``rank_report.py``, loaded after the program's own last line), an import finder notes whether
-  OpenCV is imported, also in a loader worker, and a thread looks at what the main thread does
-  (``rank_phases.py``). Of a program that is killed or leaves through ``os._exit`` only the phases
-  are seen.
+- ``TUNE_PROBE_DIR``: what the rank really ran with is reported at its exit (``rank_report.py``),
+  and a thread looks at what the main thread does meanwhile (``rank_phases.py``).
 - ``TUNE_PROFILE_DIR``: the main thread is profiled.
 - ``TUNE_LIVE_FILE``, while there is such a file: the rank's setting can be changed while it runs
   (``rank_live.py``). The first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are

@@ -1,4 +1,4 @@
-"""A Chainer trainer in live measurement: its loader's workers and its communicator are changed."""
+"""Lets a study change the loader's workers and the communicator of a Chainer trainer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tuner.live.client.loaders import (
     InWorkers,
     LoaderKnobs,
     OpenCvThreads,
-    Workers,
-    end,
+    one_opencv_thread,
 )
-from tuner.live.client.loop import Until, find_agent
+from tuner.live.client.session import Until, Values, find_agent
+
+COMMUNICATOR = "communicator"
 
 #: Parts of Chainer 7's iterator that are used here, beside what is public.
 _PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
 
-#: An old loader may take this long for the batch that it has begun, s.
+#: Old workers may take this long for the batch that they have begun, s.
 _PATIENCE_S = 20.0
 
 
@@ -52,11 +53,11 @@ class ChainerExtension:
 
     @staticmethod
     def trigger(_: Any) -> bool:
-        """Never: all is done between two updates, by the agent in the rank."""
+        """Never fire: all is done between two updates, by the agent in the rank."""
         return False
 
     def __call__(self, trainer: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def initialize(self, trainer: Any) -> None:
         """Offer the knobs, before the first update."""
@@ -71,7 +72,7 @@ class ChainerExtension:
         optimizers = list(trainer.updater.get_all_optimizers().values())
         if Communicators.fits(optimizers):
             communicators = Communicators(optimizers, self._communicator)
-            agent.offer("communicator", communicators.apply, communicators.read)
+            agent.offer((COMMUNICATOR,), communicators.apply, communicators.read)
         trainer.stop_trigger = Until(trainer.stop_trigger, agent)
 
 
@@ -84,42 +85,43 @@ class Communicators:
     def __init__(self, optimizers: Sequence[Any], make: Callable[[str], Any] | None = None) -> None:
         self._optimizers = optimizers
         self._make = make or self._create
-        self._now = self._started = optimizers[0].communicator
-        self._communicators = {_name_of(self._started): self._started}
+        self._now = optimizers[0].communicator
+        self._communicators = {_name_of(self._now): self._now}
 
     @staticmethod
     def fits(optimizers: Sequence[Any]) -> bool:
-        """Whether their communicator can be changed: not if one exchanges in the background."""
+        """Return whether their communicator can be changed: not if one has double buffering."""
         kinds = {type(optimizer).__name__ for optimizer in optimizers}
         return (
             kinds <= {"_MultiNodeOptimizer"}
             and len({id(optimizer.communicator) for optimizer in optimizers}) == 1
         )
 
-    def apply(self, name: str | None) -> None:
-        """Exchange by the communicator of this name from the next update on; ``None``: the first.
+    def apply(self, values: Values) -> None:
+        """Exchange by the communicator of this name from the next update on.
 
         Every rank has to call it in the same iteration: to make one is a collective call.
         """
-        if name is not None and name not in self._communicators:
+        name = values[COMMUNICATOR]
+        if name not in self._communicators:
             self._communicators[name] = self._make(name)
-        self._now = self._started if name is None else self._communicators[name]
+        self._now = self._communicators[name]
         for optimizer in self._optimizers:
             # Its own __setattr__ hands everything on to the optimizer inside.
             object.__setattr__(optimizer, "communicator", self._now)
 
-    def read(self) -> str:
-        """The name of the one in force."""
-        return _name_of(self._now)
+    def read(self) -> Values:
+        """Return the name of the one in force."""
+        return {COMMUNICATOR: _name_of(self._now)}
 
     def _create(self, name: str) -> Any:
         from chainermn import create_communicator
 
-        return create_communicator(name, mpi_comm=self._started.mpi_comm)
+        return create_communicator(name, mpi_comm=self._now.mpi_comm)
 
 
 def _name_of(communicator: Any) -> str:
-    """What ``create_communicator`` calls it: ``naive`` of ``….naive_communicator``."""
+    """Return what ``create_communicator`` calls it: ``naive`` of ``….naive_communicator``."""
     return type(communicator).__module__.rpartition(".")[2].removesuffix("_communicator")
 
 
@@ -140,7 +142,7 @@ class Orders:
         self._next = epoch() + 1
 
     def __call__(self, order: Any, position: int) -> Any:
-        """The order of the epoch that follows the loader's."""
+        """Return the order of the epoch that follows the loader's."""
         number, now = self._next, self._epoch()
         self._next += 1
         self._drawn = {epoch: kept for epoch, kept in self._drawn.items() if epoch > now}
@@ -149,7 +151,7 @@ class Orders:
         return self._drawn[number]
 
     def rewind(self) -> None:
-        """The loader's next order follows the training's epoch, once more."""
+        """Let the loader's next order follow the training's epoch, once more."""
         self._next = self._epoch() + 1
 
 
@@ -162,7 +164,7 @@ class LiveIterator:
 
     def __init__(self, iterator: Any) -> None:
         self._iterator, self._dataset = iterator, iterator.dataset
-        self._workers, self._is_started = Workers(), False
+        self._is_started = False
         self._orders: Orders | None = None
         if iterator.order_sampler is not None:
             self._orders = Orders(iterator.order_sampler, lambda: int(iterator.epoch))
@@ -172,7 +174,7 @@ class LiveIterator:
 
     @staticmethod
     def fits(iterator: Any) -> bool:
-        """Whether it is one that can be changed: a MultiprocessIterator that has not started."""
+        """Return whether an iterator can be changed: a MultiprocessIterator before its start."""
         return (
             type(iterator).__name__ == "MultiprocessIterator"
             and all(hasattr(iterator, part) for part in _PARTS)
@@ -204,34 +206,18 @@ class LiveIterator:
         iterator.n_processes, iterator.n_prefetch = workers, prefetch
         iterator._comm, iterator._prefetch_loop = comm, loop
         if self._is_started:
-            with self._workers.starting():
+            with one_opencv_thread():
                 loop.launch_thread()
 
     def stop(self) -> None:
-        """End the workers; the batch in hand is loaded to its end, which leaves no lock held."""
+        """End the workers; the batch in hand is loaded to its end, which leaves no lock held.
+
+        Raises:
+            TimeoutError: A worker does not finish it.
+        """
         loop = self._iterator._prefetch_loop
         self._iterator._comm.terminate()
         if loop.thread is not None:
             loop.thread.join(_PATIENCE_S)
-        if loop._pool is not None:
-            _end_pool(loop._pool)
-        self._workers.end()
-
-
-def _end_pool(pool: Any) -> None:
-    """Kill the workers of a pool of CPython's.
-
-    Unlike its own ``terminate`` this waits for no lock, which a worker that was killed from outside
-    may have held, nor for a worker that has the program's handler of SIGTERM. Threads of the pool
-    that wait for such a lock are left behind.
-    """
-    from multiprocessing.pool import TERMINATE  # here: for programs that change nothing
-
-    pool._state = TERMINATE
-    for handler in (pool._worker_handler, pool._task_handler, pool._result_handler):
-        handler._state = TERMINATE
-    pool._cache.clear()  # no result is waited for: no worker is replaced
-    pool._change_notifier.put(None)
-    pool._worker_handler.join(_PATIENCE_S)
-    pool._terminate.cancel()  # or the program's end would wait for those locks
-    end(pool._pool)
+            if loop.thread.is_alive():
+                raise TimeoutError(f"a loader worker has not ended after {_PATIENCE_S:g} s")

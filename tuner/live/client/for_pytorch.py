@@ -1,4 +1,4 @@
-"""A PyTorch training in live measurement: its loader's workers are changed, and it goes on."""
+"""Lets a study change the loader of a PyTorch training, which goes on beyond its own end."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tuner.live.client.loaders import (
     WORKERS,
     LoaderKnobs,
     OpenCvThreads,
-    Workers,
+    one_opencv_thread,
 )
-from tuner.live.client.loop import RankAgent, Until, find_agent
+from tuner.live.client.session import RankAgent, Until, find_agent
 
 L = TypeVar("L")
 
@@ -29,7 +29,7 @@ _PREFETCH_FACTOR = 2
 
 
 def torch_loader(loader: L, **of_workers: Any) -> L:
-    """A DataLoader whose workers a study can change while the training runs.
+    """Return a DataLoader whose workers a study can change while the training runs.
 
     ::
 
@@ -83,7 +83,7 @@ class PpeExtension:
         self._mark = True  # the first iteration starts workers
 
     def trigger(self, _: Any) -> bool:
-        """In each iteration of a study."""
+        """Fire in each iteration of a study."""
         return self._agent is not None
 
     def initialize(self, manager: Any) -> None:
@@ -100,7 +100,7 @@ class PpeExtension:
             setattr(manager, name, Until(getattr(manager, name), agent, between))
 
     def __call__(self, manager: Any) -> None:
-        """An iteration boundary."""
+        """End an iteration."""
         if self._agent is None:
             return
         # What ends here began after the last call: with that iteration's other extensions.
@@ -110,7 +110,7 @@ class PpeExtension:
 
 
 class LiveLoader:
-    """Stands in for a DataLoader; see :func:`torch_loader`.
+    """Stands in for a DataLoader: see :func:`torch_loader`.
 
     Random numbers are drawn as by the loader itself, whatever is changed meanwhile: one for the
     workers' seeds in each epoch (with persistent workers only in the first), then the sampler's.
@@ -121,7 +121,6 @@ class LiveLoader:
         self._seeds: Any = type(_torch().default_generator)()
         self._to_seed = True
         self._batches = ResumableSampler(loader._index_sampler)
-        self._workers = Workers()
         self._epoch, self._is_under_way = 0, False
         self._running: Any = None  # the iterator of the epoch that is under way
         started = {WORKERS: loader.num_workers, PREFETCH: loader.prefetch_factor, OPENCV: None}
@@ -132,7 +131,7 @@ class LiveLoader:
 
     @staticmethod
     def fits(loader: Any) -> bool:
-        """Whether it is one that can be changed."""
+        """Return whether a loader can be changed."""
         data = _torch().utils.data
         return (
             isinstance(loader, data.DataLoader)
@@ -143,20 +142,27 @@ class LiveLoader:
         )
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches in an epoch."""
         return len(self._given)
 
     def __getattr__(self, name: str) -> Any:
-        """What else a program asks of a loader: its dataset, its sampler."""
+        """Hand on what else a program asks of a loader: its dataset, its sampler."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._given, name)
 
     def __iter__(self) -> Iterator[Any]:
-        """One epoch; an older one that is still under way ends."""
+        """Yield the batches of an epoch; an older one that is still under way ends."""
         self._epoch += 1
         own = self._epoch
-        self._begin()
+        self._running = None
+        if self._to_seed:
+            empty = _torch().empty((), dtype=_torch().int64)
+            self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
+        self._to_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
+        self._batches.begin()
+        self._is_under_way = True
+        self._start()
         try:
             while own == self._epoch:
                 try:
@@ -166,27 +172,11 @@ class LiveLoader:
                 self._batches.mark_delivered()
                 yield batch
         finally:
-            if own == self._epoch:
-                self._leave()
-
-    def _begin(self) -> None:
-        self._leave()
-        if self._to_seed:
-            empty = _torch().empty((), dtype=_torch().int64)
-            self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
-        self._to_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
-        self._batches.begin()
-        self._is_under_way = True
-        self._start()
-
-    def _leave(self) -> None:
-        """An epoch is over: workers stay only if they are persistent."""
-        self._running, self._is_under_way = None, False
-        if not self._loader.persistent_workers:
-            self._workers.end()
+            if own == self._epoch:  # workers that are not persistent end with it
+                self._running, self._is_under_way = None, False
 
     def _start(self) -> None:
-        with self._workers.starting():
+        with one_opencv_thread():
             self._running = iter(self._loader)
 
     def _restart(self, values: Mapping[str, Any]) -> None:
@@ -201,7 +191,6 @@ class LiveLoader:
             if hasattr(iterator, "_shutdown_workers"):
                 iterator._shutdown_workers()
         self._running = self._loader._iterator = None
-        self._workers.end()
 
     def _new_loader(self, values: Mapping[str, Any]) -> Any:
         """Return a loader like the one given, with these values, over the rest of the epoch."""
@@ -237,11 +226,11 @@ class ResumableSampler:
         self._unseen: deque[Any] = deque()  # drawn, and not yet given to the training
 
     def __len__(self) -> int:
-        """How many there are in an epoch."""
+        """Return how many there are in an epoch."""
         return len(self._sampler)  # type: ignore[arg-type]
 
     def begin(self) -> None:
-        """A new epoch."""
+        """Begin a new epoch."""
         self._source = iter(self._sampler)
         self._unseen.clear()
 
@@ -250,7 +239,7 @@ class ResumableSampler:
         self._unseen.popleft()
 
     def __iter__(self) -> Iterator[Any]:
-        """The rest of the epoch."""
+        """Yield the rest of the epoch."""
         yield from tuple(self._unseen)
         for drawn in self._source:
             self._unseen.append(drawn)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live_agent import FakeAgent, install
 from tuner import live
-from tuner.live.client.loop import Until
+from tuner.live.client.session import Until
 
 #: What `tuner.live` needs beside Python itself, loaded before the count.
 IMPORT = """
@@ -30,7 +30,7 @@ def test_outside_a_study_nothing_happens() -> None:
 
 def test_the_agent_hears_of_knobs_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = install(monkeypatch, FakeAgent())
-    agent.wanted = 1
+    agent.left = 1
     session, chunks = live.session(), [8]
     session.on("chunk", chunks.append, read=lambda: chunks[-1])
     session.step()
@@ -51,23 +51,9 @@ def test_it_imports_nothing_but_itself() -> None:
     assert done.stdout.split() == ["tuner"]
 
 
-class Trigger:
-    """Fires once, at a call of this number."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, _: object) -> bool:
-        self.left -= 1
-        return self.left == 0
-
-
-@pytest.mark.parametrize(("wanted", "ends"), [(0, [3]), (2, [5]), (4, [7]), (99, [])], ids=str)
-def test_a_training_goes_on_beyond_its_own_end_while_more_is_wanted(
-    wanted: int, ends: list[int]
-) -> None:
+@pytest.mark.parametrize(("left", "end"), [(0, 3), (2, 5), (4, 7)])
+def test_a_training_goes_on_beyond_its_own_end_while_more_is_wanted(left: int, end: int) -> None:
     agent = FakeAgent()
-    agent.wanted = wanted
-    until = Until(Trigger(3), agent)
-    assert [call for call in range(1, (ends or [20])[0] + 1) if until(call)] == ends
-    assert agent.overs == 1, "the end is reported once"
+    agent.left = left
+    until = Until(lambda call: call == 3, agent)  # it fires once
+    assert [call for call in range(1, end + 1) if until(call)] == [end]

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 #: The agent's module, which the probe loads into the ranks of a job that is measured live.
 AGENT = "tune_rank_live"
 
-Apply = Callable[[Any], object]
-Read = Callable[[], Any]
+Values = Mapping[str, Any]
 
 
 class RankAgent(Protocol):
-    """What applies the settings in a rank (`rank_live.Agent`); every rank makes the same calls."""
+    """Applies the settings in a rank (`rank_live.Agent`); every rank makes the same calls."""
 
     def offer(
         self,
-        knob: str,
-        apply: Apply,
-        read: Read | None = None,
-        settle: Callable[[], object] | None = None,
+        names: Sequence[str],
+        apply: Callable[[Values], object],
+        read: Callable[[], Values] | None = None,
     ) -> None:
-        """As :meth:`Session.on`; ``settle``, which knobs may share, is called once after all."""
+        """Offer knobs that are changed and read together, by name; else as :meth:`Session.on`."""
 
     def step(self, mark: bool = False) -> None:
-        """As :meth:`Session.step`."""
+        """Do as :meth:`Session.step`."""
 
     def more(self) -> bool:
-        """As :meth:`Session.more`."""
+        """Do as :meth:`Session.more`."""
         ...
-
-    def over(self) -> None:
-        """The program is at its own end, and has written what it logs of its run."""
 
 
 def find_agent() -> RankAgent | None:
-    """The agent in this process; ``None`` outside a live study and in a loader worker."""
+    """Return the agent in this process; ``None`` outside a live study and in a loader worker."""
     module: Any = sys.modules.get(AGENT)
     agent: RankAgent | None = None if module is None else module.agent()
     return agent
@@ -54,7 +49,9 @@ class Session:
         """Whether a study may change settings while this program runs."""
         return self._agent is not None
 
-    def on(self, knob: str, apply: Apply, read: Read | None = None) -> None:
+    def on(
+        self, knob: str, apply: Callable[[Any], object], read: Callable[[], Any] | None = None
+    ) -> None:
         """Offer a knob that the program itself can change. Call it before the first step.
 
         Args:
@@ -65,7 +62,8 @@ class Session:
                 program started with; without it ``apply(None)`` has to bring that back.
         """
         if self._agent is not None:
-            self._agent.offer(knob, apply, read)
+            read_all = None if read is None else lambda: {knob: read()}
+            self._agent.offer((knob,), lambda values: apply(values[knob]), read_all)
 
     def step(self, *, mark: bool = False) -> None:
         """Say that an iteration has ended; the settings may change in this call.
@@ -78,22 +76,20 @@ class Session:
             self._agent.step(mark)
 
     def more(self) -> bool:
-        """Whether to go on beyond the program's own end: alike on all ranks."""
+        """Return whether to go on beyond the program's own end: alike on all ranks."""
         return self._agent is not None and self._agent.more()
 
 
 def session() -> Session:
-    """The session of this process."""
+    """Return the session of this process."""
     return Session(find_agent())
 
 
 class Until:
     """A stop trigger that lets a training go on as long as the study wants more of it.
 
-    Args:
-        trigger: The program's own stop trigger, which may fire only once.
-        agent: Says whether to go on, and hears of the program's own end.
-        between: Whether the loop can end here, after the program's own end.
+    The program's own `trigger` may fire only once. After that the training ends where it can,
+    `between` two epochs for instance.
     """
 
     def __init__(
@@ -106,15 +102,12 @@ class Until:
         self._reached = False
 
     def __call__(self, trainer: Any) -> bool:
-        """Whether to stop."""
-        if bool(self._trigger(trainer)) and not self._reached:
-            self._reached = True
-            self._agent.over()
-            return not self._agent.more()
+        """Return whether to stop."""
+        self._reached |= bool(self._trigger(trainer))
         return self._reached and not self._agent.more() and self._between(trainer)
 
     def __getattr__(self, name: str) -> Any:
-        """What others ask of a stop trigger: its length, its state for a snapshot."""
+        """Hand on what others ask of a stop trigger: its length, its state for a snapshot."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._trigger, name)

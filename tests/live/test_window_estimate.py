@@ -1,0 +1,135 @@
+"""When a window is steady, how good its pace is, and when it may end or is stopped."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuner.launch.clocks import stopper_by
+from tuner.live.eligibility import LEAST
+from tuner.live.full_run import FullRunModel
+from tuner.live.window_estimate import (
+    WindowEstimate,
+    estimate,
+    is_long_enough,
+    relative_error,
+    stopped,
+)
+from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
+
+TIMES = st.lists(st.floats(1e-4, 1e3), min_size=2, max_size=60)
+
+
+@given(TIMES)
+def test_the_discarded_are_one_to_half_with_the_least_marginal_error(times_s: list[float]) -> None:
+    def error(discarded: int) -> float:
+        rest = times_s[discarded:]
+        return statistics.pvariance(rest) / len(rest)
+
+    discarded, half = estimate(times_s).discarded, len(times_s) // 2
+    assert 1 <= discarded <= half
+    assert error(discarded) <= min(map(error, range(1, half + 1))) + 1e-9 * max(times_s) ** 2
+
+
+@pytest.mark.parametrize(("kept", "least", "most"), [(0.0, 0.85, 1.15), (0.9, 2.5, 5.0)])
+def test_the_error_of_independent_times_is_the_usual_one_and_of_others_greater(
+    kept: float, least: float, most: float
+) -> None:
+    generator, level, times_s = random.Random(1), 0.0, []
+    for _ in range(2000):
+        level = kept * level + generator.gauss(0, 0.1)
+        times_s.append(5 + level)
+    usual = statistics.stdev(times_s) / math.sqrt(2000) / statistics.fmean(times_s)
+    assert least < relative_error(times_s) / usual < most
+    assert relative_error([100 * s for s in times_s]) == pytest.approx(relative_error(times_s))
+
+
+QUIET = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]
+NOISY = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 1.0, 1.2]
+
+
+@pytest.mark.parametrize(
+    ("times_s", "precision", "most", "period", "ratio", "is_enough"),
+    [
+        (QUIET, 0.01, 100, 1, None, True),
+        (QUIET, 0.0001, 100, 1, None, False),
+        (QUIET, 0.0001, 5, 1, None, True),  # a whole run
+        (QUIET[:LEAST], 0.01, 100, 1, None, False),
+        ([0.03] * 8, 0.01, 100, 1, None, False),  # too short
+        ([0.06] * 8, 0.01, 100, 1, None, True),
+        ([0.06] * 8, 0.01, 100, 8, None, False),  # it may repeat itself after 8
+        ([0.06] * 17, 0.01, 100, 8, None, True),
+        (NOISY, 0.01, 100, 1, None, False),
+        (NOISY, 0.01, 100, 1, 1.05, False),
+        (NOISY, 0.01, 100, 1, 2.0, True),  # far behind the best
+    ],
+)
+def test_a_window_ends_once_it_is_good_enough(
+    times_s: list[float],
+    precision: float,
+    most: int,
+    period: int,
+    ratio: float | None,
+    is_enough: bool,
+) -> None:
+    window, model = estimate(times_s), FullRunModel(most)
+    if ratio is not None:
+        model = FullRunModel(most, incumbent_s=model.figure_s(window.pace_s) / ratio)
+    assert is_long_enough(window, model, precision, period=period) is is_enough
+
+
+# --- the stopper of a launch --------------------------------------------------------------
+
+MODEL = FullRunModel(100, 3.0, incumbent_s=10.3)
+RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "is_stopped"),
+    [
+        ([0.6] * LEAST, True),
+        ([0.6], False),  # one is too few
+        ([0.6, 0.6], True),
+        ([0.1, 0.11, 0.12, 0.1, 0.1], False),  # it may win
+        *(([0.1] * once + [9.0] + [0.1] * (3 - once), False) for once in range(4)),  # an accident
+    ],
+)
+def test_what_cannot_win_is_stopped_and_projected_by_its_pace(
+    times_s: list[float], is_stopped: bool
+) -> None:
+    result = stopped(WindowEstimate(1, tuple(times_s)), MODEL, RACE)
+    assert (result is not None) is is_stopped
+    assert result is None or result.projection_s == pytest.approx(0.6 * 103)
+
+
+def test_a_time_limit_stops_it_too_and_without_a_stopper_nothing_does() -> None:
+    slow, quick = WindowEstimate(1, (0.5,) * 5), WindowEstimate(1, (0.1,) * 5)
+    assert stopped(slow, MODEL, TimeLimitStopper(1.0)) is not None
+    assert stopped(quick, MODEL, TimeLimitStopper(1.0)) is None
+    assert stopped(slow, MODEL, None) is None
+
+
+def test_where_it_was_going_is_known_as_well_as_its_iterations_agree() -> None:
+    alike, apart = (
+        stopped(WindowEstimate(1, (0.6, other_s) * 3), MODEL, RACE) for other_s in (0.6, 1.2)
+    )
+    assert alike is not None and apart is not None
+    assert alike.log_sd < apart.log_sd
+
+
+@given(st.floats(0.05, 0.4), st.integers(5, 20))
+def test_a_steady_pace_is_stopped_as_a_whole_run_is(pace_s: float, iterations: int) -> None:
+    """The verdict on a setting is the same under both objectives."""
+    window = WindowEstimate(1, (pace_s,) * iterations)
+    race = stopper_by("steady", ProjectionStopper(Limit(0.15), RACE.noise, 100), 100)
+    steady = stopped(window, FullRunModel(100, 3.0, steady=True), race)
+    whole = ProjectionStopper(Limit(0.15 * 100), RACE.noise, 100)
+    same = stopped(window, FullRunModel(100, 3.0), whole)
+    assert (steady is None) == (same is None)
+    if steady is not None and same is not None:
+        assert steady.projection_s == pytest.approx(same.projection_s / 100)
