@@ -2,6 +2,7 @@
 # make tune ARGS="…"     the same with more options (a later option wins: ARGS="--trials 8")
 # make test              lint, types and tests
 # make check             all that continuous integration runs: also what is slow or needs a program
+# make snapshots         what studies say, to be reviewed: tests/results/snapshots/
 # make site              the documentation as a site, in site/
 # make screencast        the picture at the top of the README, from a real study: a minute or two
 # make benchmark         the tool measured against other ways to do the same
@@ -20,7 +21,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Python's warnings here are about editable installs and concern nobody who reads them.
 INSTALL := PYTHONWARNINGS=ignore $(PIP) install --quiet --build-constraint constraints-build.txt
 
-.PHONY: tune check docs site screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
+.PHONY: tune check docs snapshots site screencast lint rest test types unit benchmark benchmark-article campaigns fuzz programs clean
 .DELETE_ON_ERROR:
 
 tune: .venv/.tune-installed
@@ -47,6 +48,9 @@ check: test rest
 
 docs: .venv/.test-installed
 	.venv/bin/python docs/make_reference.py
+
+snapshots: .venv/.test-installed
+	TUNE_SNAPSHOTS=1 .venv/bin/pytest tests/results/test_snapshots.py
 
 site: .venv/.site-installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict

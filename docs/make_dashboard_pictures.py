@@ -32,8 +32,8 @@ PROGRAM = f"""{sys.executable} -m mpi4py {TRAINER} --benchmark --iterations 240 
 SETTLE_MS = 2500  # the dashboard's plots move into place
 
 #: What `report.png` leaves out: all but the top, the summary, and these figures.
-FIGURES = ("history", "narrowing", "slices")
-LEFT_OUT = f"""header a, main > section:not([aria-labelledby=summary]), #figures h2, #figures .more,
+FIGURES = ("comparison", "runs", "search")
+LEFT_OUT = f"""header a, main > section:not([aria-labelledby=summary], [aria-labelledby=figures]), h2#figures,
     figure{"".join(f":not(#{name})" for name in FIGURES)} {{ display: none }}
     figure {{ margin-top: 1.5rem }}"""
 

@@ -16,68 +16,43 @@ from tuner.model import (
     Env,
     Failed,
     FailureKind,
-    Finished,
     IntRange,
     Knob,
     LaunchRecord,
-    Progress,
     Purpose,
     Setting,
-    Stopped,
     Telemetry,
     Track,
     Value,
 )
 from tuner.results.study_view import StudyView
 
-GPU_GAP = "no GPU was seen: NVML is not installed"
-
-
-def track(busy: float, length_s: float, *, gpu: bool = True) -> Track:
-    """Five samples a second; some at the start were not seen."""
-    times = tuple(round(0.2 * number, 3) for number in range(1, int(5 * length_s)))
-
-    def column(low: float, high: float, turn: float) -> tuple[float | None, ...]:
-        wave = (low + (high - low) * (0.5 + 0.5 * math.sin(turn * at)) for at in times)
-        return tuple(None if n < 2 else value for n, value in enumerate(wave))
-
-    columns = {
-        "user_cores": column(0.4 * busy, 0.9 * busy, 2.0),
-        "system_cores": column(0.1, 0.6, 1.3),
-        "steal_cores": column(0.0, 0.2, 0.7),
-        "runnable_threads": column(2 * busy, 6 * busy, 3.1),
-        "network_bytes_per_s": column(1e6, 4e6, 1.7),
-        "network_burst_bytes_per_s": column(2e7, 9e7, 5.0),
-    }
-    if gpu:
-        columns |= {"gpu_share": column(0.2, 1.0, 1.1), "gpu_power_w": column(60.0, 300.0, 1.1)}
-    return Track("node1", None, times, columns)
-
-
-def log(ending: Ending) -> tuple[Progress, ...]:
-    """What the program wrote until then."""
-    if isinstance(ending, Finished):
-        length_s, share = ending.elapsed_s, 1.0
-    elif isinstance(ending, Stopped):
-        length_s, share = ending.bound_s, ending.bound_s / ending.projection_s
-    else:
-        return ()
-    return tuple(
-        Progress(round(20 * share * part / 5), length_s * part / 5) for part in range(1, 6)
-    )
-
 
 def watched(data: StudyView, *, gpu: bool = True) -> StudyView:
-    """The same study, each launch with its log and with what a sampler saw: of pairs, nothing."""
+    """The same study, each launch with what a sampler saw: of pairs, nothing."""
     return dataclasses.replace(data, records=tuple(_watched(r, gpu) for r in data.records))
 
 
 def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
-    outcome = record.outcome
+    """The launch with five samples a second; the first of them were not seen."""
     busy = 3.6 if record.setting.is_baseline else 2.0
-    seen = Telemetry((track(busy, outcome.wall_s, gpu=gpu),), gaps=() if gpu else (GPU_GAP,))
-    telemetry = seen if outcome.side_by_side is None else None
-    outcome = dataclasses.replace(outcome, telemetry=telemetry, progress=log(outcome.ending))
+    times_s = tuple(0.2 * number for number in range(1, int(5 * record.outcome.wall_s)))
+    columns = {
+        "user_cores": busy,
+        "system_cores": 0.4,
+        "steal_cores": 0.1,
+        "runnable_threads": 2 * busy,
+        "network_bytes_per_s": 4e6,
+        **({"gpu_share": 0.9, "gpu_power_w": 300.0} if gpu else {}),
+    }
+    tracks = {
+        name: tuple(None if n < 2 else high * math.sin(at) ** 2 for n, at in enumerate(times_s))
+        for name, high in columns.items()
+    }
+    gaps = () if gpu else ("no GPU was seen: NVML is not installed",)
+    seen = Telemetry((Track("node1", None, times_s, tracks),), gaps=gaps)
+    telemetry = seen if record.outcome.side_by_side is None else None
+    outcome = dataclasses.replace(record.outcome, telemetry=telemetry)
     return dataclasses.replace(record, outcome=outcome)
 
 

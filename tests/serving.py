@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tuner.cli import stored
-from tuner.results.dashboard.server import HOME, DashboardServer, bind
+from tuner.results.dashboard.web_server import HOME, DashboardServer, bind
 from tuner.results.report import report
 from tuner.store import Store
 

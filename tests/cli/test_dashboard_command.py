@@ -11,13 +11,13 @@ import click
 import pytest
 
 from tests.cli.conftest import Tune
-from tuner.results.dashboard import access, server
+from tuner.results.dashboard import access, web_server
 
 
 @pytest.fixture(autouse=True)
 def at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is interrupted as soon as it serves, and has no token of the user's own."""
-    monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
+    monkeypatch.setattr(web_server.DashboardServer, "serve", lambda self: None)
     monkeypatch.delenv(access.TOKEN_VARIABLE, raising=False)
 
 

@@ -16,8 +16,8 @@ from tests.study_samples import study
 from tuner.cli import options
 from tuner.cli.app import COMMANDS, cli
 from tuner.cli.base import split_tail
-from tuner.results.dashboard import server
-from tuner.results.report import words
+from tuner.results import words
+from tuner.results.dashboard import web_server
 
 
 @pytest.mark.system
@@ -28,7 +28,7 @@ def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
     database = store_study(tmp_path / "my tune.db", data)
     monkeypatch.setattr(options, "spec_of", lambda *_: data.spec)
     monkeypatch.setattr("tuner.study.tuning.tune", lambda *_, **__: data.result)
-    monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
+    monkeypatch.setattr(web_server.DashboardServer, "serve", lambda self: None)
     end = tune("-q", "--storage", str(database)).out.partition("Next")[2]
     printed = re.findall(r"^  (tune .*?)(?:   .*)?$", end, re.MULTILINE)
     assert [line.split()[1] for line in printed] == ["export", "exec", "show", "dashboard"]

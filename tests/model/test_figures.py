@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import stopped
-from tuner.model import TIME_UNITS_S, ObjectiveSpec, Stopped, figures
+from tuner.model import ObjectiveSpec, Stopped, figures
 
 TIME = ObjectiveSpec()
 STEADY = ObjectiveSpec(statistic="steady")
 RATE = ObjectiveSpec(kind="pattern", pattern="(.)", unit="ns/day", maximize=True)
-KEY = ObjectiveSpec(key="main/loss")
+JOULES = ObjectiveSpec(kind="pattern", unit="J")
 positive = st.floats(1e-30, 1e30)
 
 
@@ -30,8 +30,8 @@ positive = st.floats(1e-30, 1e30)
         (RATE, 1 / 1.2345e9, "1.23e+09 ns/day"),
         (ObjectiveSpec(kind="pattern", unit="ms"), 0.25, "250 ms"),
         (ObjectiveSpec(kind="pattern", unit="min"), 90.0, "1.50 min"),
-        (ObjectiveSpec(kind="pattern", unit="J"), 1234.4, "1234 J"),
-        (KEY, 0.012345, "0.0123"),
+        (JOULES, 1234.4, "1234 J"),
+        (ObjectiveSpec(key="main/loss"), 0.012345, "0.0123"),
     ],
 )
 def test_a_figure_stands_in_its_own_unit(objective: ObjectiveSpec, cost: float, text: str) -> None:
@@ -39,22 +39,26 @@ def test_a_figure_stands_in_its_own_unit(objective: ObjectiveSpec, cost: float, 
 
 
 @pytest.mark.parametrize(
-    ("objective", "title", "axis"),
+    ("objective", "title", "axis", "better"),
     [
-        (TIME, "time", "seconds"),
-        (STEADY, "time", "seconds an iteration"),
-        (RATE, "figure", "ns/day"),
-        (KEY, "main/loss", "main/loss"),
-        (ObjectiveSpec(kind="pattern", unit="ms"), "time", "ms"),
-        (ObjectiveSpec(kind="pattern"), "figure", "figure"),
+        (TIME, "time", "seconds", "faster"),
+        (STEADY, "time", "seconds an iteration", "faster"),
+        (RATE, "figure", "ns/day", "faster"),
+        (ObjectiveSpec(key="main/loss"), "main/loss", "main/loss", "better"),
+        (ObjectiveSpec(kind="pattern", unit="ms"), "time", "ms", "faster"),
+        (ObjectiveSpec(kind="pattern"), "figure", "figure", "better"),
+        (JOULES, "figure", "J", "better"),
     ],
 )
-def test_headings(objective: ObjectiveSpec, title: str, axis: str) -> None:
+def test_headings_and_what_is_called_faster(
+    objective: ObjectiveSpec, title: str, axis: str, better: str
+) -> None:
     assert (figures.title(objective), figures.axis(objective)) == (title, axis)
+    assert figures.words(objective).better == better
 
 
 @pytest.mark.parametrize(
-    ("objective", "found", "said", "in_a_table"),
+    ("objective", "ending", "text", "in_a_table"),
     [
         (TIME, stopped(4.1, 9.8), "after 4.10 s (projected 9.80 s)", "~9.80 s"),
         (TIME, stopped(4.1), "after 4.10 s", ">4.10 s"),
@@ -63,34 +67,29 @@ def test_headings(objective: ObjectiveSpec, title: str, axis: str) -> None:
     ],
 )
 def test_a_stopped_launch(
-    objective: ObjectiveSpec, found: Stopped, said: str, in_a_table: str
+    objective: ObjectiveSpec, ending: Stopped, text: str, in_a_table: str
 ) -> None:
-    assert figures.stopped(objective, found) == f"stopped {said}"
-    assert figures.projected(objective, found) == in_a_table
-    if "projected" in said:  # a window is shorter than what it is scaled to
-        in_window = figures.stopped(objective, found, in_window=True)
-        assert in_window == "stopped early (projected 9.80 s)"
+    assert figures.came_to(objective, ending) == f"stopped {text}"
+    assert figures.projected(objective, ending) == in_a_table
 
 
-def test_only_a_speed_is_faster() -> None:
-    assert {figures.words(each).better for each in (TIME, STEADY, RATE)} == {"faster"}
-    joules, accuracy = ObjectiveSpec(kind="pattern", unit="J"), replace(KEY, maximize=True)
-    assert {figures.words(each).better for each in (KEY, joules, accuracy)} == {"better"}
+def test_a_window_is_shorter_than_what_it_is_scaled_to() -> None:
+    text = figures.came_to(TIME, stopped(4.1, 9.8), in_window=True)
+    assert text == "stopped early (projected 9.80 s)"
 
 
-@given(st.sampled_from(sorted(TIME_UNITS_S)), positive)
-def test_a_time_comes_back_in_its_unit(unit: str, figure: float) -> None:
-    objective = ObjectiveSpec(kind="pattern", unit=unit)
-    assert objective.cost(figure) == pytest.approx(figure * TIME_UNITS_S[unit])
-    assert objective.figure(objective.cost(figure)) == pytest.approx(figure)
+def test_runs_have_a_median_and_a_range_in_the_order_of_the_figures() -> None:
+    assert figures.spread(TIME, [3.0]) == "3.00 s (one run)"
+    assert figures.spread(TIME, [3.1, 3.0, 3.4]) == "3.10 s (3 runs, 3.00 s to 3.40 s)"
+    assert figures.spread(RATE, [0.1, 0.5]) == "3.33 ns/day (2 runs, 2.00 ns/day to 10.0 ns/day)"
 
 
 @given(positive, positive)
-def test_more_is_better_is_less_is_better_of_the_reciprocal(a: float, b: float) -> None:
-    less, more = ObjectiveSpec(kind="pattern"), ObjectiveSpec(kind="pattern", maximize=True)
-    assert more.cost(a) / more.cost(b) == pytest.approx(less.cost(b) / less.cost(a))
+def test_a_cost_is_less_where_the_figure_is_better(a: float, b: float) -> None:
+    more, less = RATE, replace(RATE, maximize=False)
+    assert math.isclose(more.cost(a) / more.cost(b), less.cost(b) / less.cost(a))
     assert (more.cost(a) < more.cost(b)) == (1 / a < 1 / b)
-    assert more.figure(more.cost(a)) == pytest.approx(a)
+    assert math.isclose(more.figure(more.cost(a)), a)
 
 
 @given(positive)

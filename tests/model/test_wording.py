@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_samples import SPEC, setting
+from tests.study_samples import SPEC
 from tuner.knobs import knob, setting_text
-from tuner.model import BASELINE, Effect, Setting, Value, Verdict, wording
+from tuner.model import Effect, Setting, Value, Verdict, wording
 
 
 @pytest.mark.parametrize(
@@ -28,40 +28,30 @@ def test_durations(value_s: float, text: str) -> None:
     assert wording.duration(value_s) == text
 
 
-def test_settings_follow_the_order_of_the_knobs() -> None:
-    chosen = setting(communicator="naive", iterator_workers=2, omp_threads=1)
-    said = setting_text.assigned(chosen, SPEC.knobs)
-    assert said == "omp_threads=1 iterator_workers=2 communicator=naive"
-    assert setting_text.assigned(BASELINE, SPEC.knobs) == "defaults"
+CAPPED, OVERRIDDEN = Verdict.CAPPED, Verdict.OVERRIDDEN
 
 
 @pytest.mark.parametrize(
-    ("observed", "verdict", "text"),
+    ("values", "effect", "text"),
     [
-        (2, Verdict.CAPPED, "omp_threads=8 (came to 2)"),
-        (1, Verdict.OVERRIDDEN, "omp_threads=8 (came to 1)"),
-        (None, Verdict.OVERRIDDEN, "omp_threads=8"),
-        (3, Verdict.NOT_OBSERVABLE, "omp_threads=8"),
-        (8, Verdict.HONOURED, "omp_threads=8"),
+        ({}, None, "defaults"),
+        # in the order of the study's knobs
+        ({"communicator": "flat", "omp_threads": 1}, None, "omp_threads=1 communicator=flat"),
+        ({"omp_threads": 8}, (2, CAPPED), "omp_threads=8 (came to 2)"),
+        ({"omp_threads": 8}, (1, OVERRIDDEN), "omp_threads=8 (came to 1)"),
+        ({"omp_threads": 8}, (None, OVERRIDDEN), "omp_threads=8"),
+        ({"omp_threads": 8}, (3, Verdict.NOT_OBSERVABLE), "omp_threads=8"),
+        ({"batch_size": 64}, None, "batch_size=64 (changes numerics)"),
+        ({"batch_size": 32}, None, "batch_size=32"),
+        ({"fp16_gradients": "on"}, None, "fp16_gradients=on (changes numerics)"),
     ],
 )
-def test_what_a_value_came_to(observed: int | None, verdict: Verdict, text: str) -> None:
-    effects = (Effect("omp_threads", 8, observed, verdict),)
-    assert setting_text.assigned(setting(omp_threads=8), SPEC.knobs, effects) == text
-
-
-@pytest.mark.parametrize(
-    ("chosen", "text"),
-    [
-        ({"batch_size": 64}, "batch_size=64 (changes numerics)"),
-        ({"batch_size": 32}, "batch_size=32"),
-        ({"fp16_gradients": "on", "j": 1}, "fp16_gradients=on (changes numerics) j=1"),
-        ({"fp16_gradients": "off"}, "fp16_gradients=off"),
-    ],
-)
-def test_a_value_that_changes_the_numerics_is_marked(chosen: dict[str, Value], text: str) -> None:
-    row = replace(knob("batch_size"), default=32)
-    assert setting_text.assigned(Setting.of(chosen), (row,)) == text
+def test_a_setting_says_what_its_values_came_to_and_change(
+    values: dict[str, Value], effect: tuple[int | None, Verdict] | None, text: str
+) -> None:
+    effects = () if effect is None else (Effect("omp_threads", 8, *effect),)
+    knobs = (*SPEC.knobs, replace(knob("batch_size"), default=32))
+    assert setting_text.assigned(Setting.of(values), knobs, effects) == text
 
 
 # --- what a user writes -------------------------------------------------------------------

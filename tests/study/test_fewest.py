@@ -35,7 +35,7 @@ from tuner.model import (
 )
 from tuner.results import claims
 from tuner.results.exporters import exporter_for
-from tuner.results.study_view import StudyView, contributions
+from tuner.results.study_view import StudyView
 from tuner.study.fewest import MOST_LAUNCHES
 from tuner.study.findings import build
 from tuner.study.history import History
@@ -92,7 +92,7 @@ def view(history: History) -> StudyView:
 
 
 def said(data: StudyView) -> dict[str, str]:
-    return {c.knob: claims.contribution(c, data.spec.precision) for c in contributions(data)}
+    return {c.knob: claims.contribution(c, data.spec.precision) for c in data.contributions}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_two_knobs_that_matter_only_together_are_both_kept() -> None:
 
 def test_each_knob_says_what_it_alone_contributes() -> None:
     history = played(replace(SPEC, confirm="none"), noisy(one_matters))
-    by_knob = {each.knob: each for each in contributions(view(history))}
+    by_knob = {each.knob: each for each in view(history).contributions}
     assert by_knob["nstlist"].value == 60
     assert by_knob["nstlist"].high is not None
     assert 2 < by_knob["nstlist"].low < 3 < by_knob["nstlist"].high < 4
@@ -137,7 +137,7 @@ def test_each_knob_says_what_it_alone_contributes() -> None:
 
 def test_of_two_knobs_that_matter_each_has_its_own_part() -> None:
     data = view(played(replace(SPEC, confirm="none"), noisy(two_matter)))
-    told, by_knob = said(data), {each.knob: each for each in contributions(data)}
+    told, by_knob = said(data), {each.knob: each for each in data.contributions}
     for name, truth in (("nstlist", 3.0), ("omp_threads", 1.5)):
         found = by_knob[name]
         assert found.high is not None and found.low < truth < found.high
@@ -187,7 +187,7 @@ def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> N
     single = replace(OMP, domain=IntRange(1, 1))
     asked = view(played(replace(SPEC, knobs=(single, OPENCV, NSTLIST)), noisy(one_matters)))
     assert asked.best_setting == Setting.of({"nstlist": 60, "omp_threads": 1})
-    assert "omp_threads" not in {each.knob for each in contributions(asked)}, "it is not tuned"
+    assert "omp_threads" not in {each.knob for each in asked.contributions}, "it is not tuned"
     script = replace(SPEC, command=("sh", "-c", "md -t {omp_threads} > {out}/log"))
     names = {name for name, _ in view(played(script, noisy(one_matters))).best_setting.items}
     assert names == {"nstlist", "omp_threads"}

@@ -14,20 +14,20 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import optuna_dashboard
 import pytest
 
 from tests.light_trainer import MAIN, python_script
 from tests.marked import eventually
 from tests.serving import Answer, ask, serving
 from tests.study_surface import CONFIRMED, FakeRunner, study_in
-from tuner.results.dashboard import access
-from tuner.results.dashboard import server as servers
-from tuner.results.dashboard.server import DashboardServer
+from tuner.results.dashboard import access, web_server
+from tuner.results.dashboard.web_server import DashboardServer
 
 pytestmark = pytest.mark.system
 
@@ -42,12 +42,10 @@ BODY = json.dumps({"study_name": "taken", "directions": ["minimize"], "body": "t
 
 @dataclass
 class Site:
-    """A dashboard that answers, and what came as far as the application behind its guard."""
+    """A dashboard that answers, with its routes."""
 
     server: DashboardServer
     routes: list[tuple[str, str]]
-    app: Any
-    reached: list[str] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -56,14 +54,9 @@ class Site:
     def words(self) -> dict[str, str]:
         """What the headers of a stranger are made of."""
         token = self.server.token
-        return {
-            "token": token,
-            "half": token[:21],
-            "swapped": token.swapcase(),
-            "basic": base64.b64encode(f":{token}".encode()).decode(),
-            "address": self.address,
-            "port": self.address.partition(":")[2],
-        }
+        basic = base64.b64encode(f":{token}".encode()).decode()
+        host, _, port = self.address.partition(":")
+        return {"token": token, "half": token[:21], "basic": basic, "host": host, "port": port}
 
     def sent(self, method: str, path: str, headers: dict[str, str]) -> Answer:
         body = BODY if method in ("POST", "PUT", "DELETE") else None
@@ -84,28 +77,16 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def site(database: Path) -> Iterator[Site]:
     """A dashboard; the routes are those that the application itself lists."""
-    import optuna_dashboard
-
-    real, apps, reached = optuna_dashboard.wsgi, [], []
-
-    def noted(storage: Any) -> Any:
-        apps.append(real(storage))
-
-        def app(environ: Any, start: Any) -> Any:
-            reached.append(environ["REQUEST_METHOD"])
-            return apps[0](environ, start)
-
-        return app
 
     def filled(rule: str) -> str:
         """A path that a route answers: ``/csv/<study_id:int>`` becomes ``/csv/1``."""
-        return re.sub(r"<(\w*)(?::[^<>]*)?>", lambda found: PARTS[found[1]], rule)
+        return re.sub(r"<(\w*)(?::[^<>]*)?>", lambda part: PARTS[part[1]], rule)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optuna_dashboard, "wsgi", noted)
-        with serving(f"sqlite:///{database}") as server:
-            routes = [(route.method, filled(route.rule)) for route in apps[0].routes]
-            yield Site(server, routes, apps[0], reached)
+    app: Any = optuna_dashboard.wsgi(f"sqlite:///{database}")
+    routes = [(route.method, filled(route.rule)) for route in app.routes]
+    assert len(routes) >= 30 and ("DELETE", "/api/studies/1") in routes
+    with serving(f"sqlite:///{database}") as server:
+        yield Site(server, routes)
 
 
 def contents(path: Path) -> list[str]:
@@ -113,90 +94,54 @@ def contents(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-def assert_told_nothing(answer: Answer) -> None:
-    assert answer.status in (403, 405)
-    said = ("the dashboard is read-only", "This dashboard needs its token: open the URL")
-    assert any(each in answer.body for each in said)
-    assert CONFIRMED.name not in answer.body
-    assert not answer.headers.keys() & {"set-cookie", "location"}
-    assert not [name for name in answer.headers if name.startswith("access-control-")]
-
-
-def test_the_routes_are_all_of_them(site: Site) -> None:
-    assert len(site.routes) >= 30
-    for method, path in site.routes:
-        assert "<" not in path
-        site.app.match({"REQUEST_METHOD": method, "PATH_INFO": path.rstrip("/")})
-    for route in (("GET", "/api/studies/1"), ("DELETE", "/api/studies/1"), ("GET", "/csv/1")):
-        assert route in site.routes
-
-
 #: Those who do not know the token, or show it where it does not belong.
 UNKNOWN: dict[str, dict[str, str]] = {
     "nothing": {},
-    "empty bearer": {"Authorization": "Bearer "},
     "wrong bearer": {"Authorization": "Bearer " + "x" * 43},
     "half of it": {"Authorization": "Bearer {half}"},
-    "more than it": {"Authorization": "Bearer {token}x"},
-    "other case": {"Authorization": "Bearer {swapped}"},
     "no ASCII": {"Authorization": "Bearer \xe9{token}"},
     "basic": {"Authorization": "Basic {basic}"},
-    "basic with it": {"Authorization": "Basic {token}"},
     "no scheme": {"Authorization": "{token}"},
-    "empty cookie": {"Cookie": "tune_dashboard_{port}="},
-    "wrong cookie": {"Cookie": "tune_dashboard_{port}=" + "x" * 43},
     "half a cookie": {"Cookie": "tune_dashboard_{port}={half}"},
     "cookie of another port": {"Cookie": "tune_dashboard_1={token}"},
-    "cookie of another name": {"Cookie": "token={token}; tune_dashboard_={token}"},
-    "cookie without a name": {"Cookie": "{token}"},
-    "header of another name": {"X-Token": "{token}", "X-XSRFToken": "{token}"},
-    "referer": {"Referer": "http://{address}/dashboard/?token={token}"},
+    "cookie of another name": {"Cookie": "token={token}; tune_dashboard_={token}; {token}"},
+    "another header": {"X-Token": "{token}", "Referer": "http://{host}/dashboard/?token={token}"},
 }
 
 
-@pytest.mark.parametrize("who", UNKNOWN)
+@pytest.mark.parametrize("who", [*UNKNOWN, "?token=x", "?key={token}", "?token={token}"])
 def test_no_route_tells_or_does_anything(site: Site, database: Path, who: str) -> None:
+    """A form of another program could carry the token in a URL: that is for the first look only."""
     words, before = site.words(), contents(database)
-    headers = {name: value.format(**words) for name, value in UNKNOWN[who].items()}
-    site.reached.clear()
+    headers = {name: value.format(**words) for name, value in UNKNOWN.get(who, {}).items()}
+    query = who.format(**words) if who.startswith("?") else ""
     for method, path in site.routes:
-        assert_told_nothing(site.sent(method, path, headers))
-    assert site.reached == []
+        if who == "?token={token}" and method == "GET":
+            continue
+        answer = site.sent(method, f"{path}{query}", headers)
+        assert answer.status in (403, 405)
+        said = ("the dashboard is read-only", "This dashboard needs its token: open the URL")
+        assert any(text in answer.body for text in said)
+        assert CONFIRMED.name not in answer.body
+        assert not answer.headers.keys() & {"set-cookie", "location"}
     assert contents(database) == before
 
 
-@pytest.mark.parametrize(
-    "query", ["token=", "token=x", "key={token}", "token={half}", "{token}", "token={token}"]
-)
-def test_no_route_takes_another_query_and_none_that_changes_takes_the_token(
-    site: Site, query: str
-) -> None:
-    """A form of another program on this machine could carry it; it is for the first look only."""
-    site.reached.clear()
-    for method, path in site.routes:
-        if query != "token={token}" or method != "GET":
-            assert_told_nothing(site.sent(method, f"{path}?{query.format(**site.words())}", {}))
-    assert site.reached == []
-
-
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "token", "cookie"])
+@pytest.mark.parametrize("scheme", ["Bearer", "token", "cookie"])
 def test_who_knows_the_token_reads_all_and_changes_nothing(
     site: Site, database: Path, scheme: str
 ) -> None:
-    words = site.words()
-    shown = {"Authorization": f"{scheme} {words['token']}"}
+    words, before = site.words(), contents(database)
+    headers = {"Authorization": f"{scheme} {words['token']}"}
     if scheme == "cookie":  # beside those of other programs at the same address
         cookie = '_xsrf=2|a|b; x={{"; tune_dashboard_{port}=old; tune_dashboard_{port}={token}'
-        shown = {"Cookie": cookie.format(**words), "Origin": f"http://{site.address}"}
-    site.reached.clear()
-    before = contents(database)
+        headers = {"Cookie": cookie.format(**words), "Origin": f"http://{site.address}"}
     for method, path in site.routes:
-        answer = site.sent(method, path, shown)
+        answer = site.sent(method, path, headers)
         if method == "GET":
             assert answer.status not in (401, 403, 405)
         else:
             assert answer.status == 405
-            assert answer.body.startswith("the dashboard is read-only")
         # Other pages, frames and caches get nothing of it.
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
@@ -204,7 +149,6 @@ def test_who_knows_the_token_reads_all_and_changes_nothing(
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "private, no-cache"
         assert not [name for name in answer.headers if name.startswith("access-control-")]
-    assert set(site.reached) == {"GET"}
     assert contents(database) == before
 
 
@@ -215,53 +159,38 @@ def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: 
     kept, *rules = first.headers["set-cookie"].split("; ")
     assert kept == f"tune_dashboard_{site.words()['port']}={site.server.token}"
     assert sorted(rules) == ["HttpOnly", "Path=/", "SameSite=Lax"]
-    assert first.headers["referrer-policy"] == "no-referrer"
-    second = ask(site.address, first.headers["location"], headers={"Cookie": kept})
-    assert second.status == 200
+    assert ask(site.address, first.headers["location"], headers={"Cookie": kept}).status == 200
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/%5Cevil.example", "http://evil.example/"])
 def test_the_way_on_stays_here(site: Site, path: str) -> None:
-    to = {"Host": site.address}
-    first = ask(site.address, f"{path}?token={site.server.token}", headers=to)
+    token = f"?token={site.server.token}"
+    first = ask(site.address, f"{path}{token}", headers={"Host": site.address})
     assert first.status == 303
     assert re.match(r"/(?![/\\])", first.headers["location"])
     assert "\\" not in first.headers["location"]
 
 
-def test_silent_strangers_hold_nobody_up_and_are_sent_away(
+def test_silent_strangers_hold_nobody_up_and_are_sent_away_on_any_address(
     database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(servers, "SILENCE_S", 1)
-    with serving(f"sqlite:///{database}") as server:
-        host, _, port = urlsplit(server.page).netloc.partition(":")
+    monkeypatch.setattr(web_server, "SILENCE_S", 1)
+    with serving(f"sqlite:///{database}", "0.0.0.0") as server:
+        address = f"127.0.0.1:{urlsplit(server.page).port}"
+        assert (server.is_wide, urlsplit(server.page).hostname) == (True, socket.gethostname())
         strangers = []
         # More than there are places for: who comes next is answered once the silent ones are gone.
         for text in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n") * 80:
+            host, _, port = address.partition(":")
             stranger = socket.create_connection((host, int(port)), timeout=60)
             stranger.sendall(text)
             strangers.append(stranger)
-        known = {"Authorization": f"Bearer {server.token}"}
-        assert ask(f"{host}:{port}", "/api/studies", headers=known).status == 200
+        token = {"Authorization": f"Bearer {server.token}"}
+        assert ask(address, "/api/studies", headers=token).status == 200
         for stranger in strangers:
             with stranger:
                 assert stranger.recv(100) == b""
     assert capfd.readouterr().err == ""
-
-
-def test_a_long_body_is_not_read(site: Site) -> None:
-    known = {"Authorization": f"Bearer {site.server.token}", "Content-Type": "application/json"}
-    assert ask(site.address, "/api/studies", "POST", "x" * (1 << 17), known).status == 413
-
-
-def test_on_every_address_the_page_has_this_machines_name(database: Path) -> None:
-    with serving(f"sqlite:///{database}", "0.0.0.0") as server:
-        assert server.is_wide
-        port = urlsplit(server.page).port
-        assert server.page == f"http://{socket.gethostname()}:{port}/"
-        known = {"Authorization": f"Bearer {server.token}"}
-        assert ask(f"127.0.0.1:{port}", "/api/studies", headers=known).status == 200
-        assert ask(f"127.0.0.1:{port}", "/").status == 403
 
 
 # --- a real `tune dashboard`, another user of the machine, and where its token could be seen ------
@@ -282,35 +211,14 @@ print(json.dumps([read(path) for path in sys.argv[1:]]))
 """
 
 
-@dataclass
-class Started:
-    """A real ``tune dashboard``, what it said, and the file that its browser was called with."""
-
-    process: subprocess.Popen[str]
-    line: str
-    browser_argv: str
-
-    @property
-    def address(self) -> str:
-        found = re.search(r"http://(127\.0\.0\.1:\d+)/", self.line)
-        assert found is not None, self.line
-        return found[1]
-
-    @property
-    def page(self) -> Path:
-        found = re.search(r"/[^']*/open\.html", self.browser_argv)
-        assert found is not None, self.browser_argv
-        return Path(found[0])
-
-
-@pytest.fixture
-def started(database: Path, tmp_path: Path) -> Iterator[Started]:
-    """It runs with a token of the user's own and opens a browser, which only notes its argv."""
+def test_a_token_of_the_users_own_is_shown_to_nobody_and_ctrl_c_ends_it(
+    database: Path, tmp_path: Path
+) -> None:
     programs, noted = tmp_path / "bin", tmp_path / "argv"
     programs.mkdir()
     code = f"import os, sys\nopen({str(noted)!r} + '.new', 'w').write(repr(sys.argv))\n"
     code += f"os.rename({str(noted)!r} + '.new', {str(noted)!r})\n"
-    (programs / "xdg-open").write_text(python_script(code))
+    (programs / "xdg-open").write_text(python_script(code))  # a browser that only notes its argv
     (programs / "xdg-open").chmod(0o755)
     search = f"{programs}{os.pathsep}{os.environ['PATH']}"
     argv = [sys.executable, "-c", MAIN, "dashboard", "--port", "0", "--storage", str(database)]
@@ -328,47 +236,32 @@ def started(database: Path, tmp_path: Path) -> Iterator[Started]:
             assert process.stdout is not None
             line = process.stdout.readline()
             eventually(noted.exists)
-            found = Started(process, line, noted.read_text())
-            yield found
+            address = re.search(r"http://(127\.0\.0\.1:\d+)/\?token=\$TUNE_DASHBOARD_TOKEN", line)
+            page = re.search(r"/[^']*/open\.html", noted.read_text())
+            assert address is not None and page is not None
+            token = {"Authorization": f"Bearer {OWN_TOKEN}"}
+            assert ask(address[1], "/api/studies", headers=token).status == 200
+            assert ask(address[1], f"/nowhere?token={OWN_TOKEN}").status == 303
+            assert OWN_TOKEN in Path(page[0]).read_text()
+            if os.getuid() == 0:  # only root can become another user
+                proc = f"/proc/{process.pid}"
+                hidden = [f"{proc}/environ", f"{proc}/mem", f"{proc}/fd/0", page[0]]
+                argv = [sys.executable, "-c", OTHER_USER, f"{proc}/cmdline", *hidden]
+                text = subprocess.check_output(argv, text=True, timeout=120)
+                words, *refused = json.loads(text)
+                assert "dashboard" in words
+                assert refused == ["PermissionError"] * len(hidden)
+                assert OWN_TOKEN not in text
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
         finally:
-            process.terminate()
+            process.kill()
             process.wait()
             timer.cancel()
-    assert not found.page.parent.exists(), "the file with the token stays behind"
-
-
-def test_another_user_of_the_machine_finds_no_token(started: Started) -> None:
-    if os.getuid() != 0:
-        pytest.skip("only root can become another user")
-    shown = f"/proc/{started.process.pid}"
-    hidden = [f"{shown}/environ", f"{shown}/mem", f"{shown}/fd/0", str(started.page)]
-    argv = [sys.executable, "-c", OTHER_USER, f"{shown}/cmdline", *hidden]
-    told = subprocess.check_output(argv, text=True, timeout=120)
-    words, *refused = json.loads(told)
-    assert "dashboard" in words
-    assert refused == ["PermissionError"] * len(hidden)
-    assert OWN_TOKEN not in told
-    # All of that is there for the user itself.
-    assert OWN_TOKEN in Path(f"{shown}/environ").read_text()
-    url = f"url=http://{started.address}/?token={OWN_TOKEN}"
-    assert url in started.page.read_text()
-
-
-def test_ctrl_c_ends_it_and_a_token_of_the_users_own_is_repeated_nowhere(
-    started: Started, database: Path
-) -> None:
-    assert "/?token=$TUNE_DASHBOARD_TOKEN" in started.line
-    known = {"Authorization": f"Bearer {OWN_TOKEN}"}
-    assert ask(started.address, "/api/studies", headers=known).status == 200
-    assert ask(started.address, f"/?token={OWN_TOKEN}").status == 303
-    assert ask(started.address, f"/nowhere?token={OWN_TOKEN}").status == 303
-    started.process.send_signal(signal.SIGINT)
-    out, err = started.process.communicate(timeout=60)
-    assert started.process.returncode == 0
+    assert process.returncode == 0
     assert "Traceback" not in err
-    for text in (started.line, out, err, started.browser_argv):
-        assert OWN_TOKEN not in text
-    assert not started.page.exists()
+    assert OWN_TOKEN not in line + out + err + noted.read_text()
+    assert not Path(page[0]).parent.exists(), "the file with the token stays behind"
     for path in database.parent.iterdir():
         if path.is_file():
             assert OWN_TOKEN.encode() not in path.read_bytes()

@@ -19,7 +19,7 @@ import pytest
 from tests.guides import TRAIN, tune_commands
 from tuner.cli.app import COMMANDS
 from tuner.cli.main import main
-from tuner.results.dashboard import server
+from tuner.results.dashboard import web_server
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -87,7 +87,7 @@ def test_the_commands_of_a_page_work(
 ) -> None:
     enter(folder, monkeypatch)
     (folder / "tune.toml").unlink(missing_ok=True)  # `tune init` writes it
-    monkeypatch.setattr(server.DashboardServer, "serve", lambda self: None)
+    monkeypatch.setattr(web_server.DashboardServer, "serve", lambda self: None)
     for command in COMMANDS_BY_PAGE[page]:
         words = typed(command)
         code = main(words)

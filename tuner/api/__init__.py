@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec
 from tuner.model.errors import UsageError
-from tuner.results import study_view
-from tuner.results.report import cell, words
+from tuner.model.wording import one_line
+from tuner.results import study_view, words
 from tuner.store import Store, resolve_url
 from tuner.study import tuning
 from tuner.study.events import Event
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TuneResult(Result):
-    """A :class:`tuner.model.Result`; a notebook shows its verdict, its times and its launches.
+    """A :class:`tuner.model.Result`; a notebook shows its verdict and its times.
 
     Attributes:
         view: The study with its launches, from which reports and exports are made.
@@ -45,7 +46,10 @@ class TuneResult(Result):
         return f"<TuneResult {self.name}: {words.verdict(self.view)}>"
 
     def _repr_html_(self) -> str:
-        return cell.html(self.view)
+        texts = [tuple(map(escape, row)) for row in words.summary(self.view)]
+        rows = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in texts)
+        title = escape(f"{self.name}: {words.verdict(self.view)}")
+        return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", None)
 
 
 def tune(
@@ -86,7 +90,7 @@ def tune(
             text such as ``"10m"``), ``min_gain`` (such as ``"1%"``), ``seed``, ``job`` …
 
     Returns:
-        What was found, with the Optuna study; a notebook shows it as a table and a plot.
+        What was found, with the Optuna study; a notebook shows it as a table.
 
     Raises:
         UsageError: Arguments that cannot be used, each by its name; or a study that belongs to

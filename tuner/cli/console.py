@@ -121,12 +121,8 @@ def print_table(
 ) -> None:
     """Print a table: with rich on a terminal, else aligned text without lines.
 
-    Args:
-        titles: The heading of each column.
-        rows: The cells, as many in each row as there are titles.
-        right: The columns that are aligned to the right.
-        most: The columns of text that it takes at most; by default as many as fit the terminal, and
-            elsewhere as many as it needs.
+    The columns ``right`` are aligned to the right. ``most`` is how many characters wide it is at
+    most; by default a terminal decides, and elsewhere it is as wide as it needs.
     """
     from io import StringIO
 

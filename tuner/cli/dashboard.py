@@ -15,13 +15,13 @@ from tuner.cli.base import TuneCommand
 from tuner.cli.options import option, storage_option
 
 if TYPE_CHECKING:
-    from tuner.results.dashboard.server import DashboardServer
+    from tuner.results.dashboard.web_server import DashboardServer
 
 
 @click.command(
     "dashboard",
     cls=TuneCommand,
-    help="Serve optuna-dashboard on this machine, with the result and a heat map of each study."
+    help="Serve the report of each study and optuna-dashboard on this machine."
     " The printed URL has the token that opens it: a new one each time, or the value of"
     " TUNE_DASHBOARD_TOKEN.",
     examples=(
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def command(port: int, host: str, open_browser: bool, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
-    from tuner.results.dashboard import access, annotate, server
+    from tuner.results.dashboard import access, annotate, web_server
     from tuner.results.report import report
 
     token = access.token_of(os.environ.get(access.TOKEN_VARIABLE))
@@ -56,11 +56,11 @@ def command(port: int, host: str, open_browser: bool, storage: str | None) -> No
     stored.chosen(store, None)
 
     def report_of(name: str | None) -> str:
-        return report(stored.watched(store, stored.load(store, name)), server.HOME)
+        return report(stored.watched(store, stored.load(store, name)), web_server.HOME)
 
     with (
         _ended_as_by_ctrl_c(),
-        server.bind(store.url, report_of, host=host, port=port, token=token) as pages,
+        web_server.bind(store.url, report_of, host=host, port=port, token=token) as pages,
     ):
         for summary in store.studies():
             annotate(store.url, stored.watched(store, stored.load(store, summary.name)))

@@ -69,9 +69,8 @@ class LiveView:
         grid.add_column(overflow="fold", ratio=1)
         self._add_times(grid)
         self._add_current(grid)
-        for number, (took, line) in enumerate(reversed(self.tally.last)):
-            title = "last" if number == 0 else ""
-            grid.add_row(title, _text(took, style="dim"), _text(line, style="dim"))
+        for number, line in enumerate(reversed(self.tally.last)):
+            grid.add_row("" if number else "last", "", _text(line, style="dim"))
         return Group(self._bar(), grid)
 
     def _bar(self) -> RenderableType:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from tuner.cli import console
 from tuner.knobs import setting_text
-from tuner.model import JsonDict, figures, price, wording
-from tuner.results import claims
-from tuner.results.report import facts, words
-from tuner.results.study_view import StudyView, contributions, settings_table
+from tuner.model import LaunchRecord, figures, price, wording
+from tuner.results import claims, words
+from tuner.results.study_view import StudyView, settings_table
 from tuner.store.urls import display_url
 
 
 def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None:
     """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
 
-    Args:
-        data: The study.
-        summary: Whether this is all that is shown of it.
-        held_back: What holds the best setting back, if that is known.
+    ``held_back`` says what holds the best setting back, if that is known.
     """
     result, spec = data.result, data.spec
     machine = wording.ranks(spec.layout)
@@ -34,112 +31,80 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     if result.reason:
         console.out(f"  ended:     {result.reason}")
     if result.best:
-        console.out(f"  best:      {facts.handed_over(data)}", bold=True)
+        console.out(f"  best:      {data.handed_over}", bold=True)
     below_best = []
     if result.best_keeping is not None:
         name = setting_text.assigned(result.best_keeping.setting, spec.knobs)
         took = figures.typical(spec.objective, result.best_keeping)
         below_best.append(f"best that keeps the numerics: {name}, {took}")
-    if not _is_said(data):
+    failed = result.baseline.failure if result.baseline else None
+    is_told = failed is None or failed.reason in result.reason
+    if result.best is not None or not result.reason or not is_told:
         below_best.append(claims.comparison(result))
-    paid = claims.break_even(result)
-    below_best += [facts.final_losses(data), *price.lines(spec, result)]
-    below_best += ["" if paid is None else str(paid), held_back]
+    below_best += [
+        words.final_losses(data),
+        *price.lines(spec, result),
+        claims.break_even(result),
+        held_back,
+    ]
     for text in filter(None, below_best):  # wrapped, but never between a number and its unit
         console.out(wording.unparted(text), indent=" " * 13)
     for title, lines in words.blocks(data):
         _print_block(title, lines)
     if summary:
-        failed = facts.kinds(facts.failures(data))
-        _print_block(f"Failed {failed} (`tune show` has the logs)", facts.failure_lines(data))
-
-
-def _is_said(data: StudyView) -> bool:
-    """True if there is nothing but a failure to tell, and the reason of the end tells it."""
-    result = data.result
-    failed = result.baseline.failure if result.baseline else None
-    return (
-        bool(result.reason)
-        and result.best is None
-        and (failed is None or failed.reason in result.reason)
-    )
+        _print_block("Failed launches (`tune show` has the logs)", words.failure_lines(data))
 
 
 def print_next(data: StudyView, storage: str | None) -> None:
     """The commands to type next: to be copied as they are, but for a hidden password.
 
-    Args:
-        data: The study.
-        storage: The database as it was typed; ``None`` if it goes without saying.
+    ``storage`` is the database as it was typed; ``None`` if it goes without saying.
     """
     place = display_url(storage) if storage and "://" in storage else storage or ""
     more = f" --storage {shlex.quote(place)}" if place else ""
-    rows = words.use(data, place) or [
-        (
-            f"tune show {shlex.quote(data.spec.name)}{more}",
-            "every setting, what each knob contributes, failures",
-        )
-    ]
-    rows += [(f"tune dashboard{more}", "the same in the browser")]
-    width = max(len(line) for line, _ in rows)
-    _print_block("Next", [f"{line.ljust(width)}   {what}" for line, what in rows], wrap=False)
+    rows = [*words.use(data, place), (f"tune dashboard{more}", "the same in the browser")]
+    _print_block("Next", _columns(rows, gap=3), wrap=False)
 
 
 def print_settings(data: StudyView) -> None:
     """A table of every setting, the fastest first."""
-    table = settings_table(data, reasons=False)
+    table = settings_table(data)
     console.out()
     console.out("Settings", bold=True)
-    right = set(range(len(table.head) - 1))
-    console.print_table(list(table.head), [list(row) for row in table.rows], right=right)
-    if launches := claims.rests_on(data):
-        console.out(f"  measured: runs in the whole study; the verdict rests on {launches}")
+    console.print_table(table.head, table.rows, right=range(len(table.head) - 1))
     if any(measurement.stopped for measurement in data.measurements):
         console.out("  ~ projected from the log, > at least: stopped before its end")
 
 
 def print_contributions(data: StudyView) -> None:
     """What each knob alone contributes to the best setting."""
-    rows = [
-        (
-            setting_text.shortened(
-                contribution.knob
-                if contribution.value is None
-                else f"{contribution.knob}={contribution.value}"
-            ),
-            claims.contribution(contribution, data.spec.precision),
-        )
-        for contribution in contributions(data)
-    ]
-    width = max((len(name) for name, _ in rows), default=0)
-    _print_block(
-        "What each knob alone contributes (95 % interval)",
-        [f"{name.ljust(width)}  {said}" for name, said in rows],
-    )
+    title = "What each knob alone contributes (95 % interval)"
+    _print_block(title, _columns(words.contribution_rows(data), gap=2))
 
 
 def print_failures(data: StudyView) -> None:
-    """Each failed launch with its reason and where its log lies."""
-    lines, rows = [], facts.failures(data)
-    for failed in rows:
-        lines.append(f"{_numbered(failed)} ({failed['name']}): {failed['failure']}")
-        lines.append(f"    {failed['folder']}/output.log")
-    _print_block(f"Failed {facts.kinds(rows)}", lines)
+    """Each launch that failed, with its reason and where its log lies, and each excluded one."""
+    lines = []
+    for record in data.failures:
+        why = figures.came_to(data.spec.objective, record.outcome.ending)
+        lines += [_line(data, record, why), f"    {record.folder}/output.log"]
+    _print_block("Failed launches", lines)
+    excluded = ((r, r.outcome.exclusion) for r in data.excluded)
+    _print_block("Launches excluded", [_line(data, r, why.text) for r, why in excluded if why])
 
 
-def print_excluded(data: StudyView) -> None:
-    """Each launch that was excluded, with the reason."""
-    rows = facts.excluded(data)
-    lines = [f"{_numbered(row)} ({row['name']}): {row['excluded']}" for row in rows]
-    _print_block(f"{facts.kinds(rows).capitalize()} excluded", lines)
+def _line(data: StudyView, record: LaunchRecord, why: str) -> str:
+    name = setting_text.assigned(record.setting, data.spec.knobs)
+    return f"launch {record.number} ({name}): {why}"
 
 
-def _numbered(row: JsonDict) -> str:
-    """``launch 3``, or ``window 3``: both have one row of numbers."""
-    return f"{'launch' if row['job'] is None else 'window'} {row['number']}"
+def _columns(rows: Sequence[tuple[str, str]], gap: int) -> list[str]:
+    """Lines of two columns."""
+    width = max((len(name) for name, _ in rows), default=0) + gap
+    return [f"{name.ljust(width)}{text}" for name, text in rows]
 
 
-def _print_block(title: str, lines: list[str], *, wrap: bool = True) -> None:
+def _print_block(title: str, lines: Sequence[str], *, wrap: bool = True) -> None:
     """Print lines under a title; commands are not wrapped, as they are to be copied."""
     if lines:
         console.out()

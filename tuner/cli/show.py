@@ -27,10 +27,8 @@ from tuner.cli.options import json_option, storage_option, study_argument
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored
-    from tuner.results import claims
-    from tuner.results.exporters.json import dumps, measurement_json, result_json
-    from tuner.results.report import facts
-    from tuner.results.study_view import contributions
+    from tuner.results import words
+    from tuner.results.exporters.json import dumps, launches_json, measurement_json, result_json
 
     data = stored.load(stored.open_store(storage), study)
     if as_json:
@@ -42,16 +40,16 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
                 for measurement in data.measurements
             ],
             "contributions": [
-                asdict(contribution)
-                | {"text": claims.contribution(contribution, data.spec.precision)}
-                for contribution in contributions(data)
+                asdict(contribution) | {"text": text}
+                for contribution, (_, text) in zip(
+                    data.contributions, words.contribution_rows(data), strict=True
+                )
             ],
-            "effects": facts.best_effects(data),
-            "left_out": dict(facts.left_out(data)),
-            "core_budget": facts.budget_lines(data),
-            "inherited": facts.inherited(data),
-            "failures": facts.failures(data),
-            "excluded": facts.excluded(data),
+            "effects": data.effects,
+            "left_out": dict(data.left_out),
+            "core_budget": words.budget_lines(data),
+            "inherited": words.inherited(data),
+            **launches_json(data),
         }
         sys.stdout.write(dumps(document))
         return
@@ -59,4 +57,3 @@ def command(study: str | None, storage: str | None, as_json: bool) -> None:
     printed.print_settings(data)
     printed.print_contributions(data)
     printed.print_failures(data)
-    printed.print_excluded(data)

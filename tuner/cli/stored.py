@@ -11,11 +11,7 @@ from tuner.results import study_view
 from tuner.results.study_view import StudyView
 
 if TYPE_CHECKING:
-    from tuner.model import Telemetry
     from tuner.store import Store
-
-#: Launches of a setting that are looked at for one of which something was recorded.
-MOST_LOOKED_AT = 3
 
 
 def open_store(storage: str | None) -> Store:
@@ -50,16 +46,16 @@ def watched(store: Store, data: StudyView) -> StudyView:
     that out: there is much of it, and it is of no use to the others. Its commands name the
     database so that they hold in every folder.
     """
-    from tuner.results.report.plots import runs
+    from tuner.results.explain.explained_runs import median_run
     from tuner.store.urls import place
 
-    telemetry: dict[int, Telemetry] = {}
-    for side in runs.sides(data):
-        for record in runs.standing(data, side.setting)[:MOST_LOOKED_AT]:
-            track = store.telemetry(data.spec.name, record.number)
-            if track is not None:
-                telemetry[record.number] = track
-                break
+    canonical = data.pooling.canonical
+    medians = [median_run(data.records, side.setting, canonical) for side in data.sides]
+    telemetry = {
+        record.number: store.telemetry(data.spec.name, record.number)
+        for record in medians
+        if record is not None
+    }
     records = tuple(
         replace(r, outcome=replace(r.outcome, telemetry=telemetry.get(r.number)))
         for r in data.records

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from tuner.knobs import setting_text
 from tuner.model import (
     Effect,
-    Ending,
     Failed,
     Finding,
     Finished,
@@ -41,20 +40,14 @@ _AGAIN = {
 class Current:
     """The launch that runs now, or two side by side.
 
-    Attributes:
-        purpose: What it is launched for.
-        setting: Its setting.
-        started_s: When it began.
-        live: It is a window of a running job.
-        beside: The setting of the launch that takes turns with it; ``None``: none does.
-        progress: The last entry in the log of each launch, by its number, in the order of their
-            start. Both launches of a pair have one from the start.
+    ``beside`` is the setting of the launch that takes turns with it. ``progress`` is the last entry
+    in the log of each launch, by its number; both launches of a pair have one from the start.
     """
 
     purpose: Purpose
     setting: Setting
     started_s: float
-    live: bool = False
+    live: bool = False  # it is a window of a running job
     beside: Setting | None = None
     progress: dict[int, Progress] = field(default_factory=dict)
 
@@ -69,7 +62,6 @@ class Tally:
     max_trials: int = 0
     best_s: float | None = None
     best: Setting | None = None
-    new_best: bool = False
     baseline_s: float | None = None
     baseline_failed: bool = False
     baseline_stopped: Stopped | None = None
@@ -80,7 +72,7 @@ class Tally:
     line: str = ""  # what the last launch or pair came to; empty: one launch of a pair is not told
     _first: LaunchRecord | None = None  # of a pair whose second launch is not told yet
     failures: int = 0
-    last: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=3))
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
     started_s: float = 0.0
     spent_s: float = 0.0  # by earlier runs
     searched_s: float | None = None  # what the search took; None: it goes on
@@ -123,93 +115,83 @@ class Tally:
             self.baseline_stopped = result.baseline.stopped
 
     def _ended(self, event: LaunchEnded) -> None:
-        record, ending = event.record, event.record.outcome.ending
-        self.current = None
+        record, self.current = event.record, None
         self.confirm_left_s, self.known_at_s = event.confirm_left_s, self.clock()
         pairs_before = 0 if self.so_far is None else self.so_far.pairs
         self.new_pair = event.so_far is not None and event.so_far.pairs > pairs_before
-        self.so_far = event.so_far
+        self.so_far, is_new_best = event.so_far, False
         if not estimates.is_excluded(record):  # else it is launched again
-            if record.purpose.stage.counts_as_trial:
-                self.done = min(self.max_trials, self.done + 1)
-            if isinstance(ending, Finished):
-                self.iterations = ending.iterations
-            elif record.purpose is Purpose.BASELINE:
-                self.baseline_failed = isinstance(ending, Failed)
-                self.baseline_stopped = ending if isinstance(ending, Stopped) else None
-            self.failures += isinstance(ending, Failed)
-            self.new_best = False
-            measurement = event.measurement
-            if measurement is not None and measurement.elapsed_s is not None:
-                if record.setting.is_baseline:
-                    self.baseline_s = measurement.elapsed_s
-                in_turn = record.purpose is Purpose.CONFIRM
-                self.new_best = event.is_best and measurement.setting != self.best and not in_turn
-                if event.is_best:
-                    self.best_s, self.best = measurement.elapsed_s, measurement.setting
+            is_new_best = self._count(event)
         pair = record.outcome.side_by_side
         if pair is not None and pair.other > record.number:
             self._first, self.line = record, ""
-        elif self._first is not None:
-            pair_line, self._first = self._pair_line(self._first, record), None
-            self.line = f"side by side: {pair_line}"
-            self.last.append(("pair", pair_line))
-        else:
-            self.line = self.ended_line(event)
-            self.last.append((self._time(ending), self.ended_line(event, with_time=False)))
+            return
+        mark = "  (best so far)" if is_new_best else ""
+        self.line = f"{self.ended_line(event)}{mark}"
+        if self._first is not None:
+            self.line, self._first = self._pair_line(self._first, record), None
+        self.last.append(self.line)
+
+    def _count(self, event: LaunchEnded) -> bool:
+        """Count a launch; return whether its setting is a new best."""
+        record, ending, measurement = event.record, event.record.outcome.ending, event.measurement
+        if record.purpose.stage.counts_as_trial:
+            self.done = min(self.max_trials, self.done + 1)
+        if isinstance(ending, Finished):
+            self.iterations = ending.iterations
+        elif record.purpose is Purpose.BASELINE:
+            self.baseline_failed = isinstance(ending, Failed)
+            self.baseline_stopped = ending if isinstance(ending, Stopped) else None
+        self.failures += isinstance(ending, Failed)
+        if measurement is None or measurement.elapsed_s is None:
+            return False
+        if record.setting.is_baseline:
+            self.baseline_s = measurement.elapsed_s
+        if not event.is_best:
+            return False
+        is_new = measurement.setting != self.best and record.purpose is not Purpose.CONFIRM
+        self.best_s, self.best = measurement.elapsed_s, measurement.setting
+        return is_new
 
     def _pair_line(self, first: LaunchRecord, second: LaunchRecord) -> str:
         """Return in one line what two launches came to that ran side by side."""
-        exclusion, slices, sides = second.outcome.exclusion, 0, []
+        if second.outcome.exclusion is not None:
+            return "side by side: this pair does not count"  # a note says why
+        sides, slices = [], 0
         for record in (first, second):
             pair = record.outcome.side_by_side
             slices += 0 if pair is None else len(pair.slices)
-            sides.append(f"{self.name(Purpose.SEARCH, record.setting)} {self._came_to(record)}")
-        if exclusion is not None:
-            return "this pair does not count"  # a note says why
-        return f"{', '.join(sides)}; {wording.count(slices, 'slice')}"
+            name = self.name(Purpose.SEARCH, record.setting)
+            sides.append(f"{name} {figures.came_to(self.objective, record.outcome.ending)}")
+        return f"side by side: {', '.join(sides)}; {wording.count(slices, 'slice')}"
 
-    def ended_line(self, event: LaunchEnded, *, with_time: bool = True) -> str:
-        """One launch that ended, in one line; a time may stand in a column of its own."""
+    def ended_line(self, event: LaunchEnded) -> str:
+        """One launch that ended, in one line."""
         record, where = event.record, ""
-        window = record.outcome.window
+        window, exclusion = record.outcome.window, record.outcome.exclusion
         if window is not None:
             where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
         name = self.name(record.purpose, record.setting, record.outcome.effects, where)
-        exclusion = record.outcome.exclusion
         if exclusion is not None:
             return f"{name}: excluded: {exclusion.text}"
-        if not isinstance(record.outcome.ending, Finished):
-            return f"{name}: {self._came_to(record)}"
-        mark = "  (best so far)" if self.new_best else ""
-        return f"{name}: {self._came_to(record)}{mark}" if with_time else f"{name}{mark}"
-
-    def _came_to(self, record: LaunchRecord) -> str:
-        """Return how a launch ended: its figure, where it was stopped, or why it failed."""
-        ending = record.outcome.ending
-        if isinstance(ending, Failed):
-            return wording.failure(ending)
-        if isinstance(ending, Stopped):
-            in_window = record.outcome.window is not None
-            return figures.stopped(self.objective, ending, in_window=in_window)
-        return self._time(ending)
+        in_window = window is not None
+        came_to = figures.came_to(self.objective, record.outcome.ending, in_window=in_window)
+        return f"{name}: {came_to}"
 
     @property
     def pairs_line(self) -> str:
         """What the pairs of the comparison show so far: ``3 pairs, best 3.41 times faster …``."""
-        so_far = self.so_far
+        so_far, words = self.so_far, figures.words(self.objective)
         if so_far is None:
             return ""
-        how = how_compared(so_far)
-        pairs = wording.count(so_far.pairs, "pair")
-        words = figures.words(self.objective)
         word = words.better if so_far.low > 1 else f"as {words.good}"
         if so_far.high is None:
-            return f"{how}: {pairs}, best at least {so_far.low:.2f} times {word}"
-        if so_far.pairs == 1:  # it proves nothing
-            return f"{how}: {pairs}, best {so_far.ratio:.2f} times as {words.good}"
-        ratio = f"{so_far.ratio:.2f} times {word} ({so_far.low:.2f} to {so_far.high:.2f})"
-        return f"{how}: {pairs}, best {ratio}"
+            shown = f"at least {so_far.low:.2f} times {word}"
+        elif so_far.pairs == 1:  # it proves nothing
+            shown = f"{so_far.ratio:.2f} times as {words.good}"
+        else:
+            shown = f"{so_far.ratio:.2f} times {word} ({so_far.low:.2f} to {so_far.high:.2f})"
+        return f"{how_compared(so_far)}: {wording.count(so_far.pairs, 'pair')}, best {shown}"
 
     def name(
         self, purpose: Purpose, setting: Setting, effects: Sequence[Effect] = (), where: str = ""
@@ -223,7 +205,7 @@ class Tally:
         name = "baseline"
         if not setting.is_baseline:
             name = setting_text.assigned(setting, self.spec.knobs if self.spec else (), effects)
-        more = ", ".join(text for text in (_AGAIN.get(purpose, ""), where) if text)
+        more = ", ".join(filter(None, (_AGAIN.get(purpose, ""), where)))
         return f"{name} ({more})" if more else name
 
     @property
@@ -245,13 +227,13 @@ class Tally:
         """
         if self.spec is None or self.spec.budget_s is None:
             return None
-        budget_s, confirm_s = self.spec.budget_s, 0.0
-        if self.spec.confirm != "none":
-            confirm_s = (
-                COST_SHARE * budget_s if self.confirm_left_s is None else self.confirm_left_s
-            )
+        confirm_s = self.confirm_left_s
+        if confirm_s is None:
+            confirm_s = COST_SHARE * self.spec.budget_s
+        if self.spec.confirm == "none":
+            confirm_s = 0.0
         if self.searched_s is None:
-            return max(0.0, budget_s - self.spent_s - self.elapsed_s) + confirm_s
+            return max(0.0, self.spec.budget_s - self.spent_s - self.elapsed_s) + confirm_s
         return max(0.0, confirm_s - (self.clock() - self.known_at_s))
 
     @property
@@ -260,9 +242,3 @@ class Tally:
         if self.best_s is None or self.baseline_s is None:
             return None
         return self.baseline_s / self.best_s
-
-    def _time(self, ending: Ending) -> str:
-        """What came of a launch, for a narrow column."""
-        if isinstance(ending, Finished):
-            return figures.shown(self.objective, ending.elapsed_s)
-        return "stopped" if isinstance(ending, Stopped) else "failed"

@@ -20,14 +20,10 @@ def shortened(value: Value) -> str:
 def assigned(
     setting: Setting, knobs: tuple[Knob, ...], effects: Sequence[Effect] = (), *, cut: bool = False
 ) -> str:
-    """A setting in the order in which the study lists its knobs.
+    """A setting as it was asked for, in the order in which the study lists its knobs.
 
-    Args:
-        setting: As it was asked for.
-        knobs: Those of the study.
-        effects: What was seen of a launch; a value that came to another one says so.
-            One that changes the numerics says so too.
-        cut: Shorten long values, for a table.
+    A value that changes the numerics says so, and one that came to another by these effects of a
+    launch. ``cut`` shortens long values, for a table.
     """
     if setting.is_baseline:
         return "defaults"

@@ -7,9 +7,11 @@ figure in the user's own unit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from tuner.model import TIME_UNITS_S, Measurement, ObjectiveSpec, Stopped, wording
+from tuner.model import TIME_UNITS_S, Ending, Finished, Measurement, ObjectiveSpec, Stopped, wording
 
 
 def shown(objective: ObjectiveSpec, cost: float) -> str:
@@ -25,9 +27,15 @@ def shown(objective: ObjectiveSpec, cost: float) -> str:
 def number(value: float) -> str:
     """A figure with three digits that count: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
     power = math.floor(math.log10(value)) if value > 0 else 0
-    if not -4 <= power < 7:
-        return f"{value:.3g}"
-    return f"{value:.{max(0, 2 - power)}f}"
+    return f"{value:.{max(0, 2 - power)}f}" if -4 <= power < 7 else f"{value:.3g}"
+
+
+def spread(objective: ObjectiveSpec, costs: Sequence[float]) -> str:
+    """The median of some runs and their range: ``3.60 s (3 runs, 3.58 s to 3.61 s)``."""
+    ends = sorted((min(costs), max(costs)), reverse=objective.maximize)
+    low, high = (shown(objective, cost) for cost in ends)
+    runs = "one run" if len(costs) == 1 else f"{len(costs)} runs, {low} to {high}"
+    return f"{shown(objective, statistics.median(costs))} ({runs})"
 
 
 def unit(objective: ObjectiveSpec) -> str:
@@ -55,8 +63,7 @@ def axis(objective: ObjectiveSpec) -> str:
     return words.get(unit(objective), unit(objective))
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """How two settings compare: ``2.3 times`` what; half the joules are not faster."""
 
     better: str = "faster"
@@ -81,8 +88,17 @@ def stopped(objective: ObjectiveSpec, ending: Stopped, *, in_window: bool = Fals
     if ending.bound_s <= 0:
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
-    said = f"stopped {word} {shown(objective, ending.bound_s)}"
-    return said + going if ending.is_forecast else said
+    text = f"stopped {word} {shown(objective, ending.bound_s)}"
+    return text + going if ending.is_forecast else text
+
+
+def came_to(objective: ObjectiveSpec, ending: Ending, *, in_window: bool = False) -> str:
+    """How a launch ended: its figure, where it was stopped, or why it failed."""
+    if isinstance(ending, Finished):
+        return shown(objective, ending.elapsed_s)
+    if isinstance(ending, Stopped):
+        return stopped(objective, ending, in_window=in_window)
+    return wording.failure(ending)
 
 
 def projected(objective: ObjectiveSpec, ending: Stopped) -> str:

@@ -7,7 +7,7 @@ pattern reads. A rate per time (``ns/day``) has a price too, that of its unit of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuner.model import Conclusion, ObjectiveSpec, Result, StudySpec
 from tuner.model.errors import UsageError
@@ -18,8 +18,7 @@ from tuner.model.units import unit_of
 _OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """What a cost is the time of: ``what`` takes ``unit_s`` times the cost in seconds."""
 
     what: str
@@ -31,9 +30,9 @@ def timed(objective: ObjectiveSpec) -> Timed | None:
     if objective.is_time:
         return Timed(_OF_CLOCK[objective.clock])
     unit = unit_of(objective.unit)
-    names_work = unit is not None and unit.work and "/" in objective.unit
-    is_rate = objective.maximize and unit is not None and unit.is_rate and names_work
-    return Timed(unit.work, unit.seconds) if unit is not None and is_rate else None
+    if not objective.maximize or unit is None or not unit.is_rate or "/" not in objective.unit:
+        return None
+    return Timed(unit.work, unit.seconds) if unit.work else None
 
 
 def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:
@@ -42,15 +41,15 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
     Raises:
         UsageError: Items of a figure that is not a time, or a price of one that tells of none.
     """
-    called = f"The objective ({objective.unit or objective.kind})"
+    name = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(
-            f"{called} is not a time, so --samples-per-run {items:g} gives no samples per second",
+            f"{name} is not a time, so --samples-per-run {items:g} gives no samples per second",
             "leave it out, or read a time: --objective wall, or a pattern with --unit s",
         )
     if price_per_hour is not None and timed(objective) is None:
         raise UsageError(
-            f"{called} tells of no time, so --price-per-hour {price_per_hour:g} has no meaning",
+            f"{name} tells of no time, so --price-per-hour {price_per_hour:g} has no meaning",
             "read a time (--objective wall), or a rate whose unit names one: --unit ns/day",
         )
 
@@ -68,36 +67,47 @@ def price(spec: StudySpec, cost: float | None) -> float | None:
     return spec.price_per_hour * cost * unit.unit_s / 3600
 
 
+def columns(spec: StudySpec) -> dict[str, Callable[[float | None], float | None]]:
+    """The columns of a table that the user asked for: what a cost is in items/s and in money."""
+    by_title: dict[str, Callable[[float | None], float | None]] = {}
+    if spec.items is not None:
+        by_title["items/s"] = lambda cost: items_per_s(spec, cost)
+    unit = timed(spec.objective)
+    if spec.price_per_hour is not None and unit is not None:
+        by_title[f"cost per {unit.what}"] = lambda cost: price(spec, cost)
+    return by_title
+
+
+def proven(result: Result) -> float | None:
+    """How many times better the best is for certain; ``None`` if no gain is proven."""
+    finding = result.finding
+    if result.conclusion is not Conclusion.FASTER or finding is None or result.best is None:
+        return None
+    return finding.low if finding.at_least else finding.ratio
+
+
 def saved(spec: StudySpec, result: Result) -> float | None:
     """What the best saves of the price, as far as that is proven; ``None`` if nothing is."""
-    finding, best = result.finding, result.best
-    if result.conclusion is not Conclusion.FASTER or finding is None or best is None:
-        return None
-    cost = price(spec, best.elapsed_s)
-    ratio = finding.low if finding.at_least else finding.ratio
-    return None if cost is None else cost * (ratio - 1)
+    ratio, best = proven(result), result.best
+    cost = price(spec, best.elapsed_s) if best is not None else None
+    return None if cost is None or ratio is None else cost * (ratio - 1)
 
 
 def lines(spec: StudySpec, result: Result) -> list[str]:
     """Best and defaults in items a second and in money; empty if neither is asked for."""
-    unit, said = timed(spec.objective), []
-    if items := _side_by_side(result, lambda cost: items_per_s(spec, cost), " items/s"):
-        said.append(items)
-    what = "" if unit is None else f" per {unit.what}"
-    if money := _side_by_side(result, lambda cost: price(spec, cost), what):
-        less, finding = saved(spec, result), result.finding
-        least = "at least " if finding is not None and finding.at_least else ""
-        said.append(f"costs {money}" + (f": saves {least}{number(less)}" if less else ""))
-    return said
-
-
-def _side_by_side(result: Result, value: Callable[[float | None], float | None], unit: str) -> str:
-    """``81.3 items/s, 35.2 with your defaults``; empty if nothing is known of either."""
-    best, baseline, texts = result.best, result.baseline, list[str]()
-    if best is not None and baseline is not None and best.setting == baseline.setting:
-        best = None
-    for side, whose in ((best, ""), (baseline, " with your defaults")):
-        figure = None if side is None else value(side.elapsed_s)
-        if figure is not None:
-            texts.append(f"{number(figure)}{'' if texts else unit}{whose}")
-    return ", ".join(texts)
+    texts = []
+    for title, value in columns(spec).items():
+        best, baseline = (
+            None if side is None else value(side.elapsed_s)
+            for side in (result.best, result.baseline)
+        )
+        unit = " items/s" if title == "items/s" else title.removeprefix("cost")
+        parts = [] if best is None else [f"{number(best)}{unit}"]
+        if baseline is not None and result.best != result.baseline:
+            parts.append(f"{number(baseline)}{'' if parts else unit} with your defaults")
+        text, less = ", ".join(parts), saved(spec, result)
+        if text and title != "items/s":
+            least = "at least " if result.finding is not None and result.finding.at_least else ""
+            text = f"costs {text}" + (f": saves {least}{number(less)}" if less else "")
+        texts += [text] if text else []
+    return texts

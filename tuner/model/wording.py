@@ -146,8 +146,7 @@ def parse_time_s(text: str) -> float:
     """``90``, ``90s``, ``2m`` (or ``2min``), ``1.5h``, ``.5s``, in seconds.
 
     Raises:
-        ValueError: It is not a time, or not above 0; the text says what one looks like. Who
-            knows the place (an option, a key) makes the user's error of it.
+        ValueError: It is not a time above 0; the text says what one looks like.
     """
     match = _TIME.fullmatch(text.strip())
     time_s = float(match[1]) * _UNITS_S[match[2]] if match else math.nan
@@ -160,7 +159,7 @@ def parse_share(text: str) -> float:
     """A percentage as a share of 1: ``2%``, ``0.5 %``; the sign is needed, as 0.5 may mean either.
 
     Raises:
-        ValueError: It is none, or not above 0 % and below 100 %.
+        ValueError: It is not between 0 % and 100 %.
     """
     match = _SHARE.fullmatch(text.strip())
     share = float(match[1]) / 100 if match else math.nan

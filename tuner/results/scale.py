@@ -11,8 +11,9 @@ from tuner.knobs import setting_text
 from tuner.model import Finding, JsonDict, LaunchRecord, Setting, StudySpec, figures, price
 from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count, duration
-from tuner.results.report.plots import Figure, Table, style
-from tuner.results.study_view import StudyView
+from tuner.results.report import style
+from tuner.results.report.style import Figure
+from tuner.results.study_view import StudyView, Table
 from tuner.stats import estimates
 from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, along, least_time, speed_up
@@ -324,7 +325,7 @@ class Scaling:
         """The same for people, without the columns that no layout has."""
         cells = self.table()
         head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
-        return Table.of(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
+        return Table(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
 
     def figure(self) -> Figure:
         """The speed-up of each layout by its ranks."""

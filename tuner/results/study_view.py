@@ -1,7 +1,9 @@
-"""One study as every output needs it: the page, the tables, the exports and the dashboard."""
+"""One study as every output needs it: the terminal, the report, the exports and the dashboard."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,21 +12,64 @@ from tuner.knobs import setting_text, space
 from tuner.model import (
     BASELINE,
     Conclusion,
+    Effect,
+    Failed,
+    Finished,
     LaunchRecord,
     Measurement,
     Result,
     Setting,
+    Stopped,
     StudySpec,
     figures,
     price,
     wording,
 )
 from tuner.model.errors import UsageError
+from tuner.model.outcome import PACE
+from tuner.stats import estimates
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
     from tuner.store import Store
     from tuner.study.fewest import Contribution
+    from tuner.study.history import History
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: the titles of its columns, and as many cells in each row."""
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A side of the comparison: its name, its setting, and the launches that count of it.
+
+    ``kind`` is ``best``, ``baseline``, or ``guess`` for the first guess that worked.
+    """
+
+    name: str
+    kind: str
+    setting: Setting
+    launches: tuple[LaunchRecord, ...]
+
+    @property
+    def costs(self) -> list[float]:
+        """The costs of the launches that ran to their end."""
+        return [sample.elapsed_s for launch in self.launches for sample in launch.outcome.samples]
+
+    @property
+    def paced(self) -> list[float]:
+        """The projections of the launches that were stopped once their pace was known."""
+        stops = [(r.outcome.ending, r.job) for r in self.launches]
+        return [
+            stop.projection_s
+            for stop, job in stops
+            if isinstance(stop, Stopped) and stop.is_forecast and (job or stop.rule == PACE)
+        ]
 
 
 @dataclass(frozen=True)
@@ -37,34 +82,39 @@ class StudyView:
     pooling: Pooling
 
     @cached_property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
-        from tuner.stats.estimates import measurements, of_one_scale
+    def history(self) -> History:
+        """The launches as those who decide see them."""
+        from tuner.study.history import History
 
-        records = of_one_scale(self.records, self.spec.objective)
-        return tuple(sorted(measurements(records, self.pooling.canonical), key=_rank))
+        return History.judged(self.spec, self.records)
 
     @cached_property
-    def _reference(self) -> Measurement | None:
-        """What settings are compared with, measured as they are here."""
-        chosen = self.result.reference
-        same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
-        return next(same, chosen)
+    def counted(self) -> list[LaunchRecord]:
+        """The launches that count, each with the one form of all settings that equal its own."""
+        canonical = self.pooling.canonical
+        return [replace(r, setting=canonical(r.setting)) for r in estimates.counted(self.records)]
+
+    @cached_property
+    def measurements(self) -> list[Measurement]:
+        """Every setting that was launched: the fastest first, then stopped ones, then failures."""
+        records = estimates.of_one_scale(self.records, self.spec.objective)
+        return sorted(estimates.measurements(records, self.pooling.canonical), key=_rank)
 
     def speed_up(self, measurement: Measurement) -> float | None:
         """How many times faster a setting is than the reference; ``None`` if one has no time."""
-        reference = self._reference
+        chosen = self.result.reference
+        same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
+        reference = next(same, chosen)
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
             return None
         return reference.elapsed_s / measurement.elapsed_s
 
     @property
     def best_setting(self) -> Setting:
-        """What is handed over: the best setting, the baseline if nothing is confirmed as faster.
+        """The setting that is handed over, without values that change nothing.
 
-        Without values that change nothing.
-
-        Before the confirmation has ended, or without one, the medians decide.
+        It is the baseline if nothing is confirmed as faster. Before the confirmation has ended, or
+        without one, the medians decide.
 
         Raises:
             UsageError: Nothing was measured, so there is nothing to hand over.
@@ -77,10 +127,9 @@ class StudyView:
                 f"study {self.spec.name} has no measured setting to export",
                 f"`tune show {self.spec.name}` lists why its launches failed",
             )
-        reference = self.result.reference
-        against_defaults = reference is not None and reference.setting.is_baseline
-        ratio = self.result.ratio
-        keeps = against_defaults and ratio is not None and ratio <= 1.0
+        reference, ratio = self.result.reference, self.result.ratio
+        is_against_defaults = reference is not None and reference.setting.is_baseline
+        keeps = is_against_defaults and ratio is not None and ratio <= 1.0
         if keeps and self.spec.fixed.is_baseline:
             return BASELINE
         return self.pooling.short(best.setting)
@@ -89,6 +138,92 @@ class StudyView:
     def keeps_defaults(self) -> bool:
         """True if nothing is known to be faster, so that an export changes nothing."""
         return self.best_setting.is_baseline
+
+    @cached_property
+    def without_choice(self) -> frozenset[str]:
+        """The knobs that had one possible value."""
+        knobs = self.spec.knobs
+        return frozenset(k.name for k in knobs if len(space.values(k.domain)) == 1)
+
+    @property
+    def handed_over(self) -> str:
+        """The best setting as text; what was fixed, or had one possible value, stands apart."""
+        single = self.without_choice | self.spec.fixed.as_dict().keys()
+        items, knobs = self.best_setting.items, self.spec.knobs
+        tuned = Setting.of(item for item in items if item[0] not in single)
+        fixed = Setting.of(item for item in items if item[0] in single)
+        if fixed.is_baseline:
+            return setting_text.assigned(tuned, knobs)
+        text = f"fixed: {setting_text.assigned(fixed, knobs)}"
+        return text if tuned.is_baseline else f"{setting_text.assigned(tuned, knobs)} ({text})"
+
+    @cached_property
+    def sides(self) -> list[Side]:
+        """The baseline, the first guess that worked if the baseline fails, and the best."""
+        result, names = self.result, dict[Setting, tuple[str, str]]()
+        if result.baseline is not None:
+            names[result.baseline.setting] = ("your defaults", "baseline")
+        if result.reference is not None:
+            names.setdefault(result.reference.setting, ("first guess that worked", "guess"))
+        best = result.candidate
+        if best is not None and best.elapsed_s is not None:
+            # Nothing is called best if the verdict is to keep the defaults.
+            keeps = result.conclusion is not None and result.conclusion.keeps_baseline
+            name = "best candidate" if keeps else "best"
+            if best.setting in names:
+                name = f"best: {names[best.setting][0]}"
+            names[best.setting] = (name, "best")
+        return [
+            Side(name, kind, of, tuple(r for r in self.counted if r.setting == of))
+            for of, (name, kind) in names.items()
+        ]
+
+    @property
+    def best_side(self) -> Side | None:
+        """The side of the best, or of the best candidate; ``None`` if nothing was measured."""
+        return next((side for side in self.sides if side.kind == "best"), None)
+
+    @property
+    def failures(self) -> list[LaunchRecord]:
+        """The launches that failed, but for those that were ended from outside."""
+        records = [r for r in self.records if isinstance(r.outcome.ending, Failed)]
+        return [record for record in records if not estimates.was_interrupted(record)]
+
+    @property
+    def excluded(self) -> list[LaunchRecord]:
+        """The launches that do not count."""
+        return [record for record in self.records if record.outcome.exclusion is not None]
+
+    @property
+    def effects(self) -> list[Effect]:
+        """How each knob of the best setting took effect in its last run; none without a best."""
+        if self.result.best is None:
+            return []
+        best, effects = self.pooling.canonical(self.best_setting), dict[str, Effect]()
+        for record in self.counted:
+            if record.setting == best and isinstance(record.outcome.ending, Finished):
+                effects |= {effect.knob: effect for effect in record.outcome.effects}
+        return list(effects.values())
+
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """The knobs that are not tuned, each with the reason: before the study, and found in it."""
+        return [*self.spec.left_out, *self.pooling.dropped]
+
+    @cached_property
+    def contributions(self) -> list[Contribution]:
+        """What each knob alone contributes to the best setting; empty if that is the baseline."""
+        from tuner.study.policy import SearchThenConfirm
+
+        if self.result.best is None or self.result.best.elapsed_s is None or self.keeps_defaults:
+            return []
+        simplification = SearchThenConfirm().fewest(self.history)
+        best = self.pooling.canonical(self.best_setting)
+        if simplification is None or not space.contains_part(self.history.knobs, BASELINE, best):
+            return []
+        finding = self.result.finding if self.result.conclusion is Conclusion.FASTER else None
+        changes = replace(simplification, records=self.history.valid)
+        return changes.contributions(best, finding)
 
 
 def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
@@ -102,47 +237,16 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
     return StudyView(row.spec, result, history.records, history.pooling)
 
 
-def _rank(measurement: Measurement) -> tuple[int, float, str]:
-    if measurement.elapsed_s is not None:
-        return 0, measurement.elapsed_s, measurement.setting.to_json()
-    if measurement.stopped is not None:
-        return 1, measurement.stopped.projection_s, measurement.setting.to_json()
-    return 2, 0.0, measurement.setting.to_json()
+def _rank(measurement: Measurement) -> tuple[bool, bool, float, str]:
+    elapsed_s, typical_s = measurement.elapsed_s, measurement.typical_s
+    is_unknown, cost = typical_s is None, typical_s or math.inf
+    return is_unknown, elapsed_s is None, cost, measurement.setting.to_json()
 
 
-def contributions(view: StudyView) -> list[Contribution]:
-    """What each knob alone contributes to the setting that is handed over; none to the baseline."""
-    from tuner.study.history import History
-    from tuner.study.policy import SearchThenConfirm
-
-    if view.result.best is None or view.result.best.elapsed_s is None or view.keeps_defaults:
-        return []
-    history = History.judged(view.spec, view.records)
-    simplification = SearchThenConfirm().fewest(history)
-    best = view.pooling.canonical(view.best_setting)
-    if simplification is None or not space.contains_part(history.knobs, BASELINE, best):
-        return []
-    finding = view.result.finding if view.result.conclusion is Conclusion.FASTER else None
-    return replace(simplification, records=history.valid).contributions(best, finding)
-
-
-@dataclass(frozen=True)
-class SettingsTable:
+def settings_table(view: StudyView) -> Table:
     """Every setting as text, the fastest first: for the terminal, the report and Markdown."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
-    """The table of a study's settings.
-
-    Args:
-        view: The study.
-        reasons: Whether the last column says why a setting failed.
-    """
-    spec, knobs = view.spec, [knob.name for knob in view.spec.knobs]
-    live = bool(view.result.windows)
+    spec, columns = view.spec, price.columns(view.spec)
+    live, knobs = bool(view.result.windows), [knob.name for knob in view.spec.knobs]
     head = [figures.title(spec.objective), "faster", "measured", *(["windows"] if live else [])]
     rows = []
     for measurement in view.measurements:
@@ -150,33 +254,15 @@ def settings_table(view: StudyView, *, reasons: bool = True) -> SettingsTable:
         note = ["baseline"] if measurement.setting.is_baseline else []
         if measurement.samples and measurement.windows == len(measurement.samples):
             note.append("only measured in a running job")
-        if reasons and measurement.failure is not None:
-            note.append(wording.failure(measurement.failure))
-        rows.append(
-            (
-                figures.typical(spec.objective, measurement),
-                wording.times(view.speed_up(measurement)),
-                str(len(measurement.samples)),
-                *([str(measurement.windows)] if live else []),
-                *(
-                    "" if value is None else figures.number(value)
-                    for _, value in extras(spec, measurement)
-                ),
-                *(setting_text.shortened(values.get(name, "-")) for name in knobs),
-                "; ".join(note),
-            )
-        )
-    head += [title for title, _ in extras(spec, None)]
-    return SettingsTable((*head, *knobs, ""), tuple(rows))
-
-
-def extras(spec: StudySpec, measurement: Measurement | None) -> list[tuple[str, float | None]]:
-    """The columns that the user asked for: items a second, the cost of a run (or of an epoch)."""
-    cost = None if measurement is None else measurement.elapsed_s
-    figures_by_name: list[tuple[str, float | None]] = []
-    if spec.items is not None:
-        figures_by_name.append(("items/s", price.items_per_s(spec, cost)))
-    timed = price.timed(spec.objective)
-    if spec.price_per_hour is not None and timed is not None:
-        figures_by_name.append((f"cost per {timed.what}", price.price(spec, cost)))
-    return figures_by_name
+        numbers = [of(measurement.elapsed_s) for of in columns.values()]
+        row = [
+            figures.typical(spec.objective, measurement),
+            wording.times(view.speed_up(measurement)),
+            str(len(measurement.samples)),
+            *([str(measurement.windows)] if live else []),
+            *("" if number is None else figures.number(number) for number in numbers),
+            *(setting_text.shortened(values.get(name, "-")) for name in knobs),
+            "; ".join(note),
+        ]
+        rows.append(tuple(row))
+    return Table((*head, *columns, *knobs, ""), rows)

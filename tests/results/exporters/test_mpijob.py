@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from tests.study_samples import SPEC, setting, study
-from tuner.model import BASELINE, Choice, Knob, LauncherInfo, LauncherOption, Layout, StudySpec
+from tuner.model import BASELINE, Choice, Knob, LauncherInfo, LauncherOption, Layout
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 from tuner.results.exporters.mpijob import manifest
 
 SCHEMA = json.loads(Path(__file__).with_name("mpijob_schema.json").read_text())
-TWO_HOSTS = Layout(4, ("h1", "h2"), (2, 2))
 
 
 def exported(**changes: Any) -> tuple[Any, Any, Any, Export]:
@@ -29,23 +28,16 @@ def exported(**changes: Any) -> tuple[Any, Any, Any, Export]:
     assert (document["apiVersion"], document["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
     spec = document["spec"]
     (launcher,), (worker,) = (
-        spec["mpiReplicaSpecs"][each]["template"]["spec"]["containers"]
-        for each in ("Launcher", "Worker")
+        spec["mpiReplicaSpecs"][kind]["template"]["spec"]["containers"]
+        for kind in ("Launcher", "Worker")
     )
     return spec, launcher, worker, export
 
 
-def under(kind: str, version: str) -> LauncherInfo:
+def under(kind: str, version: str = "1") -> LauncherInfo:
     return LauncherInfo(
         kind, "/opt/mpi/bin/mpirun", version, "/opt/mpi/lib/libmpi.so", (), ("ssh",)
     )
-
-
-def test_the_schema_refuses_an_unknown_field() -> None:
-    document = yaml.safe_load(manifest(study()).text)
-    document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["container"] = []
-    with pytest.raises(jsonschema.ValidationError, match="'container' was unexpected"):
-        jsonschema.validate(document, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +51,8 @@ def test_the_schema_refuses_an_unknown_field() -> None:
 def test_the_images_mpirun_starts_the_ranks_on_the_operators_hosts(
     kind: str, version: str, implementation: str, option: str
 ) -> None:
-    spec, launcher, _, export = exported(launcher=under(kind, version), layout=TWO_HOSTS)
+    layout = Layout(4, ("h1", "h2"), (2, 2))
+    spec, launcher, _, export = exported(launcher=under(kind, version), layout=layout)
     assert (spec["mpiImplementation"], spec["slotsPerWorker"]) == (implementation, 2)
     assert spec["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
     words = launcher["command"]
@@ -71,26 +64,17 @@ def test_the_images_mpirun_starts_the_ranks_on_the_operators_hosts(
     assert "/opt/mpi" not in export.text, "the image has an MPI of its own"
 
 
-def test_a_worker_has_the_cpus_and_gpus_of_a_host_and_shared_memory() -> None:
-    spec, _, worker, _ = exported()
-    assert worker["resources"] == {"limits": {"cpu": SPEC.machine.cores}}
-    machine = replace(SPEC.machine, gpus=("H100", "H100"))
-    spec, _, worker, _ = exported(machine=machine)
-    assert worker["resources"]["limits"]["nvidia.com/gpu"] == 2
-    mounts = {each["mountPath"]: each["name"] for each in worker["volumeMounts"]}
-    (memory,) = (
-        volume["emptyDir"]
-        for volume in spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"]
-        if volume["name"] == mounts["/dev/shm"]
-    )
+def test_a_worker_has_cpus_gpus_shared_memory_and_an_output_folder() -> None:
+    spec, launcher, worker, export = exported(machine=replace(SPEC.machine, gpus=("H100", "H100")))
+    limits = {"cpu": SPEC.machine.cores, "nvidia.com/gpu": 2}
+    assert worker["resources"] == {"limits": limits}
+    mounts = {mount["mountPath"]: mount["name"] for mount in worker["volumeMounts"]}
+    volumes = spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"]
+    (memory,) = (v["emptyDir"] for v in volumes if v["name"] == mounts["/dev/shm"])
     assert memory == {"medium": "Memory", "sizeLimit": "512Mi"}
-
-
-def test_the_output_folder_is_a_volume_and_a_warning_says_how_long_it_lasts() -> None:
-    _, launcher, worker, export = exported()
     assert launcher["command"][launcher["command"].index("--out") + 1] == "$(OUT)"
     assert {"name": "OUT", "value": "/out"} in launcher["env"]
-    assert "/out" in {each["mountPath"] for each in worker["volumeMounts"]}
+    assert "/out" in mounts
     assert any("/out ends with its pod" in warning for warning in export.warnings)
 
 
@@ -107,8 +91,9 @@ def test_kubernetes_puts_in_secrets_and_nothing_else() -> None:
     assert words[words.index("--password") + 1 :][:2] == ["$(TUNE_SECRET_1)", "$$(OUT) $$$$"]
     reference = {"name": "tune-mnist", "key": "TUNE_SECRET_1"}
     assert {"name": "TUNE_SECRET_1", "valueFrom": {"secretKeyRef": reference}} in launcher["env"]
-    said = "# The Secret tune-mnist must have the key TUNE_SECRET_1: the secret after --password.\n"
-    assert said in export.text
+    assert (
+        "# The Secret tune-mnist must have the key TUNE_SECRET_1: the secret after" in export.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,16 +105,12 @@ def test_the_name_is_a_label_of_the_dns(name: str, label: str) -> None:
     assert yaml.safe_load(text)["metadata"]["name"] == label
 
 
-def bound() -> StudySpec:
+def test_what_a_manifest_cannot_carry_is_said_twice_or_refused() -> None:
     knob = Knob("bind_to", Choice(("none", "core")), LauncherOption("bind_to"))
-    return replace(SPEC, knobs=(knob,))
-
-
-def test_what_a_manifest_cannot_carry_is_said_twice() -> None:
-    data = study({BASELINE: 3.0, setting(bind_to="core"): 1.0}, bound())
-    uneven = Layout(3, ("h1", "h2"), (2, 1))
+    spec = replace(SPEC, knobs=(knob,), layout=Layout(3, ("h1", "h2"), (2, 1)))
     command = ("/opt/venv/bin/python", "train.py", "--data=/data/x", "{out}")
-    export = manifest(replace(data, spec=replace(data.spec, layout=uneven, command=command)))
+    times = {BASELINE: 3.0, setting(bind_to="core"): 1.0}
+    export = manifest(study(times, replace(spec, command=command)))
     files, _, slots, cpus = export.warnings
     assert files.endswith(
         "Open MPI 5.0.11, the program, an SSH server, /opt/venv/bin/python, /data/x"
@@ -137,10 +118,6 @@ def test_what_a_manifest_cannot_carry_is_said_twice() -> None:
     assert "2 on h1, 1 on h2" in slots
     assert "bind_to=core" in cpus and "static CPU manager" in cpus
     assert all(f"# not in this file: {warning}\n" in export.text for warning in export.warnings)
-
-
-@pytest.mark.parametrize("kind", ["srun", "torchrun"])
-def test_a_launcher_that_is_no_mpirun_is_refused(kind: str) -> None:
-    with pytest.raises(UsageError, match=f"mpijob cannot carry {kind}") as caught:
-        exported(launcher=under(kind, "1"))
-    assert "--format sh" in caught.value.hint
+    for kind in ("srun", "torchrun"):
+        with pytest.raises(UsageError, match=f"mpijob cannot carry {kind}"):
+            exported(launcher=under(kind))

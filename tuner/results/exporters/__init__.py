@@ -28,11 +28,11 @@ SHIPPED = {
     "env": "tuner.results.exporters.shell:environment",
     "json": "tuner.results.exporters.json:export",
     "args": "tuner.results.exporters.shell:arguments",
-    "csv": "tuner.results.exporters.table:csv",
+    "csv": "tuner.results.exporters.tables:csv",
     "slurm": "tuner.results.exporters.slurm:script",
     "container": "tuner.results.exporters.container:script",
     "mpijob": "tuner.results.exporters.mpijob:manifest",
-    "md": "tuner.results.exporters.table:markdown",
+    "md": "tuner.results.exporters.tables:markdown",
     "mlflow": "tuner.results.exporters.tracking:mlflow",
     "wandb": "tuner.results.exporters.tracking:wandb",
 }

@@ -10,9 +10,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from tuner.knobs import setting_text
 from tuner.launch import render
 from tuner.model import (
     Env,
+    Failed,
     Finished,
     Flag,
     JsonDict,
@@ -24,6 +26,7 @@ from tuner.model import (
     StudySpec,
     figures,
     price,
+    wording,
 )
 from tuner.results.exporters import Export
 from tuner.results.study_view import StudyView
@@ -90,36 +93,22 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
         "baseline": result.baseline,
         "reference": result.reference,
     }
-    timed = price.timed(spec.objective)
+    timed, document = price.timed(spec.objective), plain(result)
+    for name in ("name", "objective", "conclusion", "confirm_left_s", "best_keeping"):
+        del document[name]
     return {
         "study": result.name,
-        "storage": result.storage,
-        "state": result.state.value,
-        "reason": result.reason,
+        **document,
         **{
             name: None if side is None else measurement_json(side, spec)
             for name, side in sides.items()
         },
-        "ratio": plain(result.ratio),
-        "trials": result.trials,
-        "launches": result.launches,
-        "windows": result.windows,
-        "jobs": result.jobs,
-        "failures": result.failures,
-        "notes": list(result.notes),
-        "settings_failed": result.settings_failed,
-        "settings_stopped": result.settings_stopped,
-        "launches_measured": result.launches_measured,
-        "caps": plain(result.caps),
-        "verdict": None if result.conclusion is None else result.conclusion.value,
-        "finding": plain(result.finding),
-        "export": plain(result.export),
-        "search_s": plain(result.search_s),
-        "confirm_s": plain(result.confirm_s),
+        "ratio": result.ratio,
+        "verdict": result.conclusion,
         "unit": figures.unit(spec.objective),
         "direction": "maximize" if spec.objective.maximize else "minimize",
         "priced": None if spec.price_per_hour is None or timed is None else timed.what,
-        "saves": plain(price.saved(spec, result)),
+        "saves": price.saved(spec, result),
     }
 
 
@@ -154,6 +143,36 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "ending": {"state": type(outcome.ending).__name__.lower(), **ending},
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "excluded": outcome.exclusion.text if outcome.exclusion else "",
+    }
+
+
+def launches_json(data: StudyView) -> JsonDict:
+    """The launches that failed or were excluded, as ``tune show --json`` lists them."""
+
+    def document(record: LaunchRecord) -> JsonDict:
+        return {
+            "number": record.number,
+            "purpose": record.purpose,
+            "setting": record.setting,
+            "name": setting_text.assigned(record.setting, data.spec.knobs),
+            "job": record.job,
+        }
+
+    failures = [(record, record.outcome.ending) for record in data.failures]
+    excluded = [(record, record.outcome.exclusion) for record in data.excluded]
+    return {
+        "failures": [
+            document(record)
+            | {"failure": wording.failure(failed), "log_tail": failed.log_tail}
+            | {"exit_code": record.outcome.exit_code, "folder": record.folder}
+            for record, failed in failures
+            if isinstance(failed, Failed)
+        ],
+        "excluded": [
+            document(record) | {"excluded": why.text, "exclusion": why}
+            for record, why in excluded
+            if why is not None
+        ],
     }
 
 

@@ -11,7 +11,7 @@ from tuner.model import JsonDict, Layout, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 from tuner.results.exporters.container import image_holds, of_image, own_cpus
-from tuner.results.exporters.shell import Secrets, comment, job_parts, missing, title
+from tuner.results.exporters.shell import Secrets, comment, job_parts, missing
 from tuner.results.study_view import StudyView
 
 #: Per launcher the operator's name of it, and its option for a file of hosts.
@@ -23,7 +23,7 @@ class _Word(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes words as they are said to be; other users of PyYAML keep theirs."""
+    """Quotes words; other users of PyYAML keep their dumper."""
 
 
 _Dumper.add_representer(
@@ -92,7 +92,7 @@ def manifest(data: StudyView) -> Export:
     if interface := data.best_setting.as_dict().get("interface"):
         warnings.append(f"interface={interface}: a pod's networks have names of their own")
     warnings += own_cpus(data, "the kubelet's static CPU manager policy")
-    text = title(data) + comment(data) + missing(warnings)
+    text = comment(data) + missing(warnings)
     text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
     for key, what in secrets.purposes.items():
         text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"

@@ -19,7 +19,6 @@ from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results import claims
 from tuner.results.exporters import Export
-from tuner.results.report import facts
 from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
@@ -39,15 +38,21 @@ def header(data: StudyView) -> list[str]:
     lines = [
         f"study:    {spec.name} ({ranks}, {wording.launcher(spec.launcher)})",
         f"machine:  {machine.hostname}, {cores}, {machine.cpu_model}",
-        f"setting:  {facts.handed_over(data)}",
+        f"setting:  {data.handed_over}",
         f"measured: {claims.comparison(data.result)}",
     ]
     return [one_line(line, most=None) for line in lines]
 
 
 def comment(data: StudyView) -> str:
-    """The header of a file that is read by a shell, or has the same comments."""
-    return "".join(f"# {line}\n" for line in header(data))
+    """The comments at the top of a file: what it runs, and what that rests on."""
+    with_which = "with the fastest setting that `tune` found"
+    if data.keeps_defaults:
+        is_proven = data.result.conclusion is not None
+        yet = "found nothing faster" if is_proven else "has found nothing faster yet, unconfirmed"
+        with_which = f"with your defaults: `tune` {yet}"
+    title = f"The whole job {with_which}. Needs no tune to run."
+    return "".join(f"# {line}\n" for line in (title, *header(data)))
 
 
 def missing(warnings: Iterable[str]) -> str:
@@ -72,10 +77,9 @@ def environment(data: StudyView) -> Export:
                 f"{name}={value!r} cannot be written so that a shell and docker read the same",
                 "use --format sh, or json",
             )
-    others = not_carried(data, "an environment", lambda route: isinstance(route, Env))
     unsettable = (f"an environment file cannot unset {name}" for name in unset)
-    warnings = (*unsettable, *(line for line, _ in others))
-    text = comment(data)
+    warnings = (*unsettable, *not_carried(data, "an environment", Env))
+    text = "".join(f"# {line}\n" for line in header(data))
     text += "# use: set -a; . ./FILE; set +a    or: docker run --env-file FILE IMAGE\n"
     text += missing(warnings)
     text += "".join(f"{name}={value}\n" for name, value in assignments.items())
@@ -87,30 +91,21 @@ def arguments(data: StudyView) -> Export:
     words = render.arguments(data.spec, data.best_setting)
     hidden = any(HIDDEN in word for word in words)
     secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
-    others = not_carried(data, "arguments", lambda route: isinstance(route, Flag))
-    said = (
-        f"{line}: it goes by {'environment' if isinstance(route, Env) else 'launcher option'}"
-        for line, route in others
-    )
-    return Export(text=shlex.join(words) + "\n", warnings=(*said, *secret))
+    others = not_carried(data, "arguments", Flag)
+    return Export(text=shlex.join(words) + "\n", warnings=(*others, *secret))
 
 
-def not_carried(
-    data: StudyView, form: str, carries: Callable[[Route], bool]
-) -> list[tuple[str, Route]]:
-    """A line for each knob of the best setting that a format cannot carry, with its route.
+def not_carried(data: StudyView, form: str, carries: type[Route]) -> tuple[str, ...]:
+    """A line for each knob of the best setting that does not go by the one route of a format.
 
-    Args:
-        data: The study.
-        form: What the format writes, in the plural or with an article: ``arguments``.
-        carries: Whether it can carry a knob of this route.
+    ``form`` is what the format writes: ``arguments``, ``an environment``.
     """
     values = data.best_setting.as_dict()
-    return [
-        (f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}", knob.route)
+    return tuple(
+        f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}"
         for knob in data.spec.knobs
-        if knob.name in values and not carries(knob.route)
-    ]
+        if knob.name in values and not isinstance(knob.route, carries)
+    )
 
 
 def script(data: StudyView) -> Export:
@@ -133,17 +128,12 @@ def job_script(
     info: LauncherInfo | None = None,
     run: Callable[[str], str] | None = None,
 ) -> Export:
-    """The same for another shell or scheduler.
+    """The same for another shell or scheduler, to which ``run_by`` gives it.
 
-    Args:
-        data: The study.
-        hosts: What a shell takes for ``HOSTS``, in its own syntax.
-        run_by: What the script is given to.
-        head: Comments after its first line.
-        exports: More variables.
-        names_nodes: srun is told on which nodes it runs.
-        info: The launcher, if not the study's own.
-        run: From the command to lines that run it, if not here; ``OUT`` is absolute then.
+    ``hosts`` is the value of ``HOSTS`` in the shell's syntax, ``head`` are comments after the first
+    line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs. ``info``
+    is the launcher, if not the study's own. ``run`` makes of the command the lines that run it
+    elsewhere than here; ``OUT`` is absolute then.
     """
     spec, info = data.spec, info or data.spec.launcher
     argv, prefix, job = job_parts(data, info, spec.layout)
@@ -174,22 +164,12 @@ def job_script(
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
     last = f'exec {command} "$@"' if run is None else run(command)
     text = f"""#!/bin/sh
-{head}{title(data)}{comment(data)}# use:      {use}
+{head}{comment(data)}# use:      {use}
 set -eu
 {secrets.checks()}
 {prepare}{enter}{variables}{read}{last}
 """
     return Export(text=text, executable=True)
-
-
-def title(data: StudyView) -> str:
-    """The comment that says what a file runs."""
-    with_which = "with the fastest setting that `tune` found"
-    if data.keeps_defaults:
-        proven = data.result.conclusion is not None
-        yet = "found nothing faster" if proven else "has found nothing faster yet, unconfirmed"
-        with_which = f"with your defaults: `tune` {yet}"
-    return f"# The whole job {with_which}. Needs no tune to run.\n"
 
 
 def job_parts(
@@ -216,7 +196,7 @@ def job_parts(
 class Secrets:
     """Quotes the words of the command, and remembers which of them were not stored.
 
-    By default for a shell; ``reference`` is the value of the variable ``{}``.
+    ``reference`` is the value of the variable ``{}``.
     """
 
     def __init__(

@@ -17,35 +17,34 @@ def script(data: StudyView) -> Export:
     Raises:
         UsageError: A torchrun on several hosts, which meets on one of them by name.
     """
-    spec = data.spec
-    layout, machine, kind = spec.layout, spec.machine, spec.launcher.kind
+    layout, machine = data.spec.layout, data.spec.machine
+    kind, each = data.spec.launcher.kind, layout.ranks_per_host
     if kind == "torchrun" and not layout.is_local:
         raise UsageError(
             "export --format slurm cannot carry torchrun on several hosts: its ranks meet on"
             f" {layout.hosts[0]}, which Slurm may not give",
             "use --format sh",
         )
-    cpus = max(1, machine.usable_cores // layout.ranks_per_host)
-    options = {
-        "job-name": spec.name,
-        "nodes": len(layout.hosts),
-        "ntasks": layout.ranks,
-        "ntasks-per-node": layout.ranks_per_host,
-        "cpus-per-task": cpus,
-    }
-    if machine.gpus:
-        options["gpus-per-node"] = len(machine.gpus)
-    head = "".join(f"#SBATCH --{name}={value}\n" for name, value in options.items())
-    head += "# Add yours: #SBATCH --time, --partition, --account, --mem.\n"
+    cpus, gpus = max(1, machine.usable_cores // each), len(machine.gpus)
+    head = f"""#SBATCH --job-name={data.spec.name}
+#SBATCH --nodes={len(layout.hosts)}
+#SBATCH --ntasks={layout.ranks}
+#SBATCH --ntasks-per-node={each}
+#SBATCH --cpus-per-task={cpus}
+{f"#SBATCH --gpus-per-node={gpus}" if gpus else ""}
+# Add yours: #SBATCH --time, --partition, --account, --mem.
+""".replace("\n\n", "\n")
     warnings: tuple[str, ...] = ()
     if len({ranks for _, ranks in layout.slots}) > 1:
-        said = f"Slurm is asked for as many ranks on each node, not for {by_host(layout)}"
-        warnings = (said,)
-        head += missing(warnings)
-    slots = f"scontrol show hostnames | sed 's/$/:{layout.ranks_per_host}/' | paste -sd, -"
-    # Since Slurm 22.05 srun does not inherit --cpus-per-task.
-    exports = {"SRUN_CPUS_PER_TASK": str(cpus)} if kind == "srun" else {}
+        warnings = (f"Slurm is asked for as many ranks on each node, not for {by_host(layout)}",)
+    slots = f"scontrol show hostnames | sed 's/$/:{each}/' | paste -sd, -"
     text = job_script(
-        data, hosts=f"$({slots})", run_by="sbatch", head=head, exports=exports, names_nodes=False
+        data,
+        hosts=f"$({slots})",
+        run_by="sbatch",
+        head=head + missing(warnings),
+        # Since Slurm 22.05 srun does not inherit --cpus-per-task.
+        exports={"SRUN_CPUS_PER_TASK": str(cpus)} if kind == "srun" else {},
+        names_nodes=False,
     ).text
     return Export(text, warnings, executable=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from tuner.knobs import setting_text
 from tuner.launch.secrets import Redactor
-from tuner.model import Value, figures, wording
+from tuner.model import figures, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export, json, shell
 from tuner.results.report import report
@@ -58,7 +58,7 @@ def mlflow(data: StudyView) -> Export:
         _client("mlflow-skinny", _MLFLOW, "MlflowException", place=place, hint=hint) as library,
         library.start_run(run_name=data.spec.name, tags=tags) as study,
     ):
-        library.log_params(_best(data))
+        library.log_params({f"best.{name}": v for name, v in data.best_setting.items})
         library.log_metrics(_numbers(data))
         for file, text in texts.items():
             library.log_text(text, file)
@@ -106,7 +106,7 @@ def wandb(data: StudyView) -> Export:
         try:
             run = library.init(
                 name=data.spec.name,
-                config={**_facts(data), **_best(data)},
+                config={**_facts(data), **{f"best.{n}": v for n, v in data.best_setting.items}},
                 settings=library.Settings(**private),
             )
             if run.disabled:
@@ -164,11 +164,6 @@ def _facts(data: StudyView) -> dict[str, str]:
         "unit": figures.unit(spec.objective),
         "version": f"tuner {metadata.version('tuner')}",
     }
-
-
-def _best(data: StudyView) -> dict[str, Value]:
-    """``best.NAME`` for each knob of the best setting."""
-    return {f"best.{name}": value for name, value in data.best_setting.items}
 
 
 def _metric(data: StudyView) -> str:

@@ -9,18 +9,7 @@ if TYPE_CHECKING:
 
 
 def report(data: StudyView, home: str = "") -> str:
-    """The page of a study: one HTML file that works without a network.
+    """The page of a study; see :func:`tuner.results.report.page.report`."""
+    from tuner.results.report import page
 
-    ``home`` is the address of the other studies, if the page is a part of the dashboard.
-    """
-    from tuner.results.report.page import page
-
-    return page(data, weights(data), home)
-
-
-def weights(data: StudyView) -> dict[str, float]:
-    """The importance of the study's knobs, as far as it is known."""
-    from tuner.study.history import History
-    from tuner.study.importance import importance
-
-    return importance(History(data.spec, data.records))
+    return page.report(data, home)

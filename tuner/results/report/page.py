@@ -1,9 +1,8 @@
 """The report: one HTML file with all it needs, which asks nobody for anything.
 
 Whatever a study holds is text: Jinja2 escapes it, :func:`plain` takes out what is not printable,
-figures have it through :func:`tuner.results.report.plots.style.inert`. The page's own policy
-allows the scripts in it, by their hashes, and styles, which Plotly sets as attributes; nothing
-else.
+figures have it through :func:`tuner.results.report.style.inert`. The page's own policy allows the
+scripts in it, by their hashes, and styles, which Plotly sets as attributes; nothing else.
 """
 
 from __future__ import annotations
@@ -12,17 +11,21 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tuner.launch.secrets import HIDDEN
 from tuner.model import wording
+from tuner.model.errors import UsageError
+from tuner.results import words
+from tuner.results.exporters import shell
 from tuner.results.exporters.json import plain as json_plain
-from tuner.results.report import facts, words
-from tuner.results.report.plots import FAMILIES, Figure, style
-from tuner.results.study_view import StudyView
+from tuner.results.report import plots, style
+from tuner.results.report.style import Figure
+from tuner.results.study_view import StudyView, settings_table
 
 #: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
 _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
@@ -30,29 +33,26 @@ _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(data: StudyView, weights: Mapping[str, float], home: str = "") -> str:
-    """The whole page of a study; the same study gives the same text.
+def report(data: StudyView, home: str = "") -> str:
+    """The page of a study: one HTML file that works without a network.
 
-    Args:
-        data: The study.
-        weights: The importance of its knobs, as far as it is known.
-        home: The address of the other studies; empty: there is none.
+    ``home`` is the address of the other studies, if the page is a part of the dashboard. The same
+    study gives the same text.
     """
-    built = [(family, family.build(data, weights)) for family in FAMILIES]
-    families = [
-        (family, figures) for family, figures in built if any(figure.drawing for figure in figures)
-    ]
+    try:
+        script = shell.script(data).text
+    except UsageError:  # nothing to hand over, or a launcher that is gone
+        script = ""
     return render(
         "page.html.jinja",
-        [figure for _, figures in families for figure in figures],
+        plots.build(data),
         data=data,
         home=home,
-        bars=words.bars(data),
-        script_text=words.script(data),
         words=words,
-        failure_lines=facts.failure_lines(data),
+        shell_script=script,
         explained=words.explained(data),
-        families=families,
+        settings=settings_table(data),
+        hidden=HIDDEN,
     )
 
 
@@ -60,24 +60,25 @@ def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
     """A page with these figures, from a template of this package that is given ``more``."""
     from plotly.offline import get_plotlyjs
 
-    drawings = {figure.key: figure.drawing for figure in figures if figure.drawing is not None}
+    drawings = {"themes": style.THEMES, "drawings": {f.key: f.drawing for f in figures}}
+    # JSON that ends no script element and is no comment in one.
+    text = json.dumps(json_plain(drawings), separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
     library, script, css = (
         get_plotlyjs(),
         *((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "page.css")),
     )
+    page = _environment().get_template(template)
     return str(
-        _environment()
-        .get_template(template)
-        .render(
+        page.render(
             figures=figures,
             version=metadata.version("tuner"),
-            library=_trusted(library),
-            script=_trusted(script),
-            style=_trusted(css),
-            best=style.BEST,
-            baseline=style.BASELINE,
-            other=style.OTHER,
-            drawings=_trusted(_json({"themes": style.THEMES, "drawings": drawings})),
+            library=library,
+            script=script,
+            css=css,
+            style=style,
+            drawings=text,
             scripts=f"{_hash(library)} {_hash(script)}",
             **more,
         )
@@ -109,20 +110,6 @@ def plain(value: Any) -> Any:
     return "".join(
         letter if letter.isprintable() or letter in "\xa0\n" else "\ufffd" for letter in value
     )
-
-
-def _trusted(text: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
-def _json(document: Any) -> str:
-    """JSON that ends no script element and is no comment in one."""
-    text = json.dumps(json_plain(document), separators=(",", ":"), allow_nan=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 @cache

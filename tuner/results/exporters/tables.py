@@ -5,24 +5,16 @@ from __future__ import annotations
 import csv as writer
 import io
 import re
-from collections.abc import Sequence
 
-from tuner.model import Value, figures, wording
+from tuner.model import Value, figures, price, wording
 from tuner.model.wording import one_line
 from tuner.results.exporters import Export
 from tuner.results.exporters.shell import header
-from tuner.results.study_view import StudyView, extras, settings_table
+from tuner.results.study_view import StudyView, settings_table
 
 _FIGURES = (
-    "elapsed_s",
-    "runs",
-    "launches",
-    "ratio",
-    "bound_s",
-    "failure",
-    "figure",
-    "unit",
-    "windows",
+    *("elapsed_s", "runs", "launches", "ratio", "bound_s"),
+    *("failure", "figure", "unit", "windows"),
 )
 
 #: What begins a formula; a line break in front is passed over by some programs.
@@ -43,15 +35,13 @@ def csv(data: StudyView) -> Export:
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
     """
-    names = [knob.name for knob in data.spec.knobs]
-    spec = data.spec
-    text = _line(
-        ["kind", *map(_inert, names), *_FIGURES, *(title for title, _ in extras(spec, None))]
-    )
+    spec, columns = data.spec, price.columns(data.spec)
+    names = [knob.name for knob in spec.knobs]
+    rows: list[list[object]] = [["kind", *map(_inert, names), *_FIGURES, *columns]]
     for measurement in data.measurements:
         values = measurement.setting.as_dict()
         ratio = data.speed_up(measurement)
-        text += _line(
+        rows.append(
             [
                 "baseline" if measurement.setting.is_baseline else "setting",
                 *(_inert(values.get(name, "")) for name in names),
@@ -64,10 +54,12 @@ def csv(data: StudyView) -> Export:
                 _number(figures.figure(spec.objective, measurement.elapsed_s)),
                 _inert(figures.unit(spec.objective)),
                 measurement.windows,
-                *(_number(value) for _, value in extras(spec, measurement)),
+                *(_number(of(measurement.elapsed_s)) for of in columns.values()),
             ]
         )
-    return Export(text=text)
+    file = io.StringIO()
+    writer.writer(file, lineterminator="\n").writerows(rows)
+    return Export(text=file.getvalue())
 
 
 def _number(value: float | None) -> str:
@@ -88,13 +80,6 @@ def markdown(data: StudyView) -> Export:
     text += "|" + " --- |" * len(head) + "\n"
     text += "".join("| " + " | ".join(map(markdown_text, row)) + " |\n" for row in table.rows)
     return Export(text=text)
-
-
-def _line(cells: Sequence[object]) -> str:
-    """One row; the writer would leave a lone ``\\r`` unquoted if it ended lines with ``\\n``."""
-    file = io.StringIO()
-    writer.writer(file, lineterminator="\r\n").writerow(cells)
-    return file.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _inert(value: Value) -> Value:

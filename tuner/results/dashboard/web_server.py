@@ -6,23 +6,19 @@ request.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import ipaddress
-import json
 import logging
-import re
 import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tuner.model.errors import BusyError, UsageError
 from tuner.results.dashboard import access
-from tuner.results.dashboard.annotations import IMPORTANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: Seconds of silence after which waitress ends a connection, and how often it looks for one. More
@@ -37,40 +33,20 @@ REPORTS = "/report/"
 #: Where optuna-dashboard is.
 HOME = "/dashboard/"
 
-_IMPORTANCES = re.compile(r"/api/studies/([0-9]{1,18})/param_importances")
-
 
 @dataclass(frozen=True)
 class DashboardServer:
-    """A dashboard that holds its port; :meth:`serve` answers until it is interrupted.
-
-    Attributes:
-        page: Its address, without the token.
-        token: What a request must know.
-        is_wide: Other machines can reach it.
-    """
+    """A dashboard that holds its port."""
 
     listener: Any  # waitress brings no types
-    page: str
-    token: str = field(repr=False)
-    is_wide: bool
+    page: str  # the address, without the token
+    token: str = field(repr=False)  # what a request must know
+    is_wide: bool  # other machines can reach it
 
     @property
     def url(self) -> str:
         """The address that lets a browser in."""
         return f"{self.page}?token={self.token}"
-
-    def __enter__(self) -> DashboardServer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.listener.task_dispatcher.shutdown()
-        self.listener.close()
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, which ends it quietly."""
@@ -81,6 +57,7 @@ class DashboardServer:
         self.listener.trigger.pull_trigger(self.listener._map.clear)
 
 
+@contextmanager
 def bind(
     url: str,
     report_of: Callable[[str | None], str],
@@ -88,36 +65,28 @@ def bind(
     host: str = "127.0.0.1",
     port: int = 8080,
     token: str | None = None,
-) -> DashboardServer:
-    """Take the port; nothing is served yet.
+) -> Iterator[DashboardServer]:
+    """Hold the port (0: any that is free) to show the database at ``url``.
 
-    Args:
-        url: The database to show.
-        report_of: The page of a study, of the latest one if none is named; ``UsageError`` if
-            there is no such study.
-        host: An IPv4 address or a name of this machine.
-        port: The port; 0 takes any that is free.
-        token: The user's own; a new one if there is none.
+    ``report_of`` makes the page of a study, of the latest one if none is named, or raises a
+    ``UsageError``. ``host`` is an IPv4 address or a name of this machine, ``token`` the user's own.
 
     Raises:
         UsageError: No address of this machine, a port that needs more rights, a bad token.
         BusyError: Another program has the port.
     """
     token = access.token_of(token)
-    taken = _listening(host, port)
-    try:
+    with _listening(host, port) as taken:
         import waitress
         from optuna_dashboard import wsgi
 
         from tuner.store.database import optunas_storage
 
         address, number = taken.getsockname()
-        shown = socket.gethostname() if address == "0.0.0.0" else host
-        wide = not ipaddress.ip_address(address).is_loopback
-        storage = optunas_storage(url)
+        name = socket.gethostname() if address == "0.0.0.0" else host
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is not news
         listener = waitress.create_server(
-            access.guarded(_with_ours(wsgi(storage), storage, report_of), token),
+            access.guarded(_with_reports(wsgi(optunas_storage(url)), report_of), token),
             sockets=[taken],
             threads=8,
             connection_limit=MOST_CONNECTIONS,
@@ -126,42 +95,29 @@ def bind(
             max_request_body_size=1 << 16,  # no request that is answered has a body
             ident=None,
         )
-    except BaseException:
-        taken.close()
-        raise
-    return DashboardServer(listener, f"http://{shown}:{number}/", token, wide)
+        is_wide = not ipaddress.ip_address(address).is_loopback
+        try:
+            yield DashboardServer(listener, f"http://{name}:{number}/", token, is_wide)
+        finally:
+            listener.task_dispatcher.shutdown()
+            listener.close()
 
 
-def _with_ours(
-    app: WSGIApplication, storage: Any, report_of: Callable[[str | None], str]
-) -> WSGIApplication:
-    """The application with our reports, and our importance of the knobs.
-
-    Its own importance is computed from other data, so the two would contradict each other.
-    """
+def _with_reports(app: WSGIApplication, report_of: Callable[[str | None], str]) -> WSGIApplication:
+    """The application with our reports."""
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        if path == "/" or path.startswith(REPORTS):
-            try:
-                name = path.removeprefix(REPORTS).strip("/") or None
-                status, page = "200 OK", report_of(name).encode()
-            except UsageError as error:
-                status = "404 Not Found"
-                page = access.message_page("No report", f"{error}: {error.hint}")
-            start_response(status, [access.HTML])
-            return [page]
-        match = _IMPORTANCES.fullmatch(path)
-        if match is not None:
-            with contextlib.suppress(KeyError):  # no such study: the application says so
-                ours = storage.get_study_system_attrs(int(match[1])).get(IMPORTANCE, {})
-                rows = [
-                    {"name": name, "importance": share, "distribution": "CategoricalDistribution"}
-                    for name, share in ours.items()
-                ]
-                start_response("200 OK", [("Content-Type", "application/json")])
-                return [json.dumps({"param_importances": [rows]}).encode()]
-        return app(environ, start_response)
+        if path != "/" and not path.startswith(REPORTS):
+            return app(environ, start_response)
+        try:
+            name = path.removeprefix(REPORTS).strip("/") or None
+            status, page = "200 OK", report_of(name).encode()
+        except UsageError as error:
+            status = "404 Not Found"
+            page = access.message_page("No report", f"{error}: {error.hint}")
+        start_response(status, [access.HTML])
+        return [page]
 
     return answered
 
@@ -170,8 +126,7 @@ def _listening(host: str, port: int) -> socket.socket:
     """A socket that holds the port."""
     if not host or ":" in host:  # all addresses, and IPv6, to the socket
         raise UsageError(
-            f"--host {host!r} is not an IPv4 address or a name",
-            "--host 0.0.0.0: every address",
+            f"--host {host!r} is not an IPv4 address or a name", "--host 0.0.0.0: every address"
         )
     try:
         return socket.create_server((host, port), backlog=MOST_CONNECTIONS)

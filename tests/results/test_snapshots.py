@@ -1,0 +1,43 @@
+"""What a study of each kind says, whole, as it was reviewed: `make snapshots` renews the files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import study_samples as samples
+from tests.report_samples import everything
+from tuner.cli import printed
+from tuner.results.dashboard.annotations import note
+from tuner.results.exporters import tables
+
+FOLDER = Path(__file__).parent / "snapshots"
+
+STUDIES = {
+    **everything(),
+    "study": samples.study(),
+    "live": samples.measured_live(),
+    "capped": samples.capped_study(),
+    "inconclusive": samples.inconclusive(),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_says_what_was_reviewed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data, path = STUDIES[name], FOLDER / f"{name}.txt"
+    printed.print_result(data, summary=True)
+    printed.print_next(data, "postgresql://me:s3cret@host/tune")
+    printed.print_settings(data)
+    printed.print_failures(data)
+    print("\n--- the note, in Markdown\n")
+    print(note(data))
+    print("\n--- the table, in Markdown\n")
+    if data.best_side is not None:
+        print(tables.markdown(data).text)
+    text = capsys.readouterr().out
+    if "TUNE_SNAPSHOTS" in os.environ:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+    assert "s3cret" not in text

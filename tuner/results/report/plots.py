@@ -1,0 +1,330 @@
+"""The figures of a study, each the answer to a question. Pure: what they draw is Plotly's JSON."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from tuner.model import (
+    Failed,
+    Finished,
+    JsonDict,
+    LaunchRecord,
+    Measurement,
+    ObjectiveSpec,
+    Stopped,
+    Value,
+    figures,
+    wording,
+)
+from tuner.results import words
+from tuner.results.claims import how_compared
+from tuner.results.report import style, timeline
+from tuner.results.report.style import Figure
+from tuner.results.study_view import StudyView, Table
+from tuner.study import pairing
+
+#: A launch, and its place on the other axis.
+Point = tuple[float, LaunchRecord]
+
+#: Figures of knobs at most, those first that matter most.
+MOST_KNOBS = 8
+
+
+def build(data: StudyView) -> list[Figure]:
+    """The figures for which the study has something to draw, in the order of the page."""
+    drawn = [_comparison(data), _runs(data), _search(data), *_knobs(data), timeline.build(data)]
+    return [figure for figure in drawn if figure is not None]
+
+
+# --- launches as dots ------------------------------------------------------------------------
+
+
+def _came_to(data: StudyView, record: LaunchRecord) -> str:
+    in_window = record.outcome.window is not None
+    return figures.came_to(data.spec.objective, record.outcome.ending, in_window=in_window)
+
+
+def _place(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
+    """Where a launch stands: what it came to, where it was going, or the bound that is known."""
+    ending = record.outcome.ending
+    if isinstance(ending, Failed):
+        return None
+    cost = ending.elapsed_s if isinstance(ending, Finished) else ending.bound_s
+    if isinstance(ending, Stopped) and ending.is_forecast:
+        cost = ending.projection_s
+    return objective.figure(cost) if cost else None
+
+
+def _places(objective: ObjectiveSpec, records: Iterable[LaunchRecord]) -> list[float]:
+    return [place for r in records if (place := _place(objective, r)) is not None]
+
+
+def _dots(
+    data: StudyView, points: Sequence[Point], name: str, colour: str | None, shape: str = "circle"
+) -> list[JsonDict]:
+    """A trace for the launches that ended, for those with a projection, and with a mere bound."""
+    objective = data.spec.objective
+    bound = "triangle-down-open" if objective.maximize else "triangle-up-open"
+    bound += "-dot" if shape == "square" else ""
+    traces = []
+    for what, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
+        shown = style.thinned([point for point in points if _known(point[1]) == what])
+        hover = (
+            f"launch {r.number} ({r.purpose}): {style.inert(_came_to(data, r))}"
+            f"<br>{style.short(r.setting)}"
+            for _, r in shown
+        )
+        traces.append(
+            style.scatter(
+                "markers",
+                (x for x, _ in shown),
+                (_place(objective, r) for _, r in shown),
+                hover,
+                name=f"{name}{what}",
+                marker=style.marker(colour, symbol),
+                cliponaxis=False,
+            )
+        )
+    return traces
+
+
+def _known(record: LaunchRecord) -> str:
+    """What is known of a launch, as :func:`_dots` calls it."""
+    ending = record.outcome.ending
+    if isinstance(ending, Stopped):
+        return ", projected" if ending.is_forecast else ", no better"
+    return "" if isinstance(ending, Finished) else ", failed"
+
+
+# --- is it faster? ---------------------------------------------------------------------------
+
+
+def _comparison(data: StudyView) -> Figure | None:
+    """The ratio of each pair of launches, and what all of them prove."""
+    finding, best, reference = data.result.finding, data.result.candidate, data.result.reference
+    if finding is None or best is None or reference is None:
+        return None
+    in_turn = not finding.is_side_by_side
+    pairs = pairing.ratios(data.history, best.setting, reference.setting, in_turn=in_turn)
+    ratios = [math.exp(log) for log in pairs.logs]
+    if not ratios:
+        return None
+    word = figures.words(data.spec.objective).better
+    high, last = finding.high or finding.ratio, len(ratios) + 1
+    span = f"{finding.low:.2f} to {high:.2f}" if finding.high else f"{finding.low:.2f} or more"
+    error: JsonDict = {"array": [high - finding.ratio], "color": style.BEST}
+    error["arrayminus"] = [finding.ratio - finding.low]
+    traces = [
+        style.scatter(
+            "markers",
+            range(1, last),
+            ratios,
+            (f"pair {n}: {ratio:.2f} times" for n, ratio in enumerate(ratios, start=1)),
+            name="a pair",
+            marker=style.marker(style.INK, "circle-open"),
+        ),
+        style.scatter(
+            "markers",
+            [last],
+            [finding.ratio],
+            [f"{finding.ratio:.2f} times ({span})"],
+            name="all pairs, with the 95 % interval",
+            marker=style.marker(style.BEST, "diamond", 10),
+            error_y=error,
+        ),
+    ]
+    line = {"color": style.OTHER, "dash": "dash", "width": 1.5}  # here both are as good
+    same = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
+    drawing = style.drawing(
+        traces,
+        320,
+        xaxis={
+            "title": {"text": "pair"},
+            "zeroline": False,
+            "tickvals": [*range(1, last + 1)],
+            "ticktext": [*range(1, last), "all"],
+        },
+        yaxis=style.axis(f"times {word}", [1.0, *ratios, finding.low, high], from_zero=False),
+        shapes=[same],
+    )
+    summary = (
+        f"{wording.count(len(ratios), 'pair')} {how_compared(finding)}: {finding.ratio:.2f} times"
+        f" {word} ({span}); each by itself shows {min(ratios):.2f} to {max(ratios):.2f}."
+    )
+    rows = [(str(n), f"{ratio:.3f}", "") for n, ratio in enumerate(ratios, start=1)]
+    rows.append(("all", f"{finding.ratio:.3f}", span))
+    table = Table(("pair", f"times {word}", "95 % interval"), rows)
+    return Figure("comparison", "Best against your defaults, pair by pair", summary, drawing, table)
+
+
+# --- how do the runs of both differ? ---------------------------------------------------------
+
+
+def _runs(data: StudyView) -> Figure | None:
+    """Every run of the sides of the comparison as a dot, and their medians."""
+    objective = data.spec.objective
+    sides = [side for side in data.sides if _places(objective, side.launches)]
+    traces = []
+    for at, side in enumerate(sides):
+        colour = style.OF_SIDE[side.kind]
+        points = [(style.beside(at, n), record) for n, record in enumerate(side.launches)]
+        traces += _dots(data, points, style.inert(side.name), colour)
+        if side.costs:
+            median = objective.figure(statistics.median(side.costs))
+            ends, line = (at - 0.32, at + 0.32), {"color": colour, "width": 3}
+            traces.append(style.scatter("lines", ends, [median] * 2, None, line=line))
+    if not sides:
+        return None
+    figures_drawn = [place for side in sides for place in _places(objective, side.launches)]
+    drawing = style.drawing(
+        traces,
+        340,
+        xaxis={**style.names_axis([side.name for side in sides]), "showgrid": False},
+        yaxis=style.axis(figures.axis(objective), figures_drawn),
+        showlegend=False,
+    )
+    texts = [f"{wording.capital(side.name)}: {words.side_text(data, side)}." for side in sides]
+    rows = [(s.name, str(r.number), _came_to(data, r)) for s in sides for r in s.launches]
+    table = Table(("", "launch", figures.title(objective)), rows)
+    return Figure("runs", "Every run of both", " ".join(texts), drawing, table)
+
+
+# --- what was tried? -------------------------------------------------------------------------
+
+
+def _search(data: StudyView) -> Figure | None:
+    """The launches in their order: what led, what was stopped, failed, confirmed."""
+    objective, records = data.spec.objective, data.counted
+    if not records:
+        return None
+    own = data.result.baseline.setting if data.result.baseline else None
+    by_kind = {
+        is_own: [(float(r.number), r) for r in records if (r.setting == own) is is_own]
+        for is_own in (False, True)
+    }
+    leads: list[tuple[int, float]] = []  # the launches that were faster than every one before
+    for record in records:
+        for run in record.outcome.samples:
+            if not leads or run.elapsed_s < leads[-1][1]:
+                leads.append((record.number, run.elapsed_s))
+    axis = style.axis(figures.axis(objective), _places(objective, records))
+    traces = [
+        *_dots(data, by_kind[False], "a setting", style.OTHER),
+        *_dots(data, by_kind[True], "defaults", style.BASELINE, "square"),
+    ]
+    if leads:
+        ends = [*leads, (records[-1].number, leads[-1][1])]
+        traces.append(
+            style.scatter(
+                "lines",
+                (number for number, _ in ends),
+                (objective.figure(cost) for _, cost in ends),
+                None,
+                name="fastest run so far",
+                line={"shape": "hv", "color": style.BEST, "width": 2},
+            )
+        )
+    # A failure has no figure: it stands on the lower edge.
+    failed = [r for r in records if isinstance(r.outcome.ending, Failed)]
+    thinned = style.thinned(failed)
+    floor = 0.8 * min(_places(objective, records), default=1.0) if "type" in axis else 0.0
+    traces.append(
+        style.scatter(
+            "markers",
+            (r.number for r in thinned),
+            [floor] * len(thinned),
+            (f"launch {r.number}: {style.inert(_came_to(data, r))}" for r in thinned),
+            name="failed",
+            marker=style.marker(style.INK, "x"),
+            cliponaxis=False,
+        )
+    )
+    drawing = style.drawing(
+        traces,
+        400,
+        xaxis={"title": {"text": "launch"}, "zeroline": False},
+        yaxis=axis,
+    )
+    stopped = sum(isinstance(r.outcome.ending, Stopped) for r in records)
+    parts = [
+        f"{wording.count(len(records), 'launch', 'launches')} that count",
+        *([f"{stopped} stopped early"] if stopped else []),
+        *([f"{len(failed)} failed"] if failed else []),
+    ]
+    summary = f"{', '.join(parts)}."
+    if leads:
+        number, cost = leads[-1]
+        summary += f" Launch {number} was the fastest run, with {figures.shown(objective, cost)}."
+    rows = [(str(r.number), str(r.purpose), _came_to(data, r), str(r.setting)) for r in records]
+    table = Table(("launch", "for", "result", "setting"), rows)
+    return Figure("search", "The search, launch by launch", summary, drawing, table)
+
+
+# --- which knobs matter? ---------------------------------------------------------------------
+
+
+def _knobs(data: StudyView) -> list[Figure]:
+    """A figure a varied knob: every run, and a line through the fastest setting of each value.
+
+    The knobs come first whose values differ most.
+    """
+    best = data.result.candidate
+    timed = [m for m in data.measurements if m.typical_s and not m.setting.is_baseline]
+    # The study's best is in front: what looks faster is not proven.
+    timed.sort(key=lambda m: best is None or m.setting != best.setting)
+    by_knob: dict[str, dict[Value, Measurement]] = {}
+    for measurement in timed:
+        for name, value in measurement.setting.items:
+            by_knob.setdefault(name, {}).setdefault(value, measurement)
+    spans = {
+        name: max(costs) / min(costs)
+        for name, by_value in by_knob.items()
+        if len(costs := [m.typical_s or 1.0 for m in by_value.values()]) > 1
+    }
+    ranked = sorted(spans, key=lambda name: (-spans[name], name))[:MOST_KNOBS]
+    return [_knob(data, name, by_knob[name], f"knob-{at}") for at, name in enumerate(ranked)]
+
+
+def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: str) -> Figure:
+    objective, values = data.spec.objective, style.ordered(by_value)
+    fastest = [by_value[value] for value in values]
+    places = [(at, m.elapsed_s) for at, m in enumerate(fastest) if m.elapsed_s is not None]
+    points: list[Point] = []
+    for record in data.counted:
+        value = record.setting.as_dict().get(name)
+        if value is not None and value in by_value:
+            points.append((style.beside(values.index(value), len(points)), record))
+    line = style.scatter(
+        "lines+markers",
+        (at for at, _ in places),
+        (objective.figure(cost) for _, cost in places),
+        (style.short(fastest[at].setting) for at, _ in places),
+        name="fastest setting",
+        line={"color": style.BEST, "width": 2},
+        marker=style.marker(style.BEST, "diamond"),
+    )
+    drawing = style.drawing(
+        [line, *_dots(data, points, "a run", style.OTHER)],
+        340,
+        xaxis={**style.names_axis(values), "title": {"text": style.inert(name)}},
+        yaxis=style.axis(figures.axis(objective), _places(objective, (r for _, r in points))),
+    )
+    texts = [f"{m.setting.as_dict()[name]}: {figures.typical(objective, m)}" for m in fastest]
+    summary = (
+        f"The fastest setting with each value of {name}: {'; '.join(texts[:6])}. What was launched"
+        " once may look faster than it is."
+    )
+    rows = [
+        (
+            str(value),
+            figures.typical(objective, m),
+            str(len(m.samples)),
+            " ".join(f"{k}={v}" for k, v in m.setting.items if k != name),
+        )
+        for value, m in zip(values, fastest, strict=True)
+    ]
+    table = Table((name, "fastest setting", "runs", "with"), rows)
+    title = f"{wording.capital(figures.title(objective))} against {name}"
+    return Figure(key, title, summary, drawing, table)

@@ -1,0 +1,103 @@
+"""What the machine did meanwhile: the load over time of a launch of each side."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from tuner.model import JsonDict, LaunchRecord, Track, wording
+from tuner.results.explain.explained_runs import median_run
+from tuner.results.report import style
+from tuner.results.report.style import Figure
+from tuner.results.study_view import Side, StudyView, Table
+
+#: Points of a line at most: a phone has no more columns to show them.
+_MOST_MOMENTS = 600
+
+#: The rows of the timeline: their titles, and the columns of a host's track that add up to them.
+_ROWS = (
+    ("CPUs in use", ("user_cores", "system_cores"), 1.0),
+    ("threads that run or wait for a CPU", ("runnable_threads",), 1.0),
+    ("GPU utilisation, %", ("gpu_share",), 100.0),
+    ("network, MB/s", ("network_bytes_per_s",), 1e-6),
+)
+
+_DASHES = {"best": "solid", "baseline": "dash", "guess": "dot"}
+
+
+def build(data: StudyView) -> Figure | None:
+    """Load over time of a launch of each side, a row of axes for each kind of load."""
+    tracks: list[tuple[Side, LaunchRecord, Track]] = []
+    for side in data.sides:
+        record = median_run(data.records, side.setting, data.pooling.canonical)
+        telemetry = None if record is None else record.outcome.telemetry
+        hosts = [t for t in telemetry.tracks if t.rank is None and t.times_s] if telemetry else []
+        if record is not None and hosts:
+            tracks.append((side, record, hosts[0]))
+    rows = []
+    for title, columns, factor in _ROWS:
+        lines = [
+            (side, track.times_s, _values(track, columns, factor)) for side, _, track in tracks
+        ]
+        lines = [line for line in lines if any(value is not None for value in line[2])]
+        rows += [(title, lines)] if lines else []
+    if not rows:
+        return None
+    traces, axes, cells, named = [], dict[str, JsonDict](), [], set[str]()
+    for at, (title, lines) in enumerate(rows):
+        number, top = "" if at == 0 else str(at + 1), 1 - at / len(rows)
+        axes[f"yaxis{number}"] = {
+            "domain": [top - 1 / len(rows) + 0.08, top],
+            "title": {"text": title.replace(" that ", "<br>that ")},
+            "rangemode": "tozero",
+        }
+        for side, times_s, values in lines:
+            known = [value for value in values if value is not None]
+            mean, most = f"{statistics.fmean(known):.3g}", f"{max(known):.3g}"
+            cells.append((title, side.name, mean, most))
+            shown = style.thinned([*zip(times_s, values, strict=False)], _MOST_MOMENTS)
+            traces.append(
+                style.scatter(
+                    "lines",
+                    (time_s for time_s, _ in shown),
+                    (value for _, value in shown),
+                    None,
+                    name=style.inert(side.name),
+                    legendgroup=side.kind,
+                    showlegend=side.name not in named,
+                    yaxis=f"y{number}",
+                    line={"color": style.OF_SIDE[side.kind], "dash": _DASHES[side.kind]},
+                )
+            )
+            named.add(side.name)
+    drawing = style.drawing(
+        traces,
+        80 + 150 * len(rows),
+        **axes,
+        xaxis={"title": {"text": "seconds since the launch"}, "anchor": f"y{number}"},
+    )
+    launches = [f"{side.name} (launch {record.number})" for side, record, _ in tracks]
+    gaps = [gap for _, r, _ in tracks if r.outcome.telemetry for gap in r.outcome.telemetry.gaps]
+    facts = [
+        f"{wording.capital(', '.join(launches))} on {tracks[0][2].host}, which has"
+        f" {wording.count(data.spec.machine.cores, 'core')}",
+        *(
+            f"{title}: {side} {mean} on average, {most} at most"
+            for title, side, mean, most in cells
+        ),
+        *gaps,
+    ]
+    summary = " ".join(f"{wording.capital(fact).rstrip('.')}." for fact in dict.fromkeys(facts))
+    table = Table(("", "", "mean", "most"), cells)
+    return Figure("timeline", "What the machine did meanwhile", summary, drawing, table)
+
+
+def _values(track: Track, columns: Sequence[str], factor: float) -> list[float | None]:
+    """The sum of some columns at each moment; empty if one is missing."""
+    if any(column not in track.columns for column in columns):
+        return []
+    moments = zip(*(track.columns[column] for column in columns), strict=False)
+    return [
+        None if None in values else factor * sum(value or 0.0 for value in values)
+        for values in moments
+    ]
