@@ -33,7 +33,8 @@ SETTLE_MS = 2500  # the dashboard's plots move into place
 
 #: What `report.png` leaves out: all but the top, the summary, and these figures.
 FIGURES = ("comparison", "runs", "search")
-LEFT_OUT = f"""header a, main > section:not([aria-labelledby=summary], [aria-labelledby=figures]), h2#figures,
+LEFT_OUT = f"""header a, h2#figures,
+    main > section:not([aria-labelledby=summary], [aria-labelledby=figures]),
     figure{"".join(f":not(#{name})" for name in FIGURES)} {{ display: none }}
     figure {{ margin-top: 1.5rem }}"""
 
