@@ -165,8 +165,7 @@ STOP_S = 0.25
 def program_counter(thread: int) -> int | None:
     """Return the address of the thread's next instruction; ``None`` if it ended or did not stop.
 
-    Raises:
-        OSError: It may not be looked at.
+    An ``OSError`` says that it may not be looked at.
     """
     try:
         _ptrace(_SEIZE, thread)

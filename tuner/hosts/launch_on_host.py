@@ -42,10 +42,7 @@ class LaunchOnHost(LaunchObserver):
         """Have a folder for what the program writes.
 
         Return whether it is the one that has this inode where ``tune`` runs. If not, it is made,
-        and goes with the launch.
-
-        Raises:
-            TunerError: It cannot be made, or another one is in its place.
+        and goes with the launch; if another one is in its place, that is a ``TunerError``.
         """
         remove_folder(self._new_folder)
         self._new_folder, self._out, self._versions, self.is_over = "", Path(folder), {}, False
@@ -115,11 +112,7 @@ class LaunchOnHost(LaunchObserver):
         self._pause.end()
 
     def sweep(self) -> int:
-        """End the processes, paused or not; return how many had to be killed, and nothing is left.
-
-        Raises:
-            TunerError: A process cannot be ended (it hangs in the kernel).
-        """
+        """End the processes, paused or not, and return how many had to be killed."""
         self.is_over = True
         killed, left = self._remains.sweep()
         if left:

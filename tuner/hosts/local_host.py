@@ -72,11 +72,7 @@ class LocalHost:
         self.begin(marker, left_over.note_of(self._held.enter_context(held), marker))
 
     def begin(self, marker: str, note: Path) -> None:
-        """Begin a study on a host that is held.
-
-        If this process is killed, the next one that holds the host ends by the ``note`` what
-        carries the marker, and removes the private folder.
-        """
+        """Begin a study on a host that is held, with a note for who holds it next."""
         self._note, self._folder = note, private_folder(marker)
         left_over.write(note, marker, str(self._folder))
         self._remains = Remains(marker, None, now() - 1)

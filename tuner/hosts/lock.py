@@ -131,18 +131,18 @@ def measuring(
     path, most_s = lock_path(environ), math.inf if wait else 0.0
     if is_agent and _kill_stopped_agent(study, database, environ):
         most_s = KILLED_S
-    descriptor = waited(
-        partial(_acquire, path), most_s=most_s, on_wait=on_wait, cancelled=cancelled
-    )
+    take = partial(_acquire, path)
+    descriptor = waited(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
     try:
         me = procfs.stat(os.getpid())
         owner = Owner(os.getpid(), study, database, me.started if me else 0, is_agent)
         with contextlib.suppress(OSError):  # the disk is full: an owner without a name
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(owner)).encode(), 0)
-        note = left_over.note_path(path.parent)
-        left_over.end_all(note)
-        yield note
+        notes = left_over.note_path(path.parent)
+        for note in path.parent.glob(f"{notes.name}-*"):
+            left_over.end(note)
+        yield notes
     finally:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
@@ -194,8 +194,7 @@ def _kill_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -
 def holder(environ: Mapping[str, str]) -> Owner | None:
     """Return who measures on this host, ``None`` if nobody does; the lock is left alone.
 
-    Raises:
-        OSError: That cannot be seen: a lock file of another kind, or not ours to read.
+    An ``OSError`` says that it cannot be seen: a lock file of another kind, or not ours to read.
     """
     try:
         owner = parse_owner(read_untrusted(lock_path(environ), _NOTE_BYTES))
@@ -221,11 +220,7 @@ def lock_path(environ: Mapping[str, str]) -> Path:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file, made if it is missing; the descriptor is not inherited.
-
-    Raises:
-        UsageError: It cannot be used.
-    """
+    """Open the lock file, made if it is missing; ``UsageError`` if it cannot be used."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     folder = path.parent
     try:

@@ -72,11 +72,7 @@ def find_py_spy() -> str | None:
 
 
 def py_spy(pid: int, timeout_s: float) -> str:
-    """Return the Python stack of a process.
-
-    Raises:
-        OSError: py-spy is not there, is not allowed to, or takes too long.
-    """
+    """Return the Python stack of a process; ``OSError`` if there is no way to, or no time."""
     program = find_py_spy()
     if program is None:
         raise OSError("py-spy is not installed")

@@ -64,19 +64,11 @@ def write(path: Path, marker: str, folder: str) -> None:
         os.fsync(file.fileno())
 
 
-def end_all(notes: Path) -> None:
-    """Do as :func:`end` for each launch that there is a note of."""
-    for path in notes.parent.glob(f"{notes.name}-*"):
-        end(path)
-
-
 def end(path: Path) -> None:
     """End what is left of the launch that the note tells of, and remove the note.
 
-    A note that cannot be read, or that is somebody else's, tells of nothing.
-
-    Raises:
-        TunerError: A process of it cannot be ended (it hangs in the kernel).
+    A note that cannot be read, or that is somebody else's, tells of nothing. A process that cannot
+    be ended (it hangs in the kernel) is a ``TunerError``.
     """
     flight = None
     with contextlib.suppress(OSError), open_untrusted(path) as file:

@@ -105,14 +105,10 @@ class RunningTrial(RunningCommand):
         error: int | None,
         note: Path | None = None,
     ) -> None:
-        """Start a supervisor and have it start the command.
+        """Start a supervisor and have it start the command; ``OSError`` if one cannot be.
 
         The request is made by :func:`tuner.hosts.process.request_of`. What the command prints goes
-        to two descriptors, by default to this process's. The note is removed once nothing of the
-        trial is left.
-
-        Raises:
-            OSError: The command or the supervisor cannot be started.
+        to two descriptors, by default to this process's. The note goes once nothing is left.
         """
         self.marker: str = request["marker"]
         self._note = note
@@ -155,10 +151,7 @@ class RunningTrial(RunningCommand):
             raise
 
     def _ask(self, request: dict[str, Any]) -> int:
-        """Have the command started; the id of its process.
-
-        0 if the supervisor was killed before it could: :meth:`wait` then tells of the end.
-        """
+        """Have the command started; the id of its process, 0 if the supervisor was killed first."""
         line = json.dumps(request).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
             while line:

@@ -168,11 +168,7 @@ class Hosts:
             raise
 
     def _reach(self, names: Sequence[str]) -> None:
-        """Start agents there; the agent of this host is sent away again.
-
-        Raises:
-            UsageError: A host has two names.
-        """
+        """Start agents there; the agent of this host is sent away again."""
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(self._start(names)).items():
                 host = RemoteHost(name, channel)
@@ -292,11 +288,8 @@ class Hosts:
     def replace(self, lost: str, name: str) -> None:
         """Take a host for the study in the place of one that is lost: another, or the same anew.
 
-        What launches have left on it is ended.
-
-        Raises:
-            TunerError: It cannot be had; nothing has changed.
-            KeyboardInterrupt: Cancelled; nothing has changed.
+        What launches have left on it is ended. If it cannot be had (``TunerError``), or the wait is
+        cancelled (``KeyboardInterrupt``), nothing has changed.
         """
         gone, was = self.remote.pop(lost), self.descriptions.pop(lost)
         try:
