@@ -78,8 +78,7 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
     from tuner.launch.command import OUT, placeholders
-    from tuner.launch.launch_line import launch_line
-    from tuner.launch.launch_syntax import LAUNCHERS
+    from tuner.launch.launch_line import LAUNCHERS, launch_line
     from tuner.launch.secrets import refuse_secrets
 
     if words is None:
@@ -109,17 +108,15 @@ def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
     """The keys of a study for a launch line, and the program that it starts."""
     from tuner.config.typed_launch import typed_launch
     from tuner.launch import launchers
-    from tuner.launch.launch_syntax import HYDRA, LAUNCHERS, open_mpi_syntax
+    from tuner.launch.launch_line import LAUNCHERS, MPIRUN
     from tuner.launch.launchers.kinds import places_ranks
 
-    syntaxes, mpirun, is_open_mpi = LAUNCHERS[line.name], "", False
-    if len(syntaxes) > 1:
+    mpirun, is_open_mpi = "", False
+    if LAUNCHERS[line.name] is MPIRUN:
         with suppress(UsageError):  # there is none here, or it cannot be asked
             info = launchers.find(line.launcher[0], environ=os.environ)
-            mpirun = info.mpirun
-            is_open_mpi = info.kind == "openmpi"
-            syntaxes = (open_mpi_syntax(info.version) if is_open_mpi else HYDRA,)
-    keys, command, left_out = typed_launch(line, syntaxes, os.environ)
+            mpirun, is_open_mpi = info.mpirun, info.kind == "openmpi"
+    keys, command, left_out = typed_launch(line, os.environ)
     for words in left_out:
         console.err(f"left out: {words}, since tune starts, times and ends the launches")
     is_alone = keys.get("mpi_procs") == 1 and not {"hosts", "hostfile"} & keys.keys()

@@ -9,10 +9,21 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from tuner.config.hosts import expand_nodes
-from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, Option, options_of
-from tuner.launch.launch_syntax import HYDRA, KEEPS, MPIS, SHELLS, SRUN, TORCHRUN, Role, Syntax
+from tuner.launch.launch_line import (
+    ASSIGNMENT,
+    KEEPS,
+    LAUNCHERS,
+    MPIRUN,
+    SHELLS,
+    SRUN,
+    TORCHRUN,
+    LaunchLine,
+    Option,
+    Role,
+    Syntax,
+    options_of,
+)
 from tuner.launch.launchers import in_slurm
-from tuner.launch.launchers.kinds import OPENMPI_FLAGS
 from tuner.model.errors import UsageError
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
@@ -32,41 +43,33 @@ class TypedLaunch(NamedTuple):
     left_out: list[str]
 
 
-def typed_launch(
-    line: LaunchLine, syntaxes: Sequence[Syntax], environ: Mapping[str, str]
-) -> TypedLaunch:
-    """Return the keys of a study, and the program, of a launch line.
-
-    Args:
-        line: It begins with a launcher that tune drives.
-        syntaxes: What this launcher may be; several if nobody can say which MPI it is of.
-        environ: The environment in which it is typed.
+def typed_launch(line: LaunchLine, environ: Mapping[str, str]) -> TypedLaunch:
+    """Return the keys of a study, and the program, of a line that begins with a launcher of ours.
 
     Raises:
-        UsageError: A study cannot hold what the line says, or an option of it is not known.
+        UsageError: A study cannot hold what the line says.
     """
     left_out = _checked_before(line)
-    syntax, options, program = _reading(line, syntaxes)
+    syntax = LAUNCHERS[line.name]
+    options, program = options_of(syntax, line.arguments)
     keys: dict[str, Any] = {}
     if syntax in (SRUN, TORCHRUN):
         keys["launcher"] = syntax.name
     if "/" in line.launcher[0] and syntax is not TORCHRUN:
         keys["mpirun"] = line.launcher[0]
-    elif syntax is HYDRA and line.name not in ("mpirun", "mpiexec"):
+    elif syntax is MPIRUN and line.name not in ("mpirun", "mpiexec"):
         keys["mpirun"] = line.name
     options_by_role: dict[Role, list[Option]] = {}
     arguments: list[str] = []
     for option in options:
         if role := syntax.roles.get(option.name):
             options_by_role.setdefault(role, []).append(option)
-        elif syntax in MPIS and f"--{option.name}" in OPENMPI_FLAGS:
-            arguments += (f"--{option.words[0].lstrip('-')}", *option.words[1:])
         else:
             arguments += option.words
     _refuse_unheld(syntax, options_by_role, program)
     keys |= _hosts(syntax, options_by_role)
     keys |= _ranks(line, syntax, options_by_role, keys, environ)
-    if {"hosts", "hostfile"} & keys.keys() and syntax in MPIS:
+    if {"hosts", "hostfile"} & keys.keys() and syntax is MPIRUN:
         # Hosts are filled by tune, which must know that they may hold more ranks than slots.
         kept = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
         keys |= {"more_ranks_than_slots": True} if len(kept) < len(arguments) else {}
@@ -135,27 +138,6 @@ def _checked_before(line: LaunchLine) -> list[str]:
     return [shlex.join(words) for words in line.before if PurePath(words[0]).name not in SHELLS]
 
 
-def _reading(
-    line: LaunchLine, syntaxes: Sequence[Syntax]
-) -> tuple[Syntax, list[Option], tuple[str, ...]]:
-    """Return the syntax that the line is written in, its options and the program."""
-    readings, faults = [], []
-    for syntax in syntaxes:
-        try:
-            readings.append((syntax, *options_of(syntax, line.arguments)))
-        except UsageError as error:
-            faults.append(error)
-    if not readings:
-        raise faults[0]
-    if len({program for _, _, program in readings}) > 1:
-        raise UsageError(
-            f"where the program begins depends on whose {line.name} it is: "
-            + "; ".join(f"of {syntax.name} `{shlex.join(p[:2])} …`" for syntax, _, p in readings),
-            f"name it by its path, which can be asked: /…/{line.name} …",
-        )
-    return readings[0]
-
-
 def _hosts(syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]]) -> dict[str, Any]:
     """Return the key that names the hosts; none if the line names none."""
     lists = options_by_role.get(Role.HOSTS, [])
@@ -206,14 +188,14 @@ def _ranks(
         per_host = per_host or ranks // nodes
     names_hosts = bool({"hosts", "hostfile"} & keys.keys())
     if not (ranks or per_host or names_hosts or in_slurm(environ)):
-        if syntax in MPIS and syntax is not HYDRA:
+        if syntax is MPIRUN:
             raise UsageError(
-                f"{line.name} without a number of ranks starts one on each core of the host, and"
-                " the study is to be of a fixed number",
+                f"{line.name} without a number of ranks starts as many as it finds cores, and the"
+                " study is to be of a fixed number",
                 f"say it: {line.name} -n 4 …",
             )
         ranks = 1
-    if per_host and ranks > per_host and syntax is HYDRA and not names_hosts:
+    if per_host and ranks > per_host and not (nodes or names_hosts or in_slurm(environ)):
         per_host = 0  # it says nothing where there is one host
     return {key: n for key, n in (("mpi_procs", ranks), ("ppn", per_host)) if n}
 

@@ -24,16 +24,14 @@ def reach(
     environ: Mapping[str, str],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Hosts:
-    """Start an agent on each of these hosts.
+    """Start an agent on each of these hosts; ``KeyboardInterrupt`` if that is cancelled.
 
     Inside an allocation ``srun`` starts them, beside whatever else it runs (``--overlap``), and
     they stay in its foreground: Slurm ends what is left when a step ends.
 
     Raises:
-        UsageError: There is no such ssh, or no srun; two names are of one host, or Open MPI
-            cannot be started there.
-        TunerError: A host cannot be reached, or cannot be used.
-        KeyboardInterrupt: Cancelled meanwhile.
+        TunerError: There is no such ssh, or no srun; two names are of one host; one cannot be
+            reached, or cannot be used.
     """
     if info.ssh and shutil.which(info.ssh[0], path=environ.get("PATH")) is None:
         raise UsageError(f"--ssh: there is no program {info.ssh[0]!r}", '--ssh "ssh -F config"')

