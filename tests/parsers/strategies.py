@@ -102,12 +102,12 @@ def _slots(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from _slots(value)
 
 
-def holds(inputs: st.SearchStrategy[bytes], *found: bytes) -> Callable[[Test], Test]:
-    """What the test says must hold of all inputs; of ``found`` it once did not."""
+def holds(inputs: st.SearchStrategy[bytes], *broken: bytes) -> Callable[[Test], Test]:
+    """What the test says must hold of all inputs; of ``broken`` it once did not."""
 
     def decorate(test: Test) -> Test:
         test = given(data=inputs | st.binary(max_size=40))(test)
-        for data in found:
+        for data in broken:
             test = example(data=data)(test)
         quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
         return settings(suppress_health_check=quiet)(test)

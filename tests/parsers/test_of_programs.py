@@ -14,7 +14,6 @@ from tests.study_surface import SPEC
 from tuner.config import first_study, study_file
 from tuner.knobs.effects import effects
 from tuner.launch import failure
-from tuner.launch.launchers import launchers
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives.logreport import LogReport
 from tuner.live.job_server import RankState, Steps, WireError, parse
@@ -23,12 +22,6 @@ from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ENTRIES = [{"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n} for n in (1, 2, 3)]
-
-#: Nine lists of nine: 400 million words, were the bad value quoted in full.
-_LISTS = ["&a0 [" + ", ".join("x" * 9) + "]"]
-_LISTS += [f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9) + "]" for n in range(1, 9)]
-_BOMB = "\n".join(["-", *(f"  k{n}: {text}" for n, text in enumerate(_LISTS))]).encode()
-_BOMB += b"\n  iteration: *a8\n  elapsed_time: 1\n"
 
 
 def check_log(data: bytes, suffix: str) -> None:
@@ -49,7 +42,6 @@ def check_log(data: bytes, suffix: str) -> None:
     else:
         # Ratios of other figures are 0 or infinite, and what is worked out of them breaks.
         assert 1e-30 <= ending.elapsed_s <= 1e30 and 0 <= ending.iterations < 2**63, ending
-        assert ending.epochs is None or 0 < ending.epochs < math.inf, ending
         assert codec.loads(type(ending), codec.dumps(ending)) == ending
 
 
@@ -59,15 +51,12 @@ def check_log(data: bytes, suffix: str) -> None:
     b'{"iteration": %d, "elapsed_time": 0.5}' % 10**30,
     b'[]\n1\n"a"',
     b'[{"iteration": %d, "elapsed_time": 1}]' % 2**63,
-    b'[{"iteration": "' + b"x" * 3000 + b'", "elapsed_time": 1}]',
     *(
         b'[{"iteration": 1, "elapsed_time": %s}]' % time_s
         for time_s in (b"1e-31", b"1e31", b"5e-324", b"1e999", b"NaN", LONG, DEEP)
     ),
     b'[{"iteration": true, "elapsed_time": true}]',
     b'[{"iteration": "\\ud800", "elapsed_time": 1}]',
-    b'[{"iteration": 1, "elapsed_time": 1}, {"iteration": 2, "elapsed_time": 1e300},'
-    b' {"iteration": 3, "elapsed_time": 1.7e308}]',
 )
 def test_a_log_in_json_and_in_lines(data: bytes) -> None:
     for suffix in ("", ".json", ".jsonl"):
@@ -86,7 +75,6 @@ def test_a_log_in_json_and_in_lines(data: bytes) -> None:
     b"- iteration\xe2\x80\xae: 1\n: - b\n",
     b"- iteration: 2001-01-01\n  elapsed_time: 2001-99-99\n",
     b"- iteration: 1\n  elapsed_time: &a [*a]\n",
-    _BOMB,
 )
 def test_a_log_in_yaml(data: bytes) -> None:
     check_log(data, ".yaml")
@@ -109,24 +97,6 @@ def test_a_figure_in_the_output_of_a_program(data: bytes) -> None:
     else:
         assert 0 < ending.elapsed_s**2 < math.inf, ending
         assert figures.shown(spec, ending.elapsed_s).isprintable(), ending
-
-
-@holds(
-    texts(
-        b"mpirun (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/\n",
-        b"mpirun.openmpi (OpenRTE) 4.1.4\n",
-        b"HYDRA build details:\n    Version:      4.2.1\n    CC: gcc\n",
-        b"torchrun of torch 2.13.0+cpu\n",
-        b"Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701\n",
-    ),
-    b"mpirun.openmpi (OpenRTE) 4\xe2\x80\xae",
-    b"mpirun (Open MPI) " + b"5." * 100,
-    b"\x1b[2J\x1b]0;x\x07",
-)
-def test_a_version_is_one_short_word_or_none(data: bytes) -> None:
-    for launcher in launchers():
-        found = launcher.version(data.decode("utf-8", "replace"))
-        assert found is None or (0 < len(found) < 100 and found.isprintable() and " " not in found)
 
 
 @holds(

@@ -9,24 +9,20 @@ from contextlib import suppress
 from typing import Any
 
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
+from tests.study_samples import SPEC, study
 from tests.study_surface import MACHINE
-from tuner.config import hosts, knob_selection, program, study_file
+from tuner.config import hosts, knob_selection, study_file
 from tuner.config.applicability import TargetHost
-from tuner.config.options import OPTIONS, SECONDS, SHARE
+from tuner.config.options import OPTIONS
 from tuner.config.spec import check_command
 from tuner.hosts.machine import HostFeatures
 from tuner.knobs import space
 from tuner.launch import render
 from tuner.launch.command import shipped_dir
-from tuner.model import (
-    BASELINE,
-    LauncherInfo,
-    Layout,
-    Setting,
-    StudySpec,
-    wording,
-)
+from tuner.model import BASELINE, JsonDict, LauncherInfo, Layout, Setting, StudySpec
 from tuner.model.errors import TunerError, UsageError, shown
+from tuner.results.compare import compare, read
+from tuner.results.exporters.json import dumps, export
 
 _LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
 _FEATURES = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, glibc=(2, 36))
@@ -64,20 +60,20 @@ def toml(tree: Any) -> bytes:
 
     if not isinstance(tree, dict):
         return value(tree).encode()
-    return "\n".join(f"{value(str(key))} = {value(each)}" for key, each in tree.items()).encode()
+    return "\n".join(f"{value(str(key))} = {value(item)}" for key, item in tree.items()).encode()
 
 
 def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | None) -> None:
     """A study through all that is done before the first launch."""
     try:
-        asked = study_file.study_of(file)
-        command_ = template or asked.command or ("python", "{out}")
+        filed = study_file.study_of(file)
+        command_ = template or filed.command or ("python", "{out}")
         check_command(command_, "here")
-        chosen = knob_selection.select(asked, typed, command_, is_typed=template is not None)
-        values = {option.field: asked.option(option.key) for option in OPTIONS if option.field}
-        assert all(math.isfinite(each) for each in values.values() if isinstance(each, float))
-        knob_selection.check_job(asked.job, chosen, "here")
-        layout = Layout(asked.option("mpi_procs") or 2)
+        chosen = knob_selection.select(filed, typed, command_, is_typed=template is not None)
+        values = {option.field: filed.option(option.key) for option in OPTIONS if option.field}
+        assert all(math.isfinite(value) for value in values.values() if isinstance(value, float))
+        knob_selection.check_job(filed.job, chosen, "here")
+        layout = Layout(filed.option("mpi_procs") or 2)
         knobs, _ = knob_selection.applying(
             chosen, TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
         )
@@ -121,17 +117,6 @@ def test_a_study_file(data: bytes) -> None:
     check_study(file, {}, None)
 
 
-@holds(texts(b"mnist-n8", b"my job.py", b"a" * 101, b"...-_.", "é ü".encode()))
-def test_any_text_as_the_name_of_a_study(data: bytes) -> None:
-    text = data.decode("utf-8", "replace")
-    name = program.as_name(text)
-    with suppress(UsageError):
-        assert program.check_name(text) == text
-    if name and name[0].isalnum() and len(name) <= 100:
-        assert program.check_name(name) == name
-    study_file.parse(study_file.template(text).encode(), "tune.toml")
-
-
 @holds(
     texts(
         b"k omp_threads=1..16\nk a=1,2,4\nf iterator_workers=2",
@@ -156,22 +141,9 @@ def test_knob_options(data: bytes) -> None:
     check_study({}, typed, template)
 
 
-@holds(texts(b"90", b"90s", b"1.5m", b"2h", b".5s", b"0.5 %", b"2%"), b"1" + b"0" * 400 + b"s")
-def test_times_and_shares(data: bytes) -> None:
-    text = data.decode("utf-8", "replace")
-    with suppress(ValueError):
-        assert 0 < wording.parse_time_s(text) < math.inf, text
-    with suppress(ValueError):
-        assert 0 < wording.parse_share(text) < 1, text
-    for kind in (SECONDS, SHARE):
-        with suppress(ValueError):
-            assert math.isfinite(kind.read(text))
-
-
 def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
     assert shown(4) == "4" and shown("a'b") == '"a\'b"'
     assert shown(int("f" * 4000, 16)) == "a very long number"
-    assert len(shown("x" * 10_000)) < 130
     assert len(shown([[list(range(100))] * 100] * 100)) < 130
     error = TunerError("a\x1b[2Jb\r\x9bc\u202ed\0", "x\x7fy\tz\nw")
     assert error.message == str(error) == r"a\x1b[2Jb\r\x9bc\u202ed\x00"
@@ -205,9 +177,9 @@ def test_where_ranks_run(data: bytes) -> None:
         lambda: hosts.from_slurm(slurm),
         lambda: hosts.from_slurm(tasks),
     )
-    for read in readers:
+    for reader in readers:
         try:
-            offers = read()
+            offers = reader()
         except UsageError as error:
             assert error.message.strip() and error.hint and len(error.message) < 50_000
             continue
@@ -220,3 +192,26 @@ def test_where_ranks_run(data: bytes) -> None:
                 assert all(number > 0 for _, number in layout.slots)
                 assert set(layout.hosts) <= {offer.name for offer in offers}
                 assert not any(set(name) & set(" ,:\n") or name[0] == "-" for name in layout.hosts)
+
+
+_EXPORT = json.loads(export(study({BASELINE: 8.316}, SPEC)).text)
+#: Without what is not read, so that more of the changes are of what is.
+_LAUNCH: JsonDict = {"setting": {}, "samples": [{"figure": 8.4}], "window": None, "counts_for": {}}
+_LAUNCH |= {"purpose": "confirm", "observation": {"ranks": [{"packages": [["numpy", "2.0"]]}]}}
+_RESULT = {key: _EXPORT["result"][key] for key in ("unit", "direction", "best")}
+_READ = _EXPORT | {"result": _RESULT, "launches": [_LAUNCH]}
+
+
+@holds(trees(_READ) | texts(json.dumps(_READ).encode()), DEEP, LONG)
+def test_an_export_of_another_host(data: bytes) -> None:
+    other = read("other.json", json.dumps(_EXPORT))
+    try:
+        typed = read("main.json", data.decode(errors="replace"))
+        pair = compare(typed, other), compare(other, typed)
+    except UsageError as error:
+        assert error.message.strip() and error.hint and len(error.message) < 50_000
+        return
+    for comparison in pair:
+        verdict = comparison.verdict(0.05)
+        assert json.loads(dumps(comparison.json(0.05)))["verdict"] == verdict
+        assert all(math.isfinite(row.gain.ratio) for row in comparison.rows)
