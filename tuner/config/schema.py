@@ -85,7 +85,6 @@ class ObjectiveEntry(_Table):
     statistic: str | None = None
     pattern: str | None = None
     unit: str | None = None
-    decimal: str | None = None
     maximize: bool | None = None
     filename: str | None = None
     loss_key: str | None = None

@@ -26,8 +26,14 @@ from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.knobs import ROLES, requirements, space
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
-from tuner.launch.launch_line import ASSIGNMENT, LaunchLine, launch_line
-from tuner.launch.launch_syntax import LAUNCHERS, OF_TORCH, SUBCOMMANDS
+from tuner.launch.launch_line import (
+    ASSIGNMENT,
+    LAUNCHERS,
+    OF_TORCH,
+    SUBCOMMANDS,
+    LaunchLine,
+    launch_line,
+)
 from tuner.launch.launchers import launcher_for, with_carrier
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
@@ -96,8 +102,7 @@ def build_spec(
             ``None`` if none were typed.
         options: What else was typed: keys of :mod:`tuner.config.options` with values as a file
             has them, and ``knobs``, ``env_knobs``, ``fixes``, ``baselines`` (of ``NAME=VALUE``),
-            ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``decimal``,
-            ``maximize``.
+            ``all_knobs``, ``objective`` (``KIND[:ARG]``), ``log``, ``unit``, ``maximize``.
             ``None`` or ``()``: not typed.
         environ: Where programs and mpirun are looked up; the process's own by default.
         cwd: What relative paths count from; the current folder by default.
@@ -341,7 +346,6 @@ def _objective(study: Study, typed: Mapping[str, Any]) -> ObjectiveSpec:
         filename=spec.filename if log is None else log,
         unit=typed.get("unit", spec.unit),
         maximize=spec.maximize or bool(typed.get("maximize")),
-        decimal=typed.get("decimal", spec.decimal),
     )
 
 

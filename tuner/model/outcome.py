@@ -198,30 +198,17 @@ FROM_OUTSIDE = frozenset({FailureKind.INTERRUPTED, FailureKind.LOST_HOST, Failur
 SHORTAGES = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.THREADS})
 
 
-class Mark(StrEnum):
-    """What a number in a text shows of the decimal mark of the program that printed it."""
-
-    POINT = "point"
-    COMMA = "comma"
-    EITHER = "either"  # 1,204 is 1.204 or 1204
-    UNKNOWN = "unknown"
-
-
 @dataclass(frozen=True)
 class Reading:
-    """A number that was read from a text: what it is in its line, and what it may mean.
+    """A number that was read from a text: what it is in its line, and its value.
 
-    ``by_point`` is its value if the decimal mark is a point, ``by_comma`` if that is a comma;
-    ``None``: it is no number then. ``unit`` is the word beside it, ``s`` for ``1m 1.35s`` and
-    ``0:01:25``; empty: there is none.
+    ``unit`` is the word beside it, ``s`` for ``1m 1.35s`` and ``0:01:25``; empty: there is none.
     """
 
     before: str
     text: str
     after: str
-    by_point: float | None = None
-    by_comma: float | None = None
-    mark: Mark = Mark.UNKNOWN
+    value: float | None = None
     unit: str = ""
 
     @property

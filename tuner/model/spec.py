@@ -141,7 +141,6 @@ class ObjectiveSpec:
     pattern: str = ""  # a regular expression with a group for the figure
     unit: str = ""  # of the figure, as it was asked for
     maximize: bool = False  # a larger figure is better
-    decimal: Literal["", "comma", "point"] = ""  # of a printed figure; empty: as figures show it
 
     @property
     def log(self) -> str:

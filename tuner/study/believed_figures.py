@@ -18,7 +18,6 @@ from tuner.model import (
     FailureKind,
     Finished,
     LaunchRecord,
-    Mark,
     ObjectiveSpec,
     Progress,
     Reading,
@@ -126,8 +125,6 @@ class _Usage:
     Attributes:
         objective: Says how the figures were asked for.
         readings: What was read, with the number of the launch. The first has the study's unit.
-        shows_mark: The first of them that shows its decimal mark.
-        decimal: The decimal mark of the objective, else that one; ``None``: no figure shows it.
     """
 
     def __init__(self, records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> None:
@@ -137,11 +134,6 @@ class _Usage:
             ending = record.outcome.ending
             if isinstance(ending, Finished) and ending.reading is not None:
                 self.readings.append((record.number, ending.reading))
-        showing = (pair for pair in self.readings if pair[1].mark in {Mark.POINT, Mark.COMMA})
-        self.shows_mark = next(showing, None)
-        self.decimal = Mark(objective.decimal) if objective.decimal else None
-        if self.decimal is None and self.shows_mark is not None:
-            self.decimal = self.shows_mark[1].mark
 
     def unit(self, reading: Reading) -> str:
         """Return the unit of a reading. A word such as "best" is none beside --unit s."""
@@ -160,18 +152,8 @@ class _Usage:
         Raises:
             ValueError: It cannot be told; the message says why.
         """
-        decimal = self.decimal
-        if reading.mark is Mark.EITHER and decimal is None:
-            point, comma = f"{reading.by_point:g}", f"{reading.by_comma:g}"
-            raise ValueError(
-                f"its figure may be {point} or {comma}: say which with --decimal point or --decimal"
-                f" comma; {reading.marked}"
-            )
-        if reading.mark not in {Mark.EITHER, Mark.UNKNOWN, decimal}:
-            other = self._beside(self.shows_mark) if not self.objective.decimal else ""
-            raise ValueError(f"its decimal mark is not a {decimal}: {reading.marked}{other}")
         unit, first, target = self.unit(reading), self.unit(self.readings[0][1]), self.target
-        as_printed = figure(reading, decimal or Mark.POINT)
+        as_printed = figure(reading)
         if not unit and (not first or target == self.objective.unit):
             return as_printed
         same = unit == first or not first or _same_work(unit, first)
@@ -179,13 +161,11 @@ class _Usage:
         if value is None:
             units = f"{unit or 'no unit'} instead of {first or target}"
             raise ValueError(
-                f"its figure has {units}: {reading.marked}{self._beside(self.readings[0])}; let the"
-                " program print one unit in all launches, or time the launches: --objective wall"
+                f"its figure has {units}: {reading.marked}; launch {self.readings[0][0]}:"
+                f" {self.readings[0][1].marked}; let the program print one unit in all launches, or"
+                " time the launches: --objective wall"
             )
         return value
-
-    def _beside(self, launch: tuple[int, Reading] | None) -> str:
-        return f"; launch {launch[0]}: {launch[1].marked}" if launch else ""
 
 
 def _same_work(unit: str, other: str) -> bool:

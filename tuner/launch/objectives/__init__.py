@@ -7,7 +7,7 @@ theirs through the entry point group ``tuner.objectives`` (name -> a callable th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -41,15 +41,11 @@ LONGEST_UNIT = 20
 
 @dataclass(frozen=True)
 class EndedLaunch:
-    """What a launch that has ended by itself left behind.
+    """What a launch that has ended by itself left behind."""
 
-    ``out_dir`` is the folder that ``{out}`` stood for, ``output`` the file with what it printed
-    (stdout and stderr of all ranks); ``wall_s`` is from the start of mpirun to its end.
-    """
-
-    out_dir: Path
-    output: Path
-    wall_s: float
+    out_dir: Path  #: The folder that ``{out}`` stood for.
+    output: Path  #: The file with what it printed: stdout and stderr of all ranks.
+    wall_s: float  #: From the start of mpirun to its end.
 
 
 class Objective:
@@ -67,11 +63,11 @@ class Objective:
         self.pauses: Callable[[], Sequence[tuple[float, float]]] = lambda: ()
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
-        """What the program has logged so far; empty while there is nothing. Never raises."""
+        """Return what the program has logged so far; empty if nothing. It never raises."""
         return ()
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
-        """The value of a launch that has ended by itself, or why nothing gives one."""
+        """Return the value of a launch that has ended by itself, or why nothing gives one."""
         raise NotImplementedError
 
 
@@ -81,15 +77,14 @@ class Wall(Objective):
     leaves_out_pauses = True
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
-        """How long it took."""
+        """Return how long it took."""
         return Finished(ended.wall_s, 0)
 
 
 def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
-    """The objective that ``KIND[:ARG]`` names: a key or ``steady``, or a regular expression.
+    """Return the objective that ``KIND[:ARG]`` names: a key, ``steady``, a regular expression.
 
-    Raises:
-        UsageError: The kind takes no argument, or it is empty.
+    ``UsageError``: the kind takes no argument, or it is empty.
     """
     kind, colon, argument = text.partition(":")
     if not colon:
@@ -109,72 +104,74 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
 
 
 def objective_for(spec: ObjectiveSpec) -> Objective:
-    """The objective that `spec` names.
+    """Return the objective that `spec` names.
 
-    Raises:
-        UsageError: No such objective, one whose package is broken, or options that it cannot
-            have, alone or together.
+    ``UsageError``: there is none, its package is broken, or it cannot have these options.
     """
     make: Callable[[ObjectiveSpec], Objective] = plugins.find(
         GROUP, _SHIPPED, spec.kind, what="objective"
     )
-    for fault, hint in _faults(spec):
-        raise UsageError(fault, hint)
+    for is_wrong, fault, hint in _faults(spec):
+        if is_wrong:
+            raise UsageError(fault, hint)
     return make(spec)
 
 
-def _faults(spec: ObjectiveSpec) -> Iterator[tuple[str, str]]:
-    """What is wrong with the options, each with a hint."""
+def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
+    """Return what may be wrong with the options: whether it is, the fault, and a hint."""
     kind, unit, steady = spec.kind, spec.unit, spec.statistic == "steady"
-    path = PurePosixPath(spec.log)
-    if not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log:
-        yield (
+    path, rate = PurePosixPath(spec.log), unit_of(unit)
+    meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
+    one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
+    is_clock = kind == "wall" or (kind == "logreport" and spec.key == CLOCK)
+    what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
+    return [
+        (
+            not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log,
             f"the log {spec.log!r} is not the name of a file below the output folder",
             "give it as the program writes it below {out}: --log log.jsonl",
-        )
-    meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
-    if meant != unit:
-        yield f"the unit {unit!r} is not known as a time", f"write --unit {meant}"
-    if not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT:
-        yield (
+        ),
+        (meant != unit, f"the unit {unit!r} is not known as a time", f"write --unit {meant}"),
+        (
+            not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT,
             f"the unit {shown(unit)} cannot be shown after a figure",
             f"at most {LONGEST_UNIT} letters, such as --unit ns/day",
-        )
-    yield from _faults_of_direction(spec.unit, maximize=spec.maximize)
-    if spec.statistic not in {"last", "steady"}:
-        yield f"the statistic {shown(spec.statistic)} is not known", "last or steady"
-    one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
-    if (spec.pattern or spec.decimal) and kind != "pattern":
-        what = "pattern" if spec.pattern else "decimal mark"
-        yield f"a {what} is given, but the objective is {kind}", one
-    if steady and kind != "logreport":
-        yield f"a steady state is read from a log, but the objective is {kind}", one
-    if kind in {"wall", "pattern"} and spec.key != CLOCK:
-        yield f"the key {shown(spec.key)} is read from a log; the objective is {kind}", one
-    if steady and spec.key != CLOCK:
-        yield f"the steady state is read from the log's {CLOCK}, not of {shown(spec.key)}", one
-    if kind == "wall" or (kind == "logreport" and spec.key == CLOCK):
-        what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
-        if unit:
-            yield f"--unit {unit}: the {what} is in seconds", "leave it out"
-        if spec.maximize:
-            rate = "--objective logreport:KEY or 'pattern:REGEX'"
-            yield (
-                f"--maximize: the {what} is better if it is smaller",
-                f"leave it out, or name a rate: {rate}",
-            )
-
-
-def _faults_of_direction(unit: str, *, maximize: bool) -> Iterator[tuple[str, str]]:
-    """Yield a fault and a hint if the best figure is sought where the worst ones are."""
-    if maximize and unit in TIME_UNITS_S:
-        yield (
+        ),
+        (
+            is_clock and spec.maximize,
+            f"--maximize: the {what} is better if it is smaller",
+            "leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'",
+        ),
+        (is_clock and unit != "", f"--unit {unit}: the {what} is in seconds", "leave it out"),
+        (
+            spec.maximize and unit in TIME_UNITS_S,
             f"a time in {unit} is better if it is smaller, but --maximize is given",
             "leave out --maximize, or give the unit of a rate, such as it/s",
-        )
-    measured = unit_of(unit)
-    if measured is not None and measured.is_rate and not maximize:
-        yield (
+        ),
+        (
+            rate is not None and rate.is_rate and not spec.maximize,
             f"the lowest rate in {unit} would count as the best",
             "add --maximize; if the lowest is the best, give --unit a name that is no rate",
-        )
+        ),
+        (
+            spec.statistic not in {"last", "steady"},
+            f"the statistic {shown(spec.statistic)} is not known",
+            "last or steady",
+        ),
+        (
+            bool(spec.pattern) and kind != "pattern",
+            f"a pattern is given, but the objective is {kind}",
+            one,
+        ),
+        (
+            steady and (kind != "logreport" or spec.key != CLOCK),
+            f"the steady state is read from the {CLOCK} of a log; the objective is {kind} with the"
+            f" key {shown(spec.key)}",
+            one,
+        ),
+        (
+            kind in {"wall", "pattern"} and spec.key != CLOCK,
+            f"the key {shown(spec.key)} is read from a log; the objective is {kind}",
+            one,
+        ),
+    ]

@@ -28,8 +28,6 @@ from tuner.stats import loss_check
 SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
-#: A clock that has stood still for this share of the pauses does so in each.
-STOOD_SHARE = 0.5
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 #: Iterations that a database holds and a float tells apart.
@@ -53,34 +51,25 @@ class LogReport(Objective):
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
         self._zero_s = math.inf  # when the program's clock began, by `time.time`
-        self._stood_s = 0.0  # how long that clock has stood still since
-
-    def names(self, out_dir: Path) -> tuple[Path, ...]:
-        """Where the log may be: the given name, then with each suffix unless it has one."""
-        path = out_dir / self.spec.log
-        suffixes = ("",) if path.suffix in SUFFIXES[1:] else SUFFIXES
-        return tuple(path.with_name(path.name + suffix) for suffix in suffixes)
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
-        """The sound entries from the start of the log; the file is read when it has changed."""
+        """Return the sound entries from the start of the log, read again when it has changed."""
         with suppress(BadLogError, OSError):  # caught in mid-replacement: the next look will do
             path, stat = self._find(out_dir)
             version = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if version != self._version:
-                entries, entries_so_far = parse(_read(path), path.suffix), []
+                log, entries = parse(_read(path), path.suffix), []
                 with suppress(BadLogError):
-                    for step in steps(entries):
-                        entries_so_far.append(step)
-                if entries_so_far:  # it was written a moment after it was made
-                    zero_s = stat.st_mtime_ns / 1e9 - entries_so_far[-1].elapsed_s
+                    for step in steps(log):
+                        entries.append(step)
+                if entries:  # it was written a moment after it was made
+                    zero_s = stat.st_mtime_ns / 1e9 - entries[-1].elapsed_s
                     self._zero_s = min(self._zero_s, zero_s)
-                    self._stood_s = zero_s - self._zero_s
-                self._version, self._progress = version, tuple(map(self._as_run, entries_so_far))
+                self._version, self._progress = version, tuple(map(self._as_run, entries))
         return self._progress
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
-        """What the log says in the end; see `Objective`."""
-        path = self.names(ended.out_dir)[0]
+        path = ended.out_dir / self.spec.log
         try:
             path, _ = self._find(ended.out_dir)
             return self._finished(parse(_read(path), path.suffix))
@@ -93,9 +82,12 @@ class LogReport(Objective):
             return Failed(FailureKind.BAD_LOG, reason)
 
     def _find(self, out_dir: Path) -> tuple[Path, os.stat_result]:
-        for path in self.names(out_dir):
+        """Return the log: the given name, or that with a suffix unless it has one."""
+        path = out_dir / self.spec.log
+        for suffix in ("",) if path.suffix in SUFFIXES[1:] else SUFFIXES:
             with suppress(OSError):
-                return path, path.stat()
+                candidate = path.with_name(path.name + suffix)
+                return candidate, candidate.stat()
         raise FileNotFoundError
 
     def _as_run(self, entry: Progress) -> Progress:
@@ -103,18 +95,14 @@ class LogReport(Objective):
         return replace(entry, elapsed_s=self._running_s(entry.elapsed_s))
 
     def _running_s(self, elapsed_s: float) -> float:
-        """Return how long the program had run when its clock said ``elapsed_s``.
-
-        A clock that stands still in the pauses, as that of the CPU time does, says so by itself.
-        """
+        """Return how long the program had run when its clock said ``elapsed_s``."""
         end_s = self._zero_s + elapsed_s
         overlaps = (min(end, end_s) - max(begin, self._zero_s) for begin, end in self.pauses())
-        paused_s = sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
-        return elapsed_s if self._stood_s > STOOD_SHARE * paused_s else elapsed_s - paused_s
+        return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
 
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:
         progress = list(map(self._as_run, steps(entries)))
-        value = last_value(entries, self.spec.key)
+        value = _last_value(entries, self.spec.key)
         if self.spec.key == CLOCK:
             value = self._running_s(value)
         if self.spec.statistic == "steady":
@@ -125,8 +113,8 @@ class LogReport(Objective):
                     f" {throughput.WARM_UP_SHARE:.0%} of its {progress[-1].iteration} iterations"
                 )
             value = steady_s
-        loss = final_loss(entries, self.spec.loss_key)
-        return Finished(self.spec.cost(value), progress[-1].iteration, epochs(entries), loss)
+        loss = _final_loss(entries, self.spec.loss_key)
+        return Finished(self.spec.cost(value), progress[-1].iteration, _epochs(entries), loss)
 
 
 def _read(path: Path) -> bytes:
@@ -137,10 +125,9 @@ def _read(path: Path) -> bytes:
 
 
 def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
-    """The entries of a log, told apart by the file's suffix, else by its content.
+    """Return the entries of a log, told apart by the file's suffix, else by its content.
 
-    Raises:
-        BadLogError: Empty, truncated, or not a log at all.
+    ``BadLogError``: it is empty, truncated, or not a log at all.
     """
     try:
         text = data.decode("utf-8").strip()
@@ -177,10 +164,9 @@ def _yaml(text: str) -> Any:
 
 
 def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
-    """The progress in the entries, one by one.
+    """Yield the progress in the entries, one by one.
 
-    Raises:
-        BadLogError: Something is missing, is no sensible number, or runs backwards.
+    ``BadLogError``: something is missing, is no sensible number, or runs backwards.
     """
     last = Progress(0, 0.0)
     for number, entry in enumerate(entries, start=1):
@@ -198,12 +184,7 @@ def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
         last = step
 
 
-def last_value(entries: Sequence[JsonDict], key: str) -> float:
-    """The last value of `key`.
-
-    Raises:
-        BadLogError: There is none, or it is no sensible number.
-    """
+def _last_value(entries: Sequence[JsonDict], key: str) -> float:
     numbers = [_number(e, key, f"entry {n}") for n, e in enumerate(entries, start=1) if key in e]
     if not numbers:
         keys = ", ".join(dict.fromkeys(str(key) for entry in entries for key in entry))
@@ -214,11 +195,10 @@ def last_value(entries: Sequence[JsonDict], key: str) -> float:
     return numbers[-1]
 
 
-def epochs(entries: Sequence[JsonDict]) -> float | None:
-    """How many epochs the training did, if the log says so exactly; else ``None``.
+def _epochs(entries: Sequence[JsonDict]) -> float | None:
+    """Return how many epochs the training did, if the log says so exactly; else ``None``.
 
-    ``epoch_detail`` of the last entry; or its ``epoch``, a count of whole ones, if the log has an
-    entry for each.
+    That is ``epoch_detail`` of the last entry; or its ``epoch``, if the log has an entry for each.
     """
     with suppress(BadLogError):
         detail = _number(entries[-1], "epoch_detail", "the last entry")
@@ -228,8 +208,8 @@ def epochs(entries: Sequence[JsonDict]) -> float | None:
     return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
 
 
-def final_loss(entries: Sequence[JsonDict], key: str = "") -> float | None:
-    """The last value of `key`; without one, of the first usual key that the last entry has."""
+def _final_loss(entries: Sequence[JsonDict], key: str) -> float | None:
+    """Return the last value of a key; without one, of the first usual one in the last entry."""
     if key:
         entries = [entry for entry in entries if key in entry] or [{}]
     losses = (loss_check.finite(entries[-1].get(usual)) for usual in ((key,) if key else LOSSES))

@@ -1,19 +1,17 @@
-"""Reads a number in a line of text, with its unit and its format. Pure.
+"""Reads a number in a line of text, with its unit. Pure.
 
 A group of a pattern only points at a number. What is read is the whole number that stands there,
-so that a group that holds a part of it is noticed. What a line alone does not tell (is ``1,204``
-a little more than one, or more than a thousand?) is decided in
-:mod:`tuner.study.believed_figures`, which sees all lines of a study.
+so that a group that holds a part of it is noticed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuner.launch.objectives import MOST
-from tuner.model import Mark, Reading
+from tuner.model import Reading
 from tuner.model.errors import shown
 from tuner.model.units import converted, unit_of
 
@@ -26,10 +24,21 @@ class CutError(ValueError):
         self.part, self.whole = part, whole
 
 
-#: What stands between groups of digits or before decimals. No-break spaces do; a blank does not.
-_NUMBER = re.compile(
-    r"(?:(?<![\w.)\]-])[+-])?(?:(?<!\w)\d{1,3}(?:_\d{3})+(?![\d_])(?:\.\d+)?"
-    r"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+)(?:[EeDd][+-]?\d+)?",
+_SIGN, _EXPONENT = r"(?:(?<![\w.)\]-])[+-])?", r"(?:[EeDd][+-]?\d+)?"
+#: What may be one number: digits, with marks of any language between groups of them or before
+#: decimals. A blank is none of these.
+_RUN = re.compile(
+    rf"{_SIGN}(?:(?<!\w)\d{{1,3}}(?:_\d{{3}})+(?![\d_])(?:\.\d+)?"
+    rf"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+){_EXPONENT}",
+    re.ASCII,
+)
+#: The same, between commas that the pattern names.
+_SEPARATED = re.compile(rf"{_SIGN}(?:\d+(?:\.\d+)*\.?|\.\d+){_EXPONENT}", re.ASCII)
+#: What is one number: ``12.5``, ``.5``, ``1.5D+02``, ``1,204.5``, ``1_204``. A decimal comma is not
+#: read: nobody could tell ``1,204`` from a thousand and more.
+_VALUE = re.compile(
+    r"[+-]?(?:\d+\.?\d*|\.\d+|[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d+)?)"
+    + _EXPONENT,
     re.ASCII,
 )
 #: ``0:01:25``, ``1 day, 2:03:04.5``.
@@ -45,31 +54,6 @@ _NAMED = re.compile(
     re.ASCII,
 )
 _DIGIT = re.compile(r"[+-]?\.?\d", re.ASCII)
-#: Digits in groups with blanks between them: only if the pattern's own group has the blanks.
-_WITH_BLANKS = re.compile(r"\s*\d{1,3}(?: \d{3})+(?:[.,]\d+)?\s*", re.ASCII)
-#: A mark between groups of digits that is no decimal mark anywhere.
-_GROUPED = re.compile("(?<=\\d)['_\u2019\u00a0\u202f](?=\\d{3}(?!\\d))", re.ASCII)
-
-
-def _form(
-    form: str, by_point: str | None, by_comma: str | None, mark: Mark
-) -> tuple[re.Pattern[str], str | None, str | None, Mark]:
-    return re.compile(form, re.ASCII), by_point, by_comma, mark
-
-
-#: A format, which letter begins its decimals (empty: it has none; ``None``: it is no number) if
-#: the program's decimal mark is a point, and if it is a comma, and the mark that it shows.
-_FORMATS = (
-    _form(r"[1-9]\d{0,2}\.\d{3}", ".", "", Mark.UNKNOWN),
-    _form(r"[1-9]\d{0,2},\d{3}", "", ",", Mark.EITHER),
-    _form(r"\d+", "", "", Mark.UNKNOWN),
-    _form(r"\d+\.\d*|\.\d+|[1-9]\d{0,2}(?:,\d{3})+\.\d+", ".", None, Mark.POINT),
-    _form(r"\d+,\d+|[1-9]\d{0,2}(?:\.\d{3})+,\d+", None, ",", Mark.COMMA),
-    _form(r"[1-9]\d{0,2}(?:,\d{3}){2,}", "", None, Mark.POINT),
-    _form(r"[1-9]\d{0,2}(?:\.\d{3}){2,}", None, "", Mark.COMMA),
-)
-#: What makes of ``1`` the begin of ``1 204,5``.
-_BLANK_AND_DIGITS = re.compile(r" \d{3}(?:[.,]\d+)?(?![\d:])", re.ASCII)
 
 _NAME = "[A-Za-z\u00b5\u03bc]+"
 _UNIT = re.compile(rf" ?({_NAME}(?:(?:/| per ){_NAME})*|%)(?!\w)")
@@ -79,26 +63,19 @@ _UNIT_BEFORE = re.compile(rf"[\s_(\[]({_NAME}(?:/{_NAME})?)[)\]\"']* *[:=]? *$")
 _QUOTES, _END = re.compile(r"[\s\"']*"), re.compile(r"[\s\"'.,;:)\]]*")
 
 
-@dataclass(frozen=True)
-class _Number:
-    """A number in a line; ``by_point`` and ``by_comma`` are both ``None`` of a version: 1.2.3."""
+class _Number(NamedTuple):
+    """A number in a line; its value is ``None`` of a version, such as 1.2.3."""
 
     start: int
     end: int
-    by_point: float | None
-    by_comma: float | None
-    mark: Mark = Mark.UNKNOWN
+    value: float | None
     unit: str = ""
 
 
 def read(before: str, text: str, after: str, *, is_separated: bool = False) -> Reading:
-    """Read the number that a text holds.
+    """Read the number in a group of a pattern, of which this stands before and after in its line.
 
-    Args:
-        before: What stands before it in its line.
-        text: What the group of a pattern holds.
-        after: What stands after it.
-        is_separated: The pattern names a comma or blank beside its group: no part of a number.
+    With ``is_separated`` the pattern names a comma or blank beside its group: no part of a number.
 
     Raises:
         CutError: The number goes on beyond the text.
@@ -106,43 +83,35 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     """
     if not text.strip():
         raise ValueError("has nothing in its group")
-    plain = text.strip().replace(" ", "\u00a0") if _WITH_BLANKS.fullmatch(text) else text
-    line = before + plain + after
-    start = len(before) + len(plain) - len(plain.lstrip())
-    end = len(before) + len(plain.rstrip())
-    number = next((n for n in numbers(line, is_separated=is_separated) if n.end > start), None)
+    line = before + text + after
+    start = len(before) + len(text) - len(text.lstrip())
+    end = len(before) + len(text.rstrip())
+    number = next((n for n in _numbers(line, is_separated) if n.end > start), None)
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
     first, last = number.start, number.end
     if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
         raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
-    more = _BLANK_AND_DIGITS.match(line, last)
-    if more and not is_separated and re.fullmatch(r"\d{1,3}", line[first:last], re.ASCII):
-        last = more.end()
     if _DIGIT.search(line[first:start]) or _DIGIT.search(line[max(end, first) : last]):
         whole = Reading(line[:first], line[first:last], line[last:])
         raise CutError(Reading(before, text, after), whole)
-    unit = _UNIT.match(line, number.end)
-    rest = min(unit.end(), max(end, number.end)) if unit else number.end
+    unit = _UNIT.match(line, last)
+    rest = min(unit.end(), max(end, last)) if unit else last
     is_alone = _QUOTES.fullmatch(line[start:first]) and _END.fullmatch(line[rest:end])
-    if not is_alone or (number.by_point is None and number.by_comma is None):
+    if not is_alone or number.value is None:
         raise no_number
-    named = number.unit or _unit_beside(line, first, number.end)
-    values = number.by_point, number.by_comma
-    return Reading(before, text, after, *values, number.mark, named)
+    named = number.unit or _unit_beside(line, first, last)
+    return Reading(before, text, after, number.value, named)
 
 
-def figure(reading: Reading, decimal: Mark, unit: str = "") -> float:
+def figure(reading: Reading, unit: str = "") -> float:
     """Return the figure of a reading in a unit, if the units go together.
 
-    Raises:
-        ValueError: It cannot be compared; the message goes on after "the match".
+    ``ValueError``: it cannot be compared; the message goes on after "the match".
     """
-    value = reading.by_comma if decimal is Mark.COMMA else reading.by_point
-    if value is None:
-        raise ValueError(f"is {shown(reading.text)}, no number with a decimal {decimal}")
-    if value <= 0:
+    value = reading.value
+    if value is None or value <= 0:
         raise ValueError(f"is {shown(value)}: a figure must be above 0")
     same = converted(value, reading.unit, unit)
     value = value if same is None else same
@@ -162,17 +131,19 @@ def _unit_beside(line: str, start: int, end: int) -> str:
     return next((match[1] for match in others if match and unit_of(match[1])), "")
 
 
-def numbers(line: str, *, is_separated: bool = False) -> Iterator[_Number]:
+def _numbers(line: str, is_separated: bool) -> Iterator[_Number]:
     """Yield the numbers in a line, from left to right."""
     end = 0
     while digit := _DIGIT.search(line, end):
         start = digit.start()
         if (time := _clock(line, start) or _named(line, start)) is not None:
             end, seconds = time
-            yield _Number(start, end, seconds, seconds, unit="s")
-        elif (match := _NUMBER.match(line, start)) is not None:
-            end = match.end()
-            yield from _split(match[0], start, is_separated)
+            yield _Number(start, end, seconds, "s")
+        elif match := (_SEPARATED if is_separated else _RUN).match(line, start):
+            end, run = match.end(), match[0]
+            run = run.rstrip(".") if run.count(".") != 1 else run  # the end of a sentence
+            plain = re.sub("[Dd]", "e", run.replace(",", "").replace("_", ""))
+            yield _Number(start, start + len(run), float(plain) if _VALUE.fullmatch(run) else None)
         else:  # the sign belongs to the word before it
             end = start + 1
 
@@ -195,39 +166,3 @@ def _named(line: str, start: int) -> tuple[int, float] | None:
     values = [float((part or "0").replace(",", ".")) for part in parts]
     seconds = sum(value * of for value, of in zip(values, (86400, 3600, 60, 1), strict=True))
     return start + len(match[0].rstrip(" ,")), seconds
-
-
-def _split(run: str, start: int, is_separated: bool) -> Iterator[_Number]:
-    """Yield the number that digits and marks in a row are, or those of a list with commas."""
-    run = run.rstrip(".") if run.count(".") != 1 else run  # the end of a sentence
-    values = _formatted(run)
-    if "," in run and (is_separated or values is None):
-        for part in run.split(","):
-            yield _Number(start, start + len(part), *(_formatted(part) or (None, None)))
-            start += len(part) + 1
-    else:
-        yield _Number(start, start + len(run), *(values or (None, None)))
-
-
-def _formatted(run: str) -> tuple[float | None, float | None, Mark] | None:
-    """Return a number by point and by comma, and the mark that it shows.
-
-    ``None``: its format is not known.
-    """
-    match = re.fullmatch(r"([+-]?)([^EeDd]*)(?:[EeDd]([+-]?\d+))?", run, re.ASCII)
-    if match is None:
-        return None
-    digits = _GROUPED.sub("", match[2])
-    # A mark beside other marks, or before an exponent, can only be that of decimals.
-    is_bare = digits == match[2] and match[3] is None
-
-    def value(decimal: str | None) -> float | None:
-        if decimal is None:
-            return None
-        plain = "".join(letter for letter in digits if letter.isdecimal() or letter == decimal)
-        return float(f"{match[1]}{plain.replace(',', '.')}e{match[3] or 0}")
-
-    for form, by_point, by_comma, mark in _FORMATS if is_bare else _FORMATS[2:]:
-        if form.fullmatch(digits):
-            return value(by_point), value(by_comma), mark
-    return None

@@ -8,18 +8,17 @@ The library ``regex`` searches, since it can end a search that takes too long; `
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Sequence
 
 import regex
 
 from tuner.hosts.untrusted_files import read_end
-from tuner.launch.escapes import without_escapes
-from tuner.launch.objectives import EndedLaunch, Objective, pattern_advice
+from tuner.launch.failure import without_escapes
+from tuner.launch.objectives import EndedLaunch, Objective
 from tuner.launch.objectives.number import CutError, figure, read
-from tuner.model import Failed, FailureKind, Finished, Mark, ObjectiveSpec
-from tuner.model.errors import UsageError, shown
+from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
+from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 
 #: One search may take this long in all, s.
@@ -29,12 +28,15 @@ SEARCHED_BYTES = 16 << 20
 #: This many letters of what a group holds are kept, and on either side of it.
 LONGEST_TEXT = 200
 LONGEST_SIDE = 100
-#: A pattern is proposed for this many letters of the line that comes nearest.
-LONGEST_LINE = 1000
+#: The line that comes nearest is sought among this many at the end.
+MOST_LINES = 2000
 #: Progress bars go back by some letters.
 _BACKSPACES = re.compile(r"\x08+")
 
 _EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
+#: A comma or a blank that a pattern names beside its group.
+_SEPARATED = re.compile(r",\(|\)(?:,| |\\s|\[ )")
+_WORD = re.compile(r"[^\W\d_]+|%")
 
 
 class Pattern(Objective):
@@ -57,8 +59,6 @@ class Pattern(Objective):
                 f"the pattern {self._quoted} is not a regular expression: {error}",
                 r"what is meant literally needs a backslash: \( \. \+",
             ) from error
-        if spec.decimal not in {"", "comma", "point"}:
-            raise UsageError(f"--decimal {shown(spec.decimal)} is not known", "comma or point")
         if not self._compiled.groups:
             raise UsageError(
                 f"the pattern {self._quoted} has no group for the figure",
@@ -66,11 +66,11 @@ class Pattern(Objective):
             )
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
-        """The figure of the last match; see `Objective`."""
         name, unit = self.spec.filename, self.spec.unit
         path = ended.output if name is None else ended.out_dir / name
         kind, named = FailureKind.BAD_LOG, f"the pattern {self._quoted} on {path}"
-        group = min(self._compiled.groupindex.values(), default=1)
+        # With several groups nobody can say which one the mark belongs to.
+        is_separated = self.spec.pattern.count("(") == 1 and _SEPARATED.search(self.spec.pattern)
         try:
             data = read_end(path, SEARCHED_BYTES)
             lines = lines_of(data)
@@ -78,10 +78,8 @@ class Pattern(Objective):
             if match is None:
                 kind, fault = FailureKind.NO_LOG, f"matches nothing{self._nearest(lines, data)}"
             else:
-                separated = pattern_advice.is_separated(self.spec.pattern, group)
-                reading = read(*match, is_separated=separated)
-                decimal = Mark.POINT if reading.by_point is not None else Mark.COMMA
-                return Finished(self.spec.cost(figure(reading, decimal, unit)), 0, reading=reading)
+                reading = read(*match, is_separated=bool(is_separated))
+                return Finished(self.spec.cost(figure(reading, unit)), 0, reading=reading)
         except FileNotFoundError:
             what = "output" if name is None else "file"
             return Failed(FailureKind.NO_LOG, f"there is no {what} {path}")
@@ -93,21 +91,20 @@ class Pattern(Objective):
         except OSError as error:
             fault = f"cannot be read: {error.strerror}"
         except CutError as error:
-            kind, whole = FailureKind.CUT_FIGURE, error.whole
-            fault = f"reads a part of the number {whole.text}: {one_line(error.part.marked)}"
-            if better := pattern_advice.for_whole_number(self.spec.pattern, group, whole):
-                fault += f"; this one reads all of it: {shlex.quote(f'pattern:{better}')}"
+            kind, line = FailureKind.CUT_FIGURE, one_line(error.part.marked)
+            fault = (
+                f"reads a part of the number {error.whole.text}: {line}; let its group take the"
+                " whole number, with its marks and units, as (.*) does"
+            )
         except ValueError as error:
             fault = f"the last match {error}"
         return Failed(kind, f"{named}: {fault}")
 
     def last_match(self, lines: Sequence[str]) -> tuple[str, str, str] | None:
-        """What stands before the group of the last match, in it and after it, in its line.
+        """Return what stands before the group of the last match, in it and after it, in its line.
 
         The group is the first one with a name, else the first. ``None``: nothing matches.
-
-        Raises:
-            TimeoutError: The search took too long.
+        ``TimeoutError``: the search took too long.
         """
         group = min(self._compiled.groupindex.values(), default=1)
         until_s = time.monotonic() + LIMIT_S
@@ -125,21 +122,26 @@ class Pattern(Objective):
         return None
 
     def _nearest(self, lines: Sequence[str], data: bytes) -> str:
-        """What an empty search came near to, and what it did not look at."""
-        line = pattern_advice.nearest_line(self.spec.pattern, lines)
-        said = f"; the line that comes nearest is {one_line(line)!r}" if line else "; it is empty"
-        group = min(self._compiled.groupindex.values(), default=1)
-        if better := pattern_advice.for_nearest(self.spec.pattern, group, line[:LONGEST_LINE]):
-            said += f", which this one reads: {shlex.quote(f'pattern:{better}')}"
+        """Return what an empty search came near to, and what it did not look at."""
+        literal = re.sub(r"\[[^]]*\]|\\.", " ", self.spec.pattern).lower()
+        words = set(_WORD.findall(literal))
+
+        def likeness(line: str) -> tuple[int, bool]:
+            common = words.intersection(_WORD.findall(line[:1000].lower()))
+            return sum(map(len, common)), any(letter.isdigit() for letter in line)
+
+        present = [line.strip() for line in reversed(lines[-MOST_LINES:]) if line.strip()]
+        nearest = one_line(max(present, key=likeness, default=""))
+        said = f"; the line that comes nearest is {nearest!r}" if nearest else "; it is empty"
         if len(data) < SEARCHED_BYTES:
             return said
         return f" in the last {SEARCHED_BYTES >> 20} MiB, which alone are searched{said}"
 
 
 def lines_of(data: bytes) -> list[str]:
-    """The lines of an output as its user saw them: without the escapes of a terminal."""
+    """Return the lines of an output as its user saw them, without the escapes of a terminal."""
     text = data.decode("utf-8", "replace")
     if len(data) == SEARCHED_BYTES:  # the first line has lost its begin
         text = text.partition("\n")[2] or text
     text = without_escapes(text).replace("\r", "\n")
-    return (_BACKSPACES.sub("\n", text) if "\b" in text else text).split("\n")
+    return _BACKSPACES.sub("\n", text).split("\n")
