@@ -2,6 +2,7 @@
 
 A word alone proves nothing ("handles MemoryError gracefully"): it counts in Python's last
 words, in lines of a form that only the failing library prints, and in a launcher's notice.
+:func:`death` says whether a program died although its launch ended with exit code 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from typing import NamedTuple
 
-from tuner.launch.escapes import without_escapes
 from tuner.model import FailureKind
 
 #: How much of the output is kept with a failed trial, lines, and of each line, characters.
@@ -23,18 +23,26 @@ LINE_CHARACTERS = 500
 NOTICE_CHARACTERS = 240
 #: Control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: What colours a terminal, moves its cursor or names its window (ECMA-48: CSI, OSC and others).
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z\\^-~])"
+)
+
+
+def without_escapes(text: str) -> str:
+    """Return the text without sequences that only steer the terminal."""
+    return _ESCAPES.sub("", text)
 
 
 def clean(text: str) -> str:
-    """The text without terminal escapes and control characters, in short lines."""
+    """Return the text without terminal escapes and control characters, in short lines."""
     lines = without_escapes(text).replace("\r\n", "\n").replace("\r", "\n")
-    plain = _CONTROL.sub("", lines)
-    return "\n".join(line[:LINE_CHARACTERS] for line in plain.split("\n"))
+    return "\n".join(line[:LINE_CHARACTERS] for line in _CONTROL.sub("", lines).split("\n"))
 
 
-def tail(text: str, lines: int = TAIL_LINES) -> str:
-    """The last lines of `text`, without blank ones at the end."""
-    return "\n".join(text.rstrip().split("\n")[-lines:])
+def tail(text: str) -> str:
+    """Return the last lines of a text, without blank ones at the end."""
+    return "\n".join(text.rstrip().split("\n")[-TAIL_LINES:])
 
 
 # --- what ran out, or is gone ---------------------------------------------------------------------
@@ -99,12 +107,6 @@ EXCEPTIONS = 64
 LAST_WORDS = 5
 
 
-def shortage(exception: str, code: str = "") -> _Meaning | None:
-    """What ran out, by the last line of an exception and the line of code that raised it."""
-    with_code = _match(f"{code}\n{exception}", _IN_EXCEPTIONS[:2])
-    return with_code or _match(exception, _IN_EXCEPTIONS)
-
-
 def _match(line: str, phrases: _Phrases) -> _Meaning | None:
     return next((meaning for meaning, pattern in phrases if re.search(pattern, line)), None)
 
@@ -112,34 +114,37 @@ def _match(line: str, phrases: _Phrases) -> _Meaning | None:
 def _cause(
     own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[tuple[str, str]]
 ) -> tuple[_Meaning, str] | None:
-    """What ran out or is gone, and the line that tells."""
-    last_words = () if exceptions else own[-LAST_WORDS:]
-    causes = [(shortage(line, code), line) for code, line in reversed(exceptions[-EXCEPTIONS:])]
+    """Return what ran out or is gone, and the line that tells."""
+    last_words = own[:0] if exceptions else own[-LAST_WORDS:]
+    causes = []
+    for code, line in reversed(exceptions[-EXCEPTIONS:]):
+        with_code = _match(f"{code}\n{line}", _IN_EXCEPTIONS[:2])
+        causes.append((with_code or _match(line, _IN_EXCEPTIONS), line))
     causes += [(_match(line, _IN_NOTICES), line) for line in launcher]
     causes += [(_match(line, _IN_LINES), line) for line in reversed([*launcher, *own])]
-    causes += [(shortage(line), line) for line in reversed(last_words)]
+    causes += [(_match(line, _IN_EXCEPTIONS), line) for line in reversed(last_words)]
     return next(((meaning, line) for meaning, line in causes if meaning is not None), None)
 
 
 # --- what else tells ------------------------------------------------------------------------------
 
-EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
 #: What Python draws below the code that raised it; a line of nothing else says nothing.
 _MARKS = "~^ "
 #: What Python says below an exception in whose place another one was raised.
-HANDLED = ("During handling of the above", "The above exception was the direct cause")
+_HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: This many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
 #: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
-TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
+_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
 #: Open MPI's notices are between rules, one of them between shorter ones.
-NOTICE = re.compile(
+_NOTICE = re.compile(
     r"^(?:-{74}|-{60}(?=\nA daemon ))\n(.*?)(?:^(?:-{74}|-{60})$\n?|\Z)", re.MULTILINE | re.DOTALL
 )
 #: How such a notice names a host, once it is one line.
 _REMOTE = re.compile(r"\bRemote (?:host|daemon) ?: (?:\[\S+\] on node )?(\S+)")
 #: How the lines of MPICH's Hydra begin, which has no rules around them.
-HYDRA = (
+_HYDRA = (
     *("=", "YOUR APPLICATION TERMINATED", "This typically ", "Please see ", "[mpiexec@", "[proxy"),
 )
 #: Open MPI's paragraph that only repeats the exit code, and Hydra's frame and advice.
@@ -178,7 +183,7 @@ _FRAME = re.compile(r"\[\S+\] \*{3} +(reported by|on |Unknown error|MPI_ERRORS_A
 
 # torchrun always ends with exit code 1. Which rank failed first, and how, is in the table below
 # its ChildFailedError (torch.distributed.elastic.multiprocessing.errors).
-TORCHRUN = re.compile(
+_TORCHRUN = re.compile(
     r"(?:^Traceback \(most recent call last\):\n(?:(?!Traceback )[^\n]*\n)*?)?"
     r"^torch\.distributed\.elastic\.multiprocessing\.(?:"
     r"errors\.ChildFailedError:\s*(?P<table>^={40,}$.*?(?:^={40,}$|\Z))?"
@@ -192,11 +197,10 @@ _UNSTARTED = re.compile(
 )
 #: What torch.distributed raises in a program that something else has started.
 _NEEDS_TORCHRUN = re.compile(r"env:// rendezvous: environment variable \w+ expected")
-#: Its log, as torch 2.5, 2.2 and 1.13 begin a line, and the stars around its word on threads.
+#: The lines of its log, and its word on threads with the stars around it.
 _LOG = re.compile(
     r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
     r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.(elastic|launcher|run)\b"
-    r"|[A-Z]+:torch\.distributed\.(elastic|launcher|run)\b"
     r"|\*{41}|Setting OMP_NUM_THREADS environment variable for each process"
 )
 #: What torch puts before each line of an exception in a rank of a process group.
@@ -214,7 +218,7 @@ class Explanation(NamedTuple):
 def explain(
     code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
 ) -> Explanation:
-    """Why a launch failed whose program did not end by itself as it should.
+    """Return why a launch failed whose program did not end by itself as it should.
 
     Args:
         code: The exit code, negative for a signal, None if it is not known; 0 if something hid it.
@@ -222,10 +226,10 @@ def explain(
         oom_kills: How many processes the kernel ended meanwhile for want of memory.
         certain: They were the launch's own: the host's others were not counted.
     """
-    text = TAG.sub("", text)
+    text = _TAG.sub("", text)
     launcher: list[str] = []
     rank = None  # the first that failed under torchrun
-    for torchrun in [*TORCHRUN.finditer(text)][-1:]:
+    for torchrun in [*_TORCHRUN.finditer(text)][-1:]:
         text = text[: torchrun.start()] + text[torchrun.end() :]
         if torchrun["signal"]:
             name = _signal_name(int(torchrun["signal"]))
@@ -235,11 +239,10 @@ def explain(
             rank, code = root[1], int(root[2])
             # Of a signal that says all, of an exit code nothing.
             launcher.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
-    for notice in NOTICE.findall(text):
-        launcher += [_shortened(" ".join(notice.split()))] if notice.strip() else []
-    lines = [line for line in NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
-    launcher += [line for line in lines if line.startswith(HYDRA)]
-    own = _of_ranks([line for line in lines if not line.startswith(HYDRA)], rank)
+    launcher += filter(None, map(_shortened, _NOTICE.findall(text)))
+    lines = [line for line in _NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
+    launcher += [line for line in lines if line.startswith(_HYDRA)]
+    own = _of_ranks([line for line in lines if not line.startswith(_HYDRA)], rank)
 
     exceptions = _exceptions(own)
     cause = _cause(own, launcher, exceptions)
@@ -247,9 +250,9 @@ def explain(
         (kind, meaning), line = cause
         return Explanation(kind, f"{ended(code)}: {meaning}: {line.strip()}", line)
     raised = [line for _, line in exceptions]
-    # The other ranks only say that a killed one is gone.
-    was_killed = rank is not None and code is not None and code < 0
-    line = _most_telling(own, launcher, [] if was_killed else raised)
+    if rank is not None and code is not None and code < 0:
+        raised = []  # the other ranks only say that a killed one is gone
+    line = _most_telling(own, launcher, raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
     if _NEEDS_TORCHRUN.search(line):
         reason += " (--launcher torchrun sets it for each rank)"
@@ -267,21 +270,21 @@ def explain(
 
 
 def lost_host(text: str) -> str:
-    """Open MPI's notice that a host is gone, else empty: 5.0 may end with exit code 0 after it."""
-    notices = (" ".join(notice.split()) for notice in NOTICE.findall(text))
-    lost = (notice for notice in notices if _match(notice, _IN_NOTICES) == _HOST)
-    return _shortened(next(lost, ""))
+    """Return Open MPI's notice that a host is gone: 5.0 may end with exit code 0 after it."""
+    notices = map(_shortened, _NOTICE.findall(text))
+    return next((notice for notice in notices if _match(notice, _IN_NOTICES) == _HOST), "")
 
 
 def _shortened(notice: str) -> str:
-    """The first sentence of a notice that names a host, and the host; of others the beginning."""
+    """Return the first sentence of a notice that names a host, and the host; else the beginning."""
+    notice = " ".join(notice.split())
     if host := _REMOTE.search(notice):
         return f"{notice.partition('. ')[0]}: {host[1]}"
     return shorten(notice, NOTICE_CHARACTERS, placeholder=" …")
 
 
 def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
-    """The ranks' own lines that say something.
+    """Return the ranks' own lines that say something.
 
     torch marks exceptions with their rank. Those of the first to fail are kept: the others' are of
     its absence.
@@ -295,17 +298,17 @@ def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Python's last words, each with the line before it: those that ended something.
+    """Return Python's last words, each with the line before it: those that ended something.
 
     They stand below a line of code or at the very end; what else looks like one was printed.
     One that was handled (another one was raised meanwhile) ended nothing.
     """
     raised = []
     for number, line in enumerate(lines):
-        if not EXCEPTION.fullmatch(line):
+        if not _EXCEPTION.fullmatch(line):
             continue
         before = lines[number - 1] if number else ""
-        handled = number + 1 < len(lines) and lines[number + 1].startswith(HANDLED)
+        handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
         if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
             raised.append((before, line))
     return raised
@@ -315,15 +318,12 @@ def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Seque
     complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
     errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
     signals = [line for line in own if _SIGNAL.fullmatch(line)]
-    sources = (exceptions[-1:], complaints[:1], signals[:1], errors[-1:], own[-1:], launcher[:1])
-    for lines in sources:
-        if lines:
-            return lines[0].strip()
-    return ""
+    telling = (*exceptions[-1:], *complaints, *signals, *errors[-1:], *own[-1:], *launcher)
+    return next(iter(telling), "").strip()
 
 
 def ended(code: int | None) -> str:
-    """The exit code in words, with the signal's name if there was one."""
+    """Return the exit code in words, with the signal's name if there was one."""
     if code is None:
         return "ended in a way that is not known"
     if code == 0:
@@ -336,8 +336,107 @@ def ended(code: int | None) -> str:
 
 
 def _signal_name(number: int) -> str:
-    """``SIGTERM``; empty for no signal of this system."""
+    """Return ``SIGTERM`` or the like; empty for no signal of this system."""
     try:
         return signal.Signals(number).name
     except ValueError:
         return ""
+
+
+# --- a death behind exit code 0 -------------------------------------------------------------------
+# A pipe (``train | tee log``), ``|| true`` or a last ``echo`` in a script hide the exit code. What
+# is left is the end of the output. Only what cannot be the end of a program that went on counts: a
+# traceback that was caught, logged and followed by other lines is none.
+
+_FAULTS = (
+    "(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception|Aborted"
+    r"|Trace/breakpoint trap)(?: \(core dumped\))?"
+)
+#: A line that is printed for a program that has died, by the program or by what started it.
+_DEATH = re.compile(
+    "|".join(
+        (
+            # a shell; of signals that scripts send to their helpers (SIGKILL) it prints the like
+            rf"[\w./-]+: line \d+: +\d+ {_FAULTS}\b|(?:[\w./-]+: )?{_FAULTS}$",
+            # Open MPI
+            r"(?:mpirun|mpiexec|orterun|prterun|prun) (?:noticed that process rank \d"
+            r"|detected that one or more processes exited|has exited due to process rank \d)",
+            r"MPI_ABORT was invoked on rank \d|Primary job +terminated normally, but",
+            r"\[\S+\] (?:Local abort before MPI_INIT"
+            r"|\*\*\* (?:Process received signal|An error occurred in MPI_))",
+            # MPICH and Intel MPI
+            r"= +BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|Abort\(\d+\) on node \d",
+            r"application called MPI_Abort\(|Fatal error in (?:internal_|P?MPI_)\w+",
+            # Slurm
+            r"srun: error: \S+: tasks? [\d,-]+: |srun: Job step aborted",
+            r"slurmstepd: error: \*\*\* STEP ",
+            # Fortran
+            r"(?:ERROR )?STOP 0*[1-9]\d*$|ERROR STOP\b|Error termination\.|Fortran runtime error: ",
+            r"forrtl: severe \(\d+\)|Program received signal SIG[A-Z]+: ",
+            # C and C++
+            r"terminate called (?:after throwing|without an active)|libc\+\+abi: terminating ",
+            r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*|double free or corruption",
+            r"[\w./-]+: .*: Assertion [`'].*' failed\.$|(?:free|malloc|realloc)\(\): (?:inv|dou)",
+            r"[\w./-]+: error while loading shared libraries: ",
+            # Python's argparse, and Python itself
+            r"[\w./-]+: error: (?:argument |the following arguments |unrecognized arguments)",
+            r"Fatal Python error: |torch\.distributed\.elastic\.\S+\.ChildFailedError",
+            # Rust, R, Julia
+            r"thread 'main' .*panicked at |Execution halted$|ERROR: LoadError: ",
+        )
+    )
+)
+#: What may stand below such a line: stacks, advice, what a shell and Python's helpers add.
+_BELOW_DEATH = re.compile(
+    r"#\d+ |\[\S+\] |[-=*]{10,}|Backtrace for this error:|Note: The following floating-point"
+    r"|(?:Current thread|Thread) 0x|Extension modules: |Stacktrace:|in expression starting at "
+    r"|note: (?:run with|Some details)|stack backtrace:|\w+\(\d+\)\.*: |\S+:\d+: \w*Warning: "
+    r"|Image +PC +Routine|\S+ +[0-9A-F]{16} |\[[WE]\d+ [\d:.]+ \S+\] "
+    r"|Calls: |srun: |slurmstepd: |(?:real|user|sys)\s+\d+m|make(?:\[\d+\])?: \*{3} "
+)
+#: Rust says what was wrong in a line of its own.
+_PANIC = re.compile(r"^(thread 'main' .*panicked at \S+:)\n", re.MULTILINE)
+
+_HEADER = re.compile(r"Traceback \(most recent call last\):$")
+#: Any exception's last line, which stands below an indented one.
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?::\s.*)?")
+#: What Python says above a traceback that did not end the program …
+_IGNORED = ("Exception ignored ", "Error in atexit.", "Error in sys.")
+#: … and above that of a thread or a child process, which ended only these.
+_PART = re.compile(r"Exception in thread |Process \S+:$")
+
+
+def death(text: str, *, has_figure: bool) -> str:
+    """Return the line that shows that the program died; empty if the output does not end in one.
+
+    With ``has_figure`` the program's own log or figure is complete. Then a thread or a child
+    process that ended in a traceback is not taken for its death: its own exit was 0.
+    """
+    text = _TORCHRUN.sub("torch.distributed.elastic.errors.ChildFailedError\n", text)
+    text = _PANIC.sub(r"\1 ", text)
+    text = _NOTICE.sub(lambda notice: " ".join(notice[1].split()) + "\n", _TAG.sub("", text))
+    ending = above = ""
+    may_indent = False  # whether an indented line belongs to what ends the output
+    counts: list[bool] = []  # for each traceback that is open: whether it ends the program
+    for tagged in text.split("\n"):
+        line = _RANK_TAG.sub("", tagged, count=1)
+        if not line.strip():
+            continue
+        if _HEADER.match(line):
+            is_part = _PART.match(above) is not None
+            counts.append(not above.startswith(_IGNORED) and not (is_part and has_figure))
+        elif line[0].isspace() and (counts or may_indent):
+            pass
+        elif counts and (
+            _EXCEPTION.fullmatch(line) or (above[0].isspace() and _RAISED.fullmatch(line))
+        ):
+            ending = line if counts.pop(0) else ending
+            may_indent = False
+        elif _DEATH.match(line):
+            ending, may_indent = ending or line, True
+        elif _BELOW_DEATH.match(line) or (ending and line.startswith(_HYDRA)):
+            may_indent = True
+        elif not (line.startswith((*_HANDLED, *_IGNORED)) or _PART.match(line)):
+            ending, may_indent = "", False
+        above = line
+    return ending.strip()
