@@ -36,7 +36,7 @@ class Through:
     iterations: int | None = None
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """What the stopper says of the figure so far."""
+        """Return what the stopper says of the figure so far."""
         if self.iterations is None:
             return self.stopper([(0, since_launch_s)], since_launch_s, 0.0)
         place = warmed_up(log, self.iterations)
@@ -50,17 +50,15 @@ class Through:
         return self.stopper(view, (since_launch_s - startup_s - since_s) / left, 0.0)
 
     def in_window(self) -> EarlyStopper:
-        """The stopper itself: the log of a window is that of the figure."""
+        """Return the stopper itself: the log of a window is that of the figure."""
         return self.stopper.in_window()
 
 
 def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> EarlyStopper | None:
-    """The stopper for a launch whose figure follows from this clock; ``None``: it runs to its end.
+    """Return the stopper of a launch whose figure follows from this clock of its objective.
 
-    Args:
-        clock: That of the objective.
-        stopper: Compares the figure with a limit.
-        iterations: How many a full launch does; ``None`` if that is not known.
+    ``stopper`` compares the figure with a limit. ``None``: the launch runs to its end. A full one
+    does ``iterations``, if that is known.
     """
     if clock == "elapsed":
         return stopper
@@ -79,29 +77,20 @@ MOST_TIMES = 5.0
 
 
 class OtherSide(NamedTuple):
-    """What a launch of the other side of a comparison takes to its end.
-
-    Attributes:
-        wall_s: How long it runs, s.
-        cost: What that comes to, as a cost.
-        at_usual_pace: How many times its own iterations that is: the other side may do the same
-            work in more or fewer. See :func:`~tuner.search.throughput.at_usual_pace`.
-    """
+    """What a launch of the other side of a comparison takes to its end."""
 
     wall_s: float
     cost: float
+    #: How many times its own iterations that is (:func:`~tuner.search.throughput.at_usual_pace`):
+    #: the other side may do the same work in more or fewer.
     at_usual_pace: float | None = None
 
 
 def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> EarlyStopper:
     """Return what stops the slower side of a comparison once it has shown enough.
 
-    A longer time alone would add noise: nothing cancels what the machine does then.
-
-    Args:
-        clock: That of the objective.
-        iterations: How many a full launch does; ``None`` if that is not known.
-        other: What the faster side takes. That side shows what comes at the end of a launch.
+    A longer time alone would add noise: nothing cancels what the machine does then. The faster side
+    shows what comes at the end of a launch. Clock and iterations are those of `stopper_by`.
     """
     most_s = MOST_TIMES * other.cost
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]

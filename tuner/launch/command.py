@@ -11,6 +11,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from string import Formatter
 
 from tuner.model.errors import UsageError, shown, suggestion
 
@@ -20,14 +21,14 @@ RESERVED = (OUT, "python", "workloads")
 #: Stands for a placeholder's value if its option takes none: only the option is left.
 BARE = "\0"
 
-_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE = re.compile(rf"(?<!\{{)\{{({_NAME.pattern})\}}(?!\}})")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
 
 
 def shipped_dir(name: str) -> Path:
-    """A folder that ships with the tool (``workloads``, ``studies``), without importing it."""
+    """Return a folder that ships with the tool (``workloads``, ``studies``)."""
     spec = importlib.util.find_spec(f"tuner.{name}")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"tuner.{name} is not installed")
@@ -35,34 +36,32 @@ def shipped_dir(name: str) -> Path:
 
 
 def names_in(token: str) -> tuple[str, ...]:
-    """The placeholders of one token, in order.
+    """Return the placeholders of one token, in order.
 
     Raises:
         UsageError: A brace that is neither doubled nor part of a placeholder.
     """
-    names = []
-    for part in _PART.finditer(token):
-        if part.group() in ("{{", "}}"):
-            continue
-        name = part.group(1)
-        if name is None or not _NAME.fullmatch(name):
-            raise UsageError(
-                f"the command has {part.group()!r} in {token!r}, which is not a placeholder",
-                "write {{ and }} for literal braces",
-            )
-        names.append(name)
+    try:
+        parts = [part for _, *part in Formatter().parse(token) if part[0] is not None]
+    except ValueError:
+        parts = [["", "", None]]
+    names = [name or "" for name, form, conversion in parts if not form and conversion is None]
+    if len(names) < len(parts) or not all(map(_NAME.fullmatch, names)):
+        raise UsageError(
+            f"the command has braces in {token!r} that are no placeholder",
+            "write {{ and }} for literal braces",
+        )
     return tuple(names)
 
 
 def placeholders(template: Sequence[str]) -> tuple[str, ...]:
-    """The placeholders of a template, each once, in order; errors as :func:`names_in`."""
+    """Return the placeholders of a template, each once, in order; errors as :func:`names_in`."""
     return tuple(dict.fromkeys(name for token in template for name in names_in(token)))
 
 
 def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
-    """The placeholders of a template that may be knobs; other braces are passed over."""
-    parts = (part.group(1) or "" for token in template for part in _PART.finditer(token))
-    names = dict.fromkeys(name for name in parts if _NAME.fullmatch(name))
+    """Return the placeholders that may be knobs; other braces are passed over."""
+    names = dict.fromkeys(name for token in template for name in _PLACE.findall(token))
     return tuple(name for name in names if name not in RESERVED)
 
 
@@ -79,18 +78,12 @@ def check(template: Sequence[str], knobs: Iterable[str]) -> None:
 
 
 def fill(token: str, values: Mapping[str, str]) -> str:
-    """One token with its placeholders replaced; each must be in ``values``."""
-
-    def replacement(part: re.Match[str]) -> str:
-        if part.group() in ("{{", "}}"):
-            return part.group()[0]
-        return values[part.group(1)]
-
-    return _PART.sub(replacement, token)
+    """Return a token with its placeholders replaced; each must be in ``values``."""
+    return token.format_map(values)
 
 
 def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """The template with its placeholders replaced, what is not set left out.
+    """Return the template with its placeholders replaced, what is not set left out.
 
     A token with a placeholder that has no value is dropped; if the token is nothing but
     the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
@@ -102,13 +95,13 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
     result: list[str] = []
     for index, token in enumerate(template):
         missing = [name for name in names_in(token) if name not in values]
-        alone = bool(missing) and token == f"{{{missing[0]}}}"
         if not missing:
             result += _filled(template, index, values)
             continue
+        is_alone = token == f"{{{missing[0]}}}"
         # Several words; ``--name=two words`` is one, whatever is in it.
         is_script = len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token)
-        if is_script or (alone and not option_before(template, index)):
+        if is_script or (is_alone and not option_before(template, index)):
             why = "" if is_script else " without an option before it"
             needed = " ".join(f"--baseline {name}=VALUE" for name in dict.fromkeys(missing))
             raise UsageError(
@@ -116,13 +109,13 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
                 " for the baseline",
                 f"say what it is by default: {needed}",
             )
-        if alone:
+        if is_alone:
             result.pop()
     return tuple(result)
 
 
 def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> tuple[str, ...]:
-    """A token with its values; of an option without a value nothing, or what is before its =."""
+    """Return a token with its values; of an option without a value what is before its =."""
     token = template[index]
     bare = [name for name in names_in(token) if values[name] == BARE]
     if not bare:
@@ -140,7 +133,7 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
 
 
 def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Only those tokens that carry one of ``values``, with the options they belong to."""
+    """Return only the tokens that carry one of ``values``, with the options they belong to."""
     result: list[str] = []
     for index, token in enumerate(template):
         names = names_in(token)
@@ -153,7 +146,7 @@ def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, .
 
 
 def can_leave_out(template: Sequence[str], name: str) -> bool:
-    """Whether a template can do without one placeholder, and keep those of all other knobs."""
+    """Return whether a template can do without one placeholder, and keep those of all others."""
     own = [names for token in template if name in (names := names_in(token))]
     if any(set(names) != {name} for names in own):
         return False
@@ -165,6 +158,6 @@ def can_leave_out(template: Sequence[str], name: str) -> bool:
 
 
 def option_before(template: Sequence[str], index: int) -> bool:
-    """Whether the token before ``index`` is an option that takes this one as its value."""
+    """Return whether the token before ``index`` is an option that takes this one as its value."""
     before = template[index - 1] if index else ""
     return _OPTION.fullmatch(before) is not None and not names_in(before)

@@ -7,6 +7,7 @@ of its processes does, or its log or its output grows.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -31,25 +32,23 @@ CPU_S = 0.01  # the kernel counts in ticks of this length
 
 
 class HangDetector:
-    """Watches one job.
+    """Watches one job, which hangs if nothing happened for ``limit_s``.
 
-    Args:
-        limit_s: The job hangs if nothing happened for this long.
-        ranks: Silence counts only once this many ranks were seen; 0: however many there are.
-        computes: Whether one of these processes, which use a CPU, runs code of its own.
+    Silence counts only once ``ranks`` were seen (0: however many there are). ``computes`` tells
+    whether one of these processes, which use a CPU, runs code of its own.
     """
 
     def __init__(
-        self, limit_s: float, ranks: int, computes: Callable[[Collection[Activity]], bool]
+        self, limit_s: float, ranks: int, computes: Callable[[tuple[Activity, ...]], bool]
     ) -> None:
         self.said = ""  # which ranks did nothing in the last look, in words
         self._limit_s = limit_s
         self._expected = ranks
-        self._seen_ranks: set[int] = set()
+        self._seen_ranks: set[int | None] = set()
         self._computes = computes
         self._before: dict[tuple[str, int, int], Activity] = {}
         self._output: tuple[object, ...] = ()
-        self._looked_s: float | None = None
+        self._looked_s = -math.inf
         self._sure_s = 0.0  # when something was last seen that is life for sure
         self._alive_s = 0.0  # when something last may have been
         self._ranks_s: float | None = None  # when a rank was last there
@@ -57,28 +56,21 @@ class HangDetector:
     def look(
         self, now_s: float, output: tuple[object, ...], activities: Sequence[Activity]
     ) -> Failed | None:
-        """One look.
+        """Look once at the live processes; return what is wrong, once it is certain.
 
-        Args:
-            now_s: Seconds that only go forward.
-            output: What changes when the log or the output grows.
-            activities: The live processes.
-
-        Returns:
-            What is wrong, once it is certain.
+        ``now_s`` only goes forward, and ``output`` changes when the log or the output grows.
         """
         ranks = [activity for activity in activities if activity.rank is not None]
-        self._seen_ranks.update(
-            activity.rank for activity in activities if activity.rank is not None
-        )
+        self._seen_ranks |= {activity.rank for activity in ranks}
         if ranks:
             self._ranks_s = now_s
         watched = ranks or list(activities)  # if no rank is known, any work counts
-        since_s = self._limit_s if self._looked_s is None else now_s - self._looked_s
+        since_s = min(self._limit_s, now_s - self._looked_s)
         least_s = max(1.5 * CPU_S, BUSY_SHARE * since_s)
         moved, busy = False, []  # those that used a CPU since the last look, or wait for one
-        for activity in watched:
-            before = self._before.get((activity.host, activity.pid, activity.started))
+        processes = {(each.host, each.pid, each.started): each for each in watched}
+        for identity, activity in processes.items():
+            before = self._before.get(identity)
             moved |= before is None or activity.transfers > before.transfers
             used_s = activity.cpu_s - (0.0 if before is None else before.cpu_s)
             if activity.state == "R" or used_s > least_s:
@@ -90,14 +82,11 @@ class HangDetector:
             self._sure_s = self._alive_s = now_s
         elif busy and silent_s < TRUSTED_SHARE * self._limit_s:
             self._alive_s = now_s
-        elif busy and self._computes(busy):
+        elif busy and self._computes(tuple(busy)):
             self._sure_s = self._alive_s = now_s
         elif silent_s < KERNEL_TIMES * self._limit_s and any(e.state == "D" for e in watched):
             self._alive_s = now_s
-        self._looked_s, self._output = now_s, output
-        self._before = {
-            (activity.host, activity.pid, activity.started): activity for activity in watched
-        }
+        self._looked_s, self._output, self._before = now_s, output, processes
         if 0 < len(self._seen_ranks) < self._expected:
             return None  # ranks on other hosts may well do something
         idle_s = now_s - self._alive_s
@@ -111,7 +100,7 @@ class HangDetector:
 
 
 def _explain(processes: Sequence[Activity], busy: Collection[Activity]) -> str:
-    """Which ranks do nothing, in words."""
+    """Return in words which ranks do nothing."""
     ranks = {process.rank for process in processes if process.rank is not None}
     waiting = {process.rank for process in busy}
     idle = sorted(rank for rank in ranks if rank not in waiting)
@@ -129,7 +118,7 @@ def _explain(processes: Sequence[Activity], busy: Collection[Activity]) -> str:
 
 
 def _held(processes: Sequence[Activity]) -> str:
-    """Which processes a signal has stopped; empty if none is."""
+    """Return in words which processes a signal has stopped; empty if none is."""
     stopped = [process.rank for process in processes if process.state == "T"]
     ranks = sorted({rank for rank in stopped if rank is not None})
     whose = [f"rank {rank}" for rank in ranks] + (["the launcher"] if None in stopped else [])
@@ -137,5 +126,5 @@ def _held(processes: Sequence[Activity]) -> str:
 
 
 def may_be_elsewhere(environ: Iterable[str]) -> bool:
-    """Whether ranks may run on other hosts, by the names of mpirun's environment."""
+    """Return whether ranks may run on other hosts, by the names of mpirun's environment."""
     return any(map(_HOSTS_VARIABLE.fullmatch, environ))

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tuner.hosts import process, stacks
-from tuner.hosts.activity import MOST_S, Activity
+from tuner.hosts.activity import MOST_S
 from tuner.hosts.launch_observer import Observer
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
@@ -48,14 +49,14 @@ class LaunchMonitor:
     running: process.RunningCommand
     observer: Observer
     objective: Objective
-    clock: Callable[[], float]
 
     def __post_init__(self) -> None:
         self.progress: tuple[Progress, ...] = ()
         #: How often the job was heard of beside its log and its output.
         self.heard = 0
-        self._started_s = self.clock()
-        self._sampled_s = self._started_s
+        #: How long the launch has run, without its pauses, s.
+        self._clock = self.running.running_s
+        self._started_s = self._sampled_s = self._clock()
         self._look_s = 0.0
         self._hang_detector: HangDetector | None = None
         self.observer.follow(self.running.pids)
@@ -65,11 +66,7 @@ class LaunchMonitor:
     def follow(self, done: Callable[[], bool] = lambda: False) -> Ended | None:
         """Wait for the end, or stop the launch for the first reason that holds.
 
-        Args:
-            done: Asked often; True leaves the launch as it runs.
-
-        Returns:
-            How it ended, and the reason if we ended it; ``None``: it was left.
+        ``None``: it was left as it runs, since ``done``, which is asked often, said so.
         """
         while not done():
             limit_s = self.request.launch.limit_s
@@ -81,7 +78,7 @@ class LaunchMonitor:
             if self.request.cancelled():
                 reason = Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
             elif limit_s is not None and self.passed_s >= limit_s:
-                said = f"not done within the trial limit of {limit_s:g} s"
+                said = f"not done within its limit of {limit_s:g} s"
                 reason = Failed(FailureKind.LIMIT, said)
             else:
                 self.report_progress()
@@ -93,7 +90,7 @@ class LaunchMonitor:
     @property
     def passed_s(self) -> float:
         """Seconds since it was started."""
-        return self.clock() - self._started_s
+        return self._clock() - self._started_s
 
     def stop(self, reason: Failed | Stopped) -> Ended:
         """End the launch for this reason, if it has not ended by itself just then."""
@@ -107,18 +104,14 @@ class LaunchMonitor:
         layout, env = self.request.spec.layout, self.request.launch.env
         sees_all_ranks = not (layout.is_local and may_be_elsewhere(env))
         ranks = 0 if sees_all_ranks else layout.ranks
-        self._watched_s = self.clock()
+        self._watched_s = self._clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
-        most_s = min(MOST_S, self._hang_check_s)
-
-        def computes(processes: Collection[Activity]) -> bool:
-            return self.observer.computes(tuple(processes), most_s)
-
+        computes = partial(self.observer.computes, most_s=min(MOST_S, self._hang_check_s))
         self._hang_detector = HangDetector(limit_s, ranks, computes)
 
     def look_afresh(self) -> None:
         """Forget what was seen of the ranks so far."""
-        self._sampled_s = self.clock()
+        self._sampled_s = self._clock()
         self.observer.begin()
 
     def _by_stopper(self) -> Stopped | None:
@@ -147,8 +140,8 @@ class LaunchMonitor:
             self.request.on_progress(step)
 
     def look(self) -> Failed | None:
-        """Look at the processes if it is time to; says why the launch must end, if it must."""
-        now_s = self.clock()
+        """Look at the processes if it is time to; return why the launch must end, if it must."""
+        now_s = self._clock()
         # A short program is seen early, a long one is looked at rarely.
         due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
         if now_s - self._sampled_s < max(due_s, self._look_s / SAMPLE_SHARE):
@@ -161,7 +154,7 @@ class LaunchMonitor:
         return wrong
 
     def _watch(self, now_s: float) -> Failed | None:
-        """Whether it prints too much or hangs; the stacks of a launch that hangs are kept."""
+        """Return whether it prints too much or hangs; then the stacks are kept."""
         size = self.output_bytes()
         if size > MOST_OUTPUT:
             return Failed(FailureKind.CRASHED, f"it printed more than {MOST_OUTPUT >> 30} GiB")
@@ -176,11 +169,11 @@ class LaunchMonitor:
         return replace(wrong, reason=f"{wrong.reason}; {self.keep_stacks()}")
 
     def keep_stacks(self) -> str:
-        """Keep where the ranks stand; says in words where."""
+        """Keep where the ranks stand, and return in words where that is."""
         return stacks.keep(self.request.launch.folder / stacks.FOLDER, self.observer.stacks())
 
     def output_bytes(self) -> int:
-        """How much it has printed."""
+        """Return how much it has printed."""
         try:
             return (self.request.launch.folder / process.OUTPUT).lstat().st_size
         except OSError:

@@ -36,7 +36,7 @@ def launch(
     cwd: Path,
     marker: str | None = None,
 ) -> Launch:
-    """The launch of a setting in the trial's own folder.
+    """Return the launch of a setting in the trial's own folder.
 
     ``environ`` is the user's environment, kept as it is but for what the launcher, the
     probe and the marker need; the setting reaches the ranks through the wrapper. Other hosts have
@@ -52,7 +52,8 @@ def launch(
         ssh[SSH_COMMAND] = shlex.join(info.ssh or ("ssh",))
         ssh[CONNECTIONS] = str(connections_folder(folder))
         info = replace(info, ssh=marking)
-    out_dir = folder / "out"
+    # What rank 0 reads; without these words no rank has an input.
+    reads, out_dir = ("-i", spec.input) if spec.input else (), folder / "out"
     ours = launcher.environment(info)
     if several and marker is not None:
         private = private_folder(marker)
@@ -66,7 +67,7 @@ def launch(
         spec,
         setting,
         out=str(out_dir),
-        wrapper=("env",) if several else (*wrapper_argv(), *_input(spec)),
+        wrapper=("env",) if several else (*wrapper_argv(), *reads),
         template=spec.command,
         variables=ours if several else {},
     )
@@ -84,13 +85,8 @@ def launch(
     )
 
 
-def _input(spec: StudySpec) -> tuple[str, ...]:
-    """The wrapper's words for what rank 0 reads; without them no rank has an input."""
-    return ("-i", spec.input) if spec.input else ()
-
-
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
-    """The abstract options of the launcher; what the setting leaves unset has none."""
+    """Return the abstract options of the launcher; what the setting leaves unset has none."""
     chosen = setting.as_dict()
     return {
         knob.route.option: chosen[knob.name]
@@ -108,7 +104,7 @@ def rank_argv(
     template: Sequence[str],
     variables: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """What every rank runs: the wrapper with ``variables`` and the setting's, then the program."""
+    """Return what every rank runs: the wrapper with its variables, then the program."""
     unset, values = assignments(spec, setting, template)
     return (
         *wrapper,
@@ -122,10 +118,9 @@ def rank_argv(
 def program_argv(
     spec: StudySpec, setting: Setting, *, out: str, template: Sequence[str]
 ) -> tuple[str, ...]:
-    """The program with its arguments, without wrapper and launcher.
+    """Return the program with its arguments, without wrapper and launcher.
 
-    Raises:
-        UsageError: A placeholder that cannot be left out has no value.
+    ``UsageError``: a placeholder that cannot be left out has no value.
     """
     defaults = {knob.name: knob.default for knob in spec.knobs if knob.default is not None}
     texts = {
@@ -140,7 +135,7 @@ def program_argv(
 def assignments(
     spec: StudySpec, setting: Setting, template: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The environment part of a setting: (names to unset, values by name).
+    """Return the environment part of a setting: (names to unset, values by name).
 
     A knob whose placeholder is in ``template`` (by default ``spec.command``)
     goes there, and not into the environment.
@@ -148,39 +143,34 @@ def assignments(
     unset: list[str] = []
     values: dict[str, str] = {}
     for knob, value in _unplaced(spec, setting, template):
-        if not isinstance(knob.route, Env):
-            continue
-        assigned = knob.route.assigned(value)
-        values |= assigned
-        unset += () if assigned else knob.route.names
+        if isinstance(knob.route, Env):
+            assigned = knob.route.assigned(value)
+            values |= assigned
+            unset += () if assigned else knob.route.names
     return tuple(unset), values
 
 
-def arguments(
-    spec: StudySpec, setting: Setting, template: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """The argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
-    template = spec.command if template is None else template
-    placed = command.carriers(template, _texts(spec, setting.as_dict()))
-    return (*placed, *_appended(spec, setting, template))
+def arguments(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
+    """Return the argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
+    placed = command.carriers(spec.command, _texts(spec, setting.as_dict()))
+    return (*placed, *_appended(spec, setting, spec.command))
 
 
 def _appended(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tuple[str, ...]:
     parts: list[str] = []
     for knob, value in _unplaced(spec, setting, template):
-        if isinstance(knob.route, Flag) and knob.route.option is not None:
-            option = knob.route.option
+        if isinstance(knob.route, Flag) and (option := knob.route.option) is not None:
             if knob.route.switch:
                 parts += [option] if value == ON else []
-                continue
-            parts += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
+            else:
+                parts += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
     return tuple(parts)
 
 
 def _unplaced(
     spec: StudySpec, setting: Setting, template: Sequence[str] | None
 ) -> list[tuple[Knob, Value]]:
-    """The knobs of a setting that take their own route, with their values."""
+    """Return the knobs of a setting that take their own route, with their values."""
     placed = command.knobs_in(spec.command if template is None else template)
     chosen = setting.as_dict()
     return [
@@ -191,7 +181,7 @@ def _unplaced(
 
 
 def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:
-    """What stands for the placeholders; a switch that is off has none."""
+    """Return what stands for the placeholders; a switch that is off has none."""
     switches = {k.name for k in spec.knobs if isinstance(k.route, Flag) and k.route.switch}
     return {
         name: command.BARE if name in switches else str(value)
@@ -201,11 +191,6 @@ def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:
 
 
 def inherited(environ: Mapping[str, str], knobs: Sequence[Knob]) -> dict[str, str]:
-    """The variables of these knobs that the user's environment already sets."""
-    return {
-        name: environ[name]
-        for knob in knobs
-        if isinstance(knob.route, Env)
-        for name in knob.route.names
-        if name in environ
-    }
+    """Return the variables of these knobs that the user's environment already sets."""
+    names = [n for knob in knobs if isinstance(knob.route, Env) for n in knob.route.names]
+    return {name: environ[name] for name in names if name in environ}

@@ -13,24 +13,9 @@ from tuner.search.stopper import EarlyStopper
 class MeasurementRequest:
     """One measurement of a setting, as the study asks for it.
 
-    A launch of its own needs no number, purpose or records: they say whether a running job can
-    take its place.
-
-    Attributes:
-        launch: The setting rendered: what to start. Its folder holds nothing of another launch, and
-            is made if missing.
-        spec: The study, for its objective, knobs, machine and rank count.
-        setting: What the launch was rendered from.
-        number: That of the record which the measurement becomes.
-        purpose: What it is measured for.
-        records: The launches of the study so far.
-        incumbent_s: The figure of the best setting so far; ``None`` before there is one.
-        expected_iterations: The most iterations that a run did so far, if there was one. A launch
-            whose log ends sooner has failed.
-        stopper: Asked often; stops the setting once it cannot win any more.
-        on_progress: Called as it goes on: with each new entry of a launch's log; with a window's
-            iterations as if they were that.
-        cancelled: Asked often too; True ends it as interrupted.
+    ``launch`` is the setting rendered; its folder holds nothing of another launch, and is made if
+    missing. A launch of its own needs no number, purpose or records: they say whether a running job
+    can take its place.
     """
 
     launch: Launch
@@ -39,8 +24,13 @@ class MeasurementRequest:
     number: int = 0
     purpose: Purpose = Purpose.SEARCH
     records: tuple[LaunchRecord, ...] = ()
+    #: The figure of the best setting so far.
     incumbent_s: float | None = None
+    #: The most iterations that a run did so far: a launch whose log ends sooner has failed.
     expected_iterations: int | None = None
+    #: Asked often; stops the setting once it cannot win any more.
     stopper: EarlyStopper | None = None
+    #: Called with each new entry of a launch's log, or a window's iterations as if they were that.
     on_progress: Callable[[Progress], None] = lambda _: None
+    #: Asked often too; True ends it as interrupted.
     cancelled: Callable[[], bool] = lambda: False

@@ -11,28 +11,20 @@ totals of spans of many slices.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tuner.hosts import process
 from tuner.hosts.counters import Host
-from tuner.hosts.launch_observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver
 from tuner.launch.clocks import OtherSide, once_compared
 from tuner.launch.objectives import objective_for
 from tuner.launch.request import MeasurementRequest
-from tuner.launch.trial import RunningLaunch, begin
-from tuner.model import (
-    Failed,
-    FailureKind,
-    Finished,
-    Launch,
-    ObjectiveSpec,
-    Outcome,
-    SideBySide,
-    StudySpec,
-)
+from tuner.launch.trial import Observe, RunningLaunch, Start, begin, not_started
+from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Outcome, SideBySide
 from tuner.search.stopper import EarlyStopper, FirstOf, Log, Verdict
 from tuner.search.throughput import at_usual_pace
 
@@ -47,9 +39,7 @@ WITH_PAUSES = 0.4
 class OnceTheOtherHasEnded:
     """Stops a launch that goes on after the other one has ended, once it has shown enough.
 
-    Attributes:
-        stopper: What may stop it before; ``None``: nothing does.
-        then: What stops it then; ``None``: the other one has not ended.
+    ``stopper`` may stop it before, ``then`` from the end of the other one on.
     """
 
     stopper: EarlyStopper | None
@@ -65,56 +55,36 @@ class OnceTheOtherHasEnded:
         return self
 
 
-@dataclass
 class _Side:
-    """One launch of the two.
+    """One launch of the two."""
 
-    Attributes:
-        keeps_its_pauses: The figure is made of a clock that goes on in the pauses.
-        slices: When it ran itself, s after the pair began.
-        neighbours: How many threads of others wanted a CPU at the end of each.
-        at_work: Whether it wanted one itself at the end of each slice after which it went on.
-    """
-
-    request: MeasurementRequest
-    stopper: OnceTheOtherHasEnded
-    keeps_its_pauses: bool
-    running: RunningLaunch | None = None
-    outcome: Outcome | None = None
-    slices: list[tuple[float, float]] = field(default_factory=list)
-    neighbours: list[int | None] = field(default_factory=list)
-    at_work: list[bool | None] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, request: MeasurementRequest) -> _Side:
-        stopper = OnceTheOtherHasEnded(request.stopper)
-        keeps_its_pauses = not objective_for(request.spec.objective).leaves_out_pauses
-        return cls(replace(request, stopper=stopper), stopper, keeps_its_pauses)
+    def __init__(self, request: MeasurementRequest) -> None:
+        self.stopper = OnceTheOtherHasEnded(request.stopper)
+        self.request = replace(request, stopper=self.stopper)
+        #: Whether the figure is made of a clock that goes on in the pauses.
+        self.keeps_its_pauses = not objective_for(request.spec.objective).leaves_out_pauses
+        self.running: RunningLaunch | None = None
+        self.outcome: Outcome | None = None
+        #: When it ran itself, s after the pair began.
+        self.slices: list[tuple[float, float]] = []
+        #: How many threads of others wanted a CPU at the end of each.
+        self.neighbours: list[int | None] = []
+        #: Whether it wanted one itself at the end of each slice after which it went on.
+        self.at_work: list[bool | None] = []
 
 
 def run(
     requests: Sequence[MeasurementRequest],
     *,
-    start: Callable[[Launch], process.RunningCommand] = process.start,
-    observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
+    start: Start = process.start,
+    observe: Observe = LaunchObserver.of,
 ) -> list[Outcome]:
-    """Run two launches side by side, each until it ends or its pace is known.
+    """Run two launches side by side, each until it ends or its pace is known; the first begins.
 
-    If one of them fails, the other one is ended. Whatever is raised goes on only after both have
-    been ended.
-
-    Args:
-        requests: What to run: two, of which the first begins.
-        start: Starts a launch.
-        observe: Gives what looks at it.
-
-    Returns:
-        What each came to. Wall times are without the pauses.
-
-    Raises:
-        TunerError: See :func:`tuner.launch.trial.begin`.
+    Wall times are without the pauses. If one of them fails, the other one is ended. Whatever is
+    raised, as by :func:`tuner.launch.trial.begin`, goes on only after both have been ended.
     """
-    sides = [_Side.of(request) for request in requests]
+    sides = [_Side(request) for request in requests]
     begun_s, host = time.monotonic(), Host()
     is_local = all(request.spec.layout.is_local for request in requests)
     with ExitStack() as stack:
@@ -127,10 +97,15 @@ def run(
                     time.sleep(slice_s)
                 continue
             begin_s = time.monotonic()
-            if side.running is None:
-                _begin(side, start, observe, stack)
-            else:
+            if side.running is not None:
                 side.running.monitor.running.resume()
+            elif side.request.cancelled():
+                side.outcome = not_started(FailureKind.INTERRUPTED, "ended by the user")
+            elif isinstance(begun := begin(side.request, start=start, observe=observe), Outcome):
+                side.outcome = begun
+            else:
+                side.running = begun
+                stack.callback(begun.monitor.running.stop)
             if side.running is not None and side.outcome is None:
                 _run_slice(side, other, begin_s + slice_s)
             side.slices.append((begin_s - begun_s, time.monotonic() - begun_s))
@@ -156,31 +131,13 @@ def _turns(keep_pauses: bool) -> Iterator[tuple[int, float]]:
             yield turn, factor * slice_s
 
 
-def _begin(
-    side: _Side,
-    start: Callable[[Launch], process.RunningCommand],
-    observe: Callable[[Launch, StudySpec], Observer],
-    stack: ExitStack,
-) -> None:
-    """Start the launch of a side, unless the user has ended all."""
-    if side.request.cancelled():
-        failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-        side.outcome = Outcome(failed, wall_s=0.0, exit_code=None)
-        return
-    begun = begin(side.request, start=start, observe=observe)
-    if isinstance(begun, Outcome):
-        side.outcome = begun
-        return
-    side.running = begun
-    stack.callback(begun.monitor.running.stop)
-
-
 def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
     """Let a side run until its slice or the launch is over, and pause it if that goes on."""
     running = side.running
     assert running is not None
-    goes_on = other.outcome is not None and not side.keeps_its_pauses
-    side.outcome = running.outcome_of_slice(lambda: not goes_on and time.monotonic() >= end_s)
+    if other.outcome is not None and not side.keeps_its_pauses:
+        end_s = math.inf
+    side.outcome = running.outcome(lambda: time.monotonic() >= end_s, is_recorded=False)
     if side.outcome is None:
         side.at_work.append(running.monitor.observer.wants_cpu())
         running.monitor.running.pause()
@@ -203,24 +160,17 @@ def _end_beside(side: _Side, other: Failed) -> None:
         return
     is_interrupted = other.kind is FailureKind.INTERRUPTED
     reason = other.reason if is_interrupted else "ended, as the launch beside it had failed"
-    failed = Failed(FailureKind.INTERRUPTED, reason)
     if side.running is None:
-        side.outcome = Outcome(failed, wall_s=0.0, exit_code=None)
+        side.outcome = not_started(FailureKind.INTERRUPTED, reason)
     else:
-        side.outcome = side.running.outcome_of_stop(failed)
+        side.outcome = side.running.outcome_of_stop(Failed(FailureKind.INTERRUPTED, reason))
 
 
-def _as_of_a_clock_without_pauses(
-    ending: Finished, share: float, objective: ObjectiveSpec
-) -> Finished:
+def _without_pauses(ending: Finished, share: float, objective: ObjectiveSpec) -> Finished:
     """Return what a program has printed as if its clock had gone on for this share of the time."""
     factor, reading = 1 / share if objective.maximize else share, ending.reading
-    if reading is not None:
-        by_point, by_comma = (
-            None if figure is None else figure * factor
-            for figure in (reading.by_point, reading.by_comma)
-        )
-        reading = replace(reading, by_point=by_point, by_comma=by_comma)
+    if reading is not None and reading.value is not None:
+        reading = replace(reading, value=reading.value * factor)
     return replace(ending, elapsed_s=ending.elapsed_s * share, reading=reading)
 
 
@@ -245,7 +195,7 @@ def _outcome(side: _Side, other: _Side) -> Outcome:
     ending = outcome.ending
     if isinstance(ending, Finished) and side.keeps_its_pauses:
         objective = side.request.spec.objective
-        ending = _as_of_a_clock_without_pauses(ending, _running_share((side, other)), objective)
+        ending = _without_pauses(ending, _running_share((side, other)), objective)
     pair = SideBySide(
         other.request.number, tuple(side.slices), tuple(side.neighbours), tuple(side.at_work)
     )

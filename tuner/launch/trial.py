@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from tuner.hosts import process, procfs
 from tuner.hosts.launch_observer import LaunchObserver, Observer
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
-from tuner.launch import deaths, failure
+from tuner.launch import failure
 from tuner.launch.linked_mpi import other_mpi
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
@@ -51,23 +51,20 @@ ROOM = 16 << 20
 #: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
+#: Starts a launch, and gives what looks at it: on this host, on several, or in a test.
+Start = Callable[[Launch], process.RunningCommand]
+Observe = Callable[[Launch, StudySpec], Observer]
+
 
 def begin(
     request: MeasurementRequest,
     *,
-    start: Callable[[Launch], process.RunningCommand] = process.start,
-    observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
-    clock: Callable[[], float] | None = None,
+    start: Start = process.start,
+    observe: Observe = LaunchObserver.of,
 ) -> RunningLaunch | Outcome:
-    """Start the launch of a request; an `Outcome` if it cannot be started.
+    """Start the launch of a request; return its `Outcome` if it cannot be started.
 
     The caller ends what was begun, on every path.
-
-    Args:
-        request: What to run.
-        start: Starts the launch.
-        observe: Gives what looks at it.
-        clock: Gives how long the launch has run, s; by default without its pauses.
 
     Raises:
         TunerError: A folder cannot be made, or a process of the trial cannot be ended.
@@ -83,8 +80,7 @@ def begin(
                 "check the permissions and the free space there",
             ) from error
     if spec.prepare and not _prepared(request):
-        failed = Failed(FailureKind.INTERRUPTED, "ended by the user")
-        return Outcome(failed, wall_s=0.0, exit_code=None)
+        return not_started(FailureKind.INTERRUPTED, "ended by the user")
     objective = objective_for(spec.objective)
     classifier = OutcomeClassifier(launch, spec, objective, request.expected_iterations)
     observer = observe(launch, spec)
@@ -98,23 +94,25 @@ def begin(
             kind, said = FailureKind.INTERRUPTED, "this machine could not start a process"
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
-        return Outcome(Failed(kind, f"{said}: {what}"), wall_s=0.0, exit_code=None)
+        return not_started(kind, f"{said}: {what}")
     objective.pauses = running.pauses
-    monitor = LaunchMonitor(request, running, observer, objective, clock or running.running_s)
-    return RunningLaunch(monitor, classifier)
+    return RunningLaunch(LaunchMonitor(request, running, observer, objective), classifier)
+
+
+def not_started(kind: FailureKind, reason: str) -> Outcome:
+    """Return what a launch came to of which nothing ever ran."""
+    return Outcome(Failed(kind, reason), wall_s=0.0, exit_code=None)
 
 
 def _prepared(request: MeasurementRequest) -> bool:
-    """Run the user's ``--prepare`` and end what it leaves; False if the user has ended it.
+    """Run the user's ``--prepare`` and end what it leaves; return False if the user has ended it.
 
-    Raises:
-        TunerError: It cannot be started, failed, hangs, or is not done within its limit.
+    ``TunerError``: it cannot be started, failed, hangs, or is not done within its limit.
     """
     launch, spec = request.launch, request.spec
     limit_s = min(spec.prepare_limit_s, spec.trial_limit_s or spec.prepare_limit_s)
     folder = launch.folder / "prepare"
     prepare = Launch(spec.prepare, os.environ, launch.cwd, launch.out_dir, folder, limit_s)
-    goes_on = "then run the same command again: nothing is lost"
     try:
         make_folder(folder)
         running = process.start(prepare)
@@ -123,32 +121,34 @@ def _prepared(request: MeasurementRequest) -> bool:
     try:
         observer, objective = LaunchObserver.of(prepare, spec), Objective(spec.objective)
         alone = MeasurementRequest(prepare, spec, request.setting, cancelled=request.cancelled)
-        monitor = LaunchMonitor(alone, running, observer, objective, running.running_s)
-        ended = monitor.follow()
+        ended = LaunchMonitor(alone, running, observer, objective).follow()
     finally:
         running.stop()
     assert ended is not None  # nothing leaves it running
     exit_, reason = ended
-    if reason is None:
-        if exit_.code == 0:
-            return True
-        fault = f"failed: {failure.ended(exit_.code)}"
-    elif isinstance(reason, Failed) and reason.kind is FailureKind.INTERRUPTED:
+    if reason is None and exit_.code == 0:
+        return True
+    if isinstance(reason, Failed) and reason.kind is FailureKind.INTERRUPTED:
         return False
-    elif isinstance(reason, Failed) and reason.kind is FailureKind.LIMIT:
-        fault = f"was not done within {limit_s:g} s and was ended"
-        goes_on = "or give it more time with --prepare-limit and --trial-limit, " + goes_on
-    else:
-        fault = f"did nothing for {spec.stall_limit_s:g} s (--stall-limit) and was ended"
-    raise TunerError(f"--prepare {fault}", f"read {folder / process.OUTPUT}, {goes_on}")
+    fault = reason.reason if isinstance(reason, Failed) else failure.ended(exit_.code)
+    raise TunerError(
+        f"--prepare failed: {fault}",
+        f"read {folder / process.OUTPUT}, or give it more time (--prepare-limit, --trial-limit,"
+        " --stall-limit), then run the same command again: nothing is lost",
+    )
 
 
-def run(request: MeasurementRequest, **effects: Any) -> Outcome:
-    """Run the launch of a request to its end; effects and errors are those of :func:`begin`.
+def run(
+    request: MeasurementRequest,
+    *,
+    start: Start = process.start,
+    observe: Observe = LaunchObserver.of,
+) -> Outcome:
+    """Run the launch of a request to its end; errors are those of :func:`begin`.
 
     Whatever is raised, a KeyboardInterrupt too, goes on only after the launch has been ended.
     """
-    started = begin(request, **effects)
+    started = begin(request, start=start, observe=observe)
     outcome = started if isinstance(started, Outcome) else started.outcome()
     assert outcome is not None  # it is followed to its end
     return outcome
@@ -161,30 +161,26 @@ class RunningLaunch:
     monitor: LaunchMonitor
     classifier: OutcomeClassifier
 
-    def outcome(self, done: Callable[[], bool] = lambda: False) -> Outcome | None:
-        """Follow it to its end; ``None`` once ``done``, with the launch as it runs.
+    def outcome(
+        self, done: Callable[[], bool] = lambda: False, *, is_recorded: bool = True
+    ) -> Outcome | None:
+        """Follow it to its end; return ``None`` once ``done``, with the launch as it runs.
 
-        Whatever is raised goes on only after the launch has been ended.
+        Its telemetry is recorded, unless pauses would tear that. Whatever is raised goes on only
+        after the launch has been ended.
         """
-        with self.monitor.observer.recording():
-            ended = self._follow(done)
-        return None if ended is None else self._conclude(ended)
-
-    def outcome_of_slice(self, done: Callable[[], bool]) -> Outcome | None:
-        """Do as :meth:`outcome`, without a record of its telemetry, which pauses would tear."""
-        ended = self._follow(done)
+        try:
+            with self.monitor.observer.recording() if is_recorded else nullcontext():
+                ended = self.monitor.follow(done)
+        except BaseException:
+            self.monitor.running.stop()
+            raise
         return None if ended is None else self._conclude(ended)
 
     def outcome_of_stop(self, reason: Failed) -> Outcome:
         """End it for a reason and return what it came to."""
         return self._conclude(self.monitor.stop(reason))
 
-    def _follow(self, done: Callable[[], bool]) -> Ended | None:
-        try:
-            return self.monitor.follow(done)
-        except BaseException:
-            self.monitor.running.stop()
-            raise
 
     def _conclude(self, ended: Ended) -> Outcome:
         monitor, (exit_, stopped) = self.monitor, ended
@@ -208,10 +204,6 @@ class RunningLaunch:
             telemetry=view.telemetry,
         )
 
-    def output_tail(self) -> str:
-        """The end of what it printed."""
-        return failure.tail(output_of(self.monitor.request.launch))
-
 
 # --- how it ended ---------------------------------------------------------------------------------
 
@@ -228,7 +220,7 @@ def _files_in(folder: Path) -> tuple[str, ...]:
 
 
 def oom_kills() -> int:
-    """How often this host's kernel has ended a process for want of memory; 0: not known."""
+    """Return how often this host's kernel has ended a process for want of memory; 0: unknown."""
     match = re.search(rb"^oom_kill (\d+)$", procfs.read(VMSTAT), re.MULTILINE)
     return int(match[1]) if match else 0
 
@@ -246,12 +238,9 @@ class OutcomeClassifier:
     def classify(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
     ) -> Finished | Stopped | Failed:
-        """The end of the launch; a failure has the end of its output.
+        """Return how a launch ended; a failure has the end of its output.
 
-        Args:
-            exit_: How the command ended.
-            stopped: Why we ended it, if we did.
-            ranks: What was seen of the ranks.
+        ``stopped`` is why we ended it, if we did; ``ranks`` is what was seen of them.
         """
         end = stopped or self._from_outside(exit_) or self._by_itself(exit_, ranks)
         if isinstance(end, Failed) and end.kind is FailureKind.STALLED and exit_.oom_kills:
@@ -266,7 +255,7 @@ class OutcomeClassifier:
         return end
 
     def _from_outside(self, exit_: process.Exit) -> Failed | None:
-        """If somebody else has ended the launch: that says nothing of the setting."""
+        """Return a failure if somebody else ended the launch, which says nothing of the setting."""
         if exit_.lost_host:
             said = (exit_.lost_host, failure.lost_host(output_of(self.launch)))
             return Failed(FailureKind.LOST_HOST, "; ".join(filter(None, said)))
@@ -282,7 +271,8 @@ class OutcomeClassifier:
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         wrong = _wrong_world(self.spec, ranks)
-        result = self._result(exit_)
+        printed = self.launch.folder / process.OUTPUT
+        result = self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
         died = "" if exit_.code != 0 else self._died(result, ranks)
         if exit_.code != 0 or died:
             kills = exit_.oom_kills
@@ -297,8 +287,14 @@ class OutcomeClassifier:
                 reason = f"{failure.ended(exit_.code)}: {died}"
             crashed = kind in {FailureKind.CRASHED, FailureKind.LAUNCHER}
             mpi = other_mpi(self.spec, self.launch) if crashed and not wrong else ""
-            said = "; ".join(filter(None, (reason, wrong, mpi, self._what_was_done(result))))
-            return Failed(kind, said)
+            done, full = "", self.expected_iterations or math.inf
+            if (
+                isinstance(result, Finished)
+                and self.spec.objective.clock != "wall"
+                and (result.iterations or full) >= full
+            ):
+                done = "its figure was complete before: it is the end of the program that fails"
+            return Failed(kind, "; ".join(filter(None, (reason, wrong, mpi, done))))
         if not self.spec.layout.is_local and (lost := self._in_output(failure.lost_host)):
             return Failed(FailureKind.LOST_HOST, lost)
         return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
@@ -306,7 +302,7 @@ class OutcomeClassifier:
     def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
         """Return what shows that the program died, though its exit code is 0; empty if nothing."""
         has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
-        search = partial(deaths.death, has_figure=has_figure)
+        search = partial(failure.death, has_figure=has_figure)
         if line := self._in_output(search, DEATH_BYTES):
             return line
         uncaught = next((rank for rank in ranks if rank.uncaught), None)
@@ -321,28 +317,9 @@ class OutcomeClassifier:
             return ""
         return search(output_of(self.launch))
 
-    def _result(self, exit_: process.Exit) -> Finished | Failed:
-        """What the program's own figure says."""
-        printed = self.launch.folder / process.OUTPUT
-        return self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
-
-    def _what_was_done(self, result: Finished | Failed) -> str:
-        """Say that a program that failed had done its work before, if it had."""
-        full = self.expected_iterations
-        if self.spec.objective.clock == "wall" or not isinstance(result, Finished):
-            return ""
-        if not result.iterations:
-            return "its figure was there before: it is the end of the program that fails"
-        if full is None:
-            last = f"its log ends at iteration {result.iterations}"
-            return f"{last} (if that is the last one, it is the end of the program that fails)"
-        if result.iterations < full:
-            return ""
-        return "its log was complete before: it is the end of the program that fails"
-
 
 def _is_full(launch: Launch, line: str) -> bool:
-    """Whether a disk is as full as a line of the program says; of a quota only it can tell."""
+    """Return whether a disk is as full as a line of the program says; of a quota it alone tells."""
     if "quota exceeded" in line:
         return True
     named = [launch.env.get("TMPDIR", ""), *re.findall(r"'(/[^']+)'", line)]
@@ -351,11 +328,11 @@ def _is_full(launch: Launch, line: str) -> bool:
 
 
 def _has_no_room(path: Path) -> bool:
-    """False also if that cannot be known, and if nothing is ever written there."""
+    """Return False also if that cannot be known, and if nothing is ever written there."""
     try:
+        while not path.exists() and path != path.parent:
+            path = path.parent
         disk = os.statvfs(path)
-    except FileNotFoundError:
-        return path != path.parent and _has_no_room(path.parent)
     except OSError:
         return False
     if not disk.f_blocks or disk.f_flag & os.ST_RDONLY:
@@ -364,7 +341,7 @@ def _has_no_room(path: Path) -> bool:
 
 
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
-    """What is wrong with the number of ranks that ran; empty if nothing is."""
+    """Return what is wrong with the number of ranks that ran; empty if nothing is."""
     expected = spec.layout.ranks
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
@@ -380,7 +357,7 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
 
 
 def output_of(launch: Launch) -> str:
-    """The end of what the launch printed, without the secrets that it was given."""
+    """Return the end of what the launch printed, without the secrets that it was given."""
     text = _end_of_output(launch, OUTPUT_BYTES)
     # Hidden before the lines are cut: of half a secret nobody knows what it is.
     return failure.clean(Redactor.of(launch.env, launch.argv).text(text))
