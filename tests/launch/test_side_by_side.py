@@ -32,8 +32,6 @@ from tuner.model.outcome import PACE
 from tuner.search.throughput import steady_s
 
 WALL = ObjectiveSpec(kind="wall")
-
-
 SECONDS = ObjectiveSpec(kind="pattern", pattern=r"took ([0-9.]+) s", unit="s")
 
 
@@ -46,15 +44,15 @@ def requests(
     folder: Path, *scripts: str, objective: ObjectiveSpec = WALL, iterations: int | None = None
 ) -> list[MeasurementRequest]:
     """Requests 1, 2, … of shell scripts, whose ``$OUT`` is the folder for what they write."""
-    made = []
+    result = []
     for number, script in enumerate(scripts, 1):
         own = folder / str(number)
         environ = {**os.environ, "OUT": str(own / "out"), "PYTHON": sys.executable}
         launch = Launch(("sh", "-c", script), environ, folder, own / "out", own)
         spec = replace(SPEC, objective=objective, layout=Layout(1))
         request = MeasurementRequest(launch, spec, BASELINE, number=number)
-        made.append(replace(request, expected_iterations=iterations))
-    return made
+        result.append(replace(request, expected_iterations=iterations))
+    return result
 
 
 def slices(outcome: Outcome) -> Sequence[tuple[float, float]]:
@@ -172,14 +170,6 @@ def test_the_longer_one_ends_once_its_pace_is_known(tmp_path: Path) -> None:
     assert isinstance(slow.ending, Stopped) and slow.ending.rule == PACE
     assert slow.progress[-1].iteration < 150, "it was not run to its end"
     assert slow.ending.projection_s > 4 * cost(quick), "but said to be far slower"
-
-
-def test_of_a_clock_that_stands_still_in_the_pauses_none_is_taken_off(tmp_path: Path) -> None:
-    program = tmp_path / "cpu.py"
-    program.write_text(LOGS.replace("time.monotonic()", "time.process_time()"))
-    script = f"exec $PYTHON {program} 200 500000"
-    for outcome in side_by_side.run(requests(tmp_path, script, script, objective=ObjectiveSpec())):
-        assert 0.4 * outcome.wall_s < cost(outcome) <= outcome.wall_s
 
 
 #: Prints how long so many rounds took by its own clock.
