@@ -93,8 +93,8 @@ class Bench:
             expected_iterations=self.expected,
             on_progress=self.seen.append,
         )
-        start = start or (lambda _: self)
-        return trial.run(replace(request, **fields), start=start)
+        begin: Callable[[Launch], Any] = start or (lambda _: self)
+        return trial.run(replace(request, **fields), start=begin)
 
     def fails(self, *steps: Step, code: int | None = 0, **fields: Any) -> Failed:
         outcome = self.run(*steps, code=code, **fields)

@@ -19,7 +19,9 @@ GROUP = "tuner.launchers"
 _CLASSES = {"openmpi": "OpenMPI", "mpich": "MPICH", "srun": "Srun", "torchrun": "Torchrun"}
 _SHIPPED = {kind: f"tuner.launch.launchers.kinds:{name}" for kind, name in _CLASSES.items()}
 
-Options, Words, Argv = Mapping[str, Value], Sequence[str], tuple[str, ...]
+Options = Mapping[str, Value]
+Words = Sequence[str]
+Argv = tuple[str, ...]
 
 
 class Launcher:
