@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote, unquote
 
 from tuner.model import Failed, Finished, LaunchRecord, StudySpec
@@ -282,14 +283,15 @@ _COMMANDS = ("command", "job", "prepare", "hosts_from", "typed")
 
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     """Return the study as it may be stored: the same, but for secrets in its commands."""
-    launcher, commands = spec.launcher, {name: getattr(spec, name) for name in _COMMANDS}
-    redactor = Redactor.of(environ, *commands.values(), launcher.extra_args, launcher.ssh)
+    launcher, commands = spec.launcher, [getattr(spec, name) for name in _COMMANDS]
+    redactor = Redactor.of(environ, *commands, launcher.extra_args, launcher.ssh)
+    hidden: dict[str, Any] = dict(zip(_COMMANDS, map(redactor.words, commands), strict=True))
     args, ssh = redactor.words(launcher.extra_args), redactor.words(launcher.ssh)
     return replace(
         spec,
         launcher=replace(launcher, extra_args=args, ssh=ssh),
         environment=tuple((name, redactor.text(value)) for name, value in spec.environment),
-        **{name: redactor.words(words) for name, words in commands.items()},
+        **hidden,
     )
 
 

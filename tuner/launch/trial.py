@@ -181,7 +181,6 @@ class RunningLaunch:
         """End it for a reason and return what it came to."""
         return self._conclude(self.monitor.stop(reason))
 
-
     def _conclude(self, ended: Ended) -> Outcome:
         monitor, (exit_, stopped) = self.monitor, ended
         setting, spec = monitor.request.setting, monitor.request.spec
