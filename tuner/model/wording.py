@@ -57,8 +57,8 @@ def unparted(text: str) -> str:
 
 def ranks(layout: Layout) -> str:
     """How many there are: ``8 ranks``, ``8 ranks on 2 hosts``."""
-    said = count(layout.ranks, "rank")
-    return said if layout.is_local else f"{said} on {count(len(layout.hosts), 'host')}"
+    text = count(layout.ranks, "rank")
+    return text if layout.is_local else f"{text} on {count(len(layout.hosts), 'host')}"
 
 
 def by_host(layout: Layout) -> str:

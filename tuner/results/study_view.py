@@ -100,11 +100,16 @@ class StudyView:
         records = estimates.of_one_scale(self.records, self.spec.objective)
         return sorted(estimates.measurements(records, self.pooling.canonical), key=_rank)
 
-    def speed_up(self, measurement: Measurement) -> float | None:
-        """How many times faster a setting is than the reference; ``None`` if one has no time."""
+    @cached_property
+    def _reference(self) -> Measurement | None:
+        """What settings are compared with, measured as they are here."""
         chosen = self.result.reference
         same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
-        reference = next(same, chosen)
+        return next(same, chosen)
+
+    def speed_up(self, measurement: Measurement) -> float | None:
+        """How many times faster a setting is than the reference; ``None`` if one has no time."""
+        reference = self._reference
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
             return None
         return reference.elapsed_s / measurement.elapsed_s

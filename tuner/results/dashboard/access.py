@@ -52,8 +52,8 @@ _NO_TOKEN = (
 def message_page(title: str, text: str) -> bytes:
     """A page that says this; the title is HTML."""
     head = '<!doctype html><html lang="en"><meta name="color-scheme" content="light dark">'
-    said = f"<main><h1>{title}</h1><p>{html.escape(text)}</p></main>"
-    return f"{head}<title>{title}</title>{said}".encode()
+    main = f"<main><h1>{title}</h1><p>{html.escape(text)}</p></main>"
+    return f"{head}<title>{title}</title>{main}".encode()
 
 
 def token_of(given: str | None) -> str:

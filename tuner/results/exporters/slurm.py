@@ -18,18 +18,18 @@ def script(data: StudyView) -> Export:
         UsageError: A torchrun on several hosts, which meets on one of them by name.
     """
     layout, machine = data.spec.layout, data.spec.machine
-    kind, each = data.spec.launcher.kind, layout.ranks_per_host
+    kind, tasks = data.spec.launcher.kind, layout.ranks_per_host
     if kind == "torchrun" and not layout.is_local:
         raise UsageError(
             "export --format slurm cannot carry torchrun on several hosts: its ranks meet on"
             f" {layout.hosts[0]}, which Slurm may not give",
             "use --format sh",
         )
-    cpus, gpus = max(1, machine.usable_cores // each), len(machine.gpus)
+    cpus, gpus = max(1, machine.usable_cores // tasks), len(machine.gpus)
     head = f"""#SBATCH --job-name={data.spec.name}
 #SBATCH --nodes={len(layout.hosts)}
 #SBATCH --ntasks={layout.ranks}
-#SBATCH --ntasks-per-node={each}
+#SBATCH --ntasks-per-node={tasks}
 #SBATCH --cpus-per-task={cpus}
 {f"#SBATCH --gpus-per-node={gpus}" if gpus else ""}
 # Add yours: #SBATCH --time, --partition, --account, --mem.
@@ -37,7 +37,7 @@ def script(data: StudyView) -> Export:
     warnings: tuple[str, ...] = ()
     if len({ranks for _, ranks in layout.slots}) > 1:
         warnings = (f"Slurm is asked for as many ranks on each node, not for {by_host(layout)}",)
-    slots = f"scontrol show hostnames | sed 's/$/:{each}/' | paste -sd, -"
+    slots = f"scontrol show hostnames | sed 's/$/:{tasks}/' | paste -sd, -"
     text = job_script(
         data,
         hosts=f"$({slots})",

@@ -139,16 +139,16 @@ def _client(
     try:
         library = import_module(name := package.partition("-")[0])
     except ImportError as error:
-        said = f"--format {name} needs {package}: {error}"
-        raise UsageError(said, f"pip install {package}") from error
+        message = f"--format {name} needs {package}: {error}"
+        raise UsageError(message, f"pip install {package}") from error
     try:
         yield library
     except (OSError, ValueError, ImportError, getattr(library, kind)) as error:
         cause: BaseException = error
         while cause.__context__ is not None:
             cause = cause.__context__
-        said = str(cause if isinstance(cause, OSError) else error).strip() or type(error).__name__
-        text = wording.one_line(f"cannot log the study to {place}: {said.splitlines()[0]}", 400)
+        why = str(cause if isinstance(cause, OSError) else error).strip() or type(error).__name__
+        text = wording.one_line(f"cannot log the study to {place}: {why.splitlines()[0]}", 400)
         raise UsageError(Redactor.of(os.environ).text(text), hint) from error
 
 

@@ -29,7 +29,7 @@ from tuner.study import pairing
 Point = tuple[float, LaunchRecord]
 
 #: Figures of knobs at most, those first that matter most.
-MOST_KNOBS = 8
+MOST_KNOBS = 4
 
 
 def build(data: StudyView) -> list[Figure]:

@@ -17,8 +17,8 @@ _MOST_MOMENTS = 600
 #: The rows of the timeline: their titles, and the columns of a host's track that add up to them.
 _ROWS = (
     ("CPUs in use", ("user_cores", "system_cores"), 1.0),
-    ("threads that run or wait for a CPU", ("runnable_threads",), 1.0),
-    ("GPU utilisation, %", ("gpu_share",), 100.0),
+    ("runnable threads", ("runnable_threads",), 1.0),
+    ("GPU use, %", ("gpu_share",), 100.0),
     ("network, MB/s", ("network_bytes_per_s",), 1e-6),
 )
 
@@ -43,18 +43,21 @@ def build(data: StudyView) -> Figure | None:
         rows += [(title, lines)] if lines else []
     if not rows:
         return None
-    traces, axes, cells, named = [], dict[str, JsonDict](), [], set[str]()
+    traces, cells, texts = [], [], list[str]()
+    axes, named = dict[str, JsonDict](), set[str]()
     for at, (title, lines) in enumerate(rows):
         number, top = "" if at == 0 else str(at + 1), 1 - at / len(rows)
         axes[f"yaxis{number}"] = {
-            "domain": [top - 1 / len(rows) + 0.08, top],
-            "title": {"text": title.replace(" that ", "<br>that ")},
+            "domain": [top - 1 / len(rows) + 0.06, top],
+            "title": {"text": title},
             "rangemode": "tozero",
         }
+        parts = []
         for side, times_s, values in lines:
-            known = [value for value in values if value is not None]
-            mean, most = f"{statistics.fmean(known):.3g}", f"{max(known):.3g}"
+            numbers = [value for value in values if value is not None]
+            mean, most = f"{statistics.fmean(numbers):.3g}", f"{max(numbers):.3g}"
             cells.append((title, side.name, mean, most))
+            parts.append(f"{side.name} {mean} (at most {most})")
             shown = style.thinned([*zip(times_s, values, strict=False)], _MOST_MOMENTS)
             traces.append(
                 style.scatter(
@@ -70,9 +73,10 @@ def build(data: StudyView) -> Figure | None:
                 )
             )
             named.add(side.name)
+        texts.append(f"{title}: {', '.join(parts)}")
     drawing = style.drawing(
         traces,
-        80 + 150 * len(rows),
+        80 + 170 * len(rows),
         **axes,
         xaxis={"title": {"text": "seconds since the launch"}, "anchor": f"y{number}"},
     )
@@ -81,10 +85,7 @@ def build(data: StudyView) -> Figure | None:
     facts = [
         f"{wording.capital(', '.join(launches))} on {tracks[0][2].host}, which has"
         f" {wording.count(data.spec.machine.cores, 'core')}",
-        *(
-            f"{title}: {side} {mean} on average, {most} at most"
-            for title, side, mean, most in cells
-        ),
+        *texts,
         *gaps,
     ]
     summary = " ".join(f"{wording.capital(fact).rstrip('.')}." for fact in dict.fromkeys(facts))
