@@ -152,7 +152,7 @@ def suggest(url: str) -> None:
         study.tell(running, launch)
         running = _next_trial(study, policy)
         print(time.perf_counter() - start_s)
-        study.fail(running, "it was only asked for")
+        study.fail(running.trial, "it was only asked for")
 
 
 def _next_trial(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:

@@ -36,7 +36,7 @@ from tuner.model import Ending, Finished, LaunchRecord, Purpose, Setting, Stoppe
 from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
 from tuner.store.rows import RECORD
 from tuner.store.store import Store
-from tuner.study import plugins
+from tuner.study import optuna_plugins
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
@@ -212,7 +212,7 @@ WAYS: dict[str, Callable[[], Policy]] = {
     **{
         f"tune --sampler {name}": partial(Sampled, name)
         for name in SAMPLERS
-        if name != "tune" and plugins.lacks(name) == []
+        if name != "tune" and optuna_plugins.lacks(name) == []
     },
     "TPE, all run to their end": Tpe,
     "TPE, raced": partial(Tpe, raced=True),

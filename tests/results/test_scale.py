@@ -14,7 +14,7 @@ from tuner.model.outcome import CUT
 from tuner.results.exporters.json import dumps
 from tuner.results.scale import Point, Scaling
 from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE
-from tuner.study.pairs_of_studies import Pairs
+from tuner.study.pairing import Pairs
 
 HOSTS = ("h1", "h2", "h3", "h4")
 

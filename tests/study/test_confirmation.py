@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +45,7 @@ from tuner.model import (
 )
 from tuner.model.outcome import PACE
 from tuner.study import pairing
-from tuner.study.confirmation import Confirmation, confirm_s, confirmation, search_s
+from tuner.study.confirmation import Confirmation, confirmation
 from tuner.study.events import Event, Note
 from tuner.study.findings import build
 from tuner.study.history import History
@@ -55,6 +55,9 @@ from tuner.study.pairing import typical
 PAIRED = replace(CONFIRMED, compare="auto")
 
 GUESS = Setting.of({"omp_threads": 2, "iterator_workers": 2})
+
+INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended on request before it was done")
+BUSY = Failed(FailureKind.CRASHED, "address already in use")
 
 #: What comes next of each setting: seconds, or a failure.
 Times = dict[Setting, Callable[[], float | Ending]]
@@ -110,10 +113,6 @@ def proved(history: History, times: Times) -> History:
     return history
 
 
-def after(history: History, times: Times) -> Confirmation:
-    return confirmation(proved(history, times), BEST)
-
-
 def sides(history: History) -> str:
     letters = {BEST: "b", BASELINE: "d", GUESS: "g"}
     return "".join(letters[made.setting] for made in history.confirming)
@@ -121,9 +120,6 @@ def sides(history: History) -> str:
 
 def found(history: History) -> Result:
     return build(history, "tune.db", StudyState.FINISHED, "", BEST)
-
-
-# --- what it comes to --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("spec", "order"), [(PAIRED, "bddb"), (CONFIRMED, "dbbddb")])
@@ -147,134 +143,81 @@ def test_if_no_pace_shows_only_a_lower_end_is_claimed(compare: Compare) -> None:
     assert state.finding.at_least and 3.0 < state.finding.low < 9.0
 
 
-def test_two_are_launched_side_by_side_unless_something_speaks_against_it() -> None:
-    def of(outcome: Outcome, **fields: Any) -> Confirmation:
-        history = searched(2.0, spec=replace(PAIRED, **fields))
-        records = [
-            replace(r, outcome=replace(outcome, ending=r.outcome.ending)) for r in history.records
-        ]
-        return confirmation(History.judged(history.spec, records), BEST)
-
-    plain = ran(1.0)
-    assert of(plain).next == (BEST, BASELINE)
-    prepared = of(plain, prepare=("rm", "-rf", "cache"))
-    assert prepared.next == (BASELINE,) and "--prepare" in prepared.why_in_turn
-    shared = replace(plain, observation=Observation(written=("/home/me/model.pt",)))
-    assert of(shared).why_in_turn == "both write /home/me/model.pt"
-    history = searched(2.0, spec=PAIRED)
-    written = [replace(plain, observation=shared.observation)] * 2 + [plain]  # of guess, default
-    records = [replace(r, outcome=o) for r, o in zip(history.records, written, strict=True)]
-    judged = History.judged(history.spec, records)
-    assert "model.pt" in confirmation(judged, BEST).why_in_turn, "as others do, it may, too"
-    large = replace(plain, observation=Observation(memory_bytes=PAIRED.machine.memory_bytes))
-    assert "of memory" in of(large).why_in_turn
-    assert of(large, compare="side-by-side").next == (BEST, BASELINE), "the user knows better"
-    chosen = of(plain, compare="in-turn")
-    assert (chosen.next, chosen.why_in_turn) == ((BASELINE,), "")
+SHARED = Observation(written=("/home/me/model.pt",))
+LARGE = Observation(memory_bytes=PAIRED.machine.memory_bytes)
 
 
-def test_launches_that_are_over_after_a_few_slices_prove_less() -> None:
-    def pairs_needed(slices: int) -> int:
-        history = searched(1.12, spec=PAIRED)
-        while (state := confirmation(history, BEST)).next:
-            number = len(history.records) + 1
-            for n, other, setting in zip(
-                (number, number + 1), (number + 1, number), state.next, strict=True
-            ):
-                spans = tuple((float(place), place + 0.25) for place in range(slices))
-                outcome = ran(1.0 if setting == BEST else 1.12)
-                outcome = replace(outcome, side_by_side=SideBySide(other, spans))
-                history = history.add(record(n, setting, Purpose.CONFIRM, outcome))
-        assert state.finding is not None and state.finding.is_side_by_side
-        return state.finding.pairs
+@pytest.mark.parametrize(
+    ("observed", "spec", "step", "why"),
+    [
+        (Observation(), {}, (BEST, BASELINE), ""),
+        (Observation(), {"prepare": ("rm", "-rf", "cache")}, (BASELINE,), "--prepare runs"),
+        (SHARED, {}, (BASELINE,), "both write /home/me/model.pt"),
+        (LARGE, {}, (BASELINE,), "both together need"),
+        (LARGE, {"compare": "side-by-side"}, (BEST, BASELINE), ""),  # the user knows better
+        (Observation(), {"compare": "in-turn"}, (BASELINE,), ""),
+    ],
+)
+def test_two_are_launched_side_by_side_unless_something_speaks_against_it(
+    observed: Observation, spec: dict[str, Any], step: tuple[Setting, ...], why: str
+) -> None:
+    history = searched(2.0, spec=replace(PAIRED, **spec))
+    records = [
+        replace(r, outcome=replace(r.outcome, observation=observed)) for r in history.records
+    ]
+    state = confirmation(History.judged(history.spec, records), BEST)
+    assert state.next == step and state.why_in_turn.startswith(why)
 
-    assert pairs_needed(10) < pairs_needed(3)
 
-
-def beside(history: History, outcomes: Sequence[Outcome]) -> History:
-    """One more pair of the best and the baseline."""
-    number = len(history.records) + 1
+def after_a_pair(
+    best: Outcome, baseline: Outcome, spec: StudySpec = PAIRED, default: float = 2.0
+) -> Confirmation:
+    """Where the comparison stands after a first pair, of launches 4 and 5."""
+    history = searched(default, spec=spec)
     pair = [
-        record(n, setting, Purpose.CONFIRM, outcome)
-        for n, setting, outcome in zip(
-            (number, number + 1), (BEST, BASELINE), outcomes, strict=True
+        record(n, setting, Purpose.CONFIRM, replace(outcome, side_by_side=together))
+        for n, setting, outcome, together in (
+            (4, BEST, best, best.side_by_side or SideBySide(5)),
+            (5, BASELINE, baseline, baseline.side_by_side or SideBySide(4)),
         )
     ]
     pair = pairing.judged(pair, [history, history])
-    return history.with_records((*history.records, *pair))
+    return confirmation(history.with_records((*history.records, *pair)), BEST)
 
 
-def test_a_pair_that_was_broken_off_is_launched_again() -> None:
-    history = searched(2.0, spec=PAIRED)
-    ended = ran(Failed(FailureKind.INTERRUPTED, "ended on request before it was done"))
-    number = len(history.records) + 1
-    outcomes = [replace(ended, side_by_side=SideBySide(n)) for n in (number + 1, number)]
-    state = confirmation(beside(history, outcomes), BEST)
-    assert (state.next, state.why_in_turn) == ((BEST, BASELINE), "")
+FIGURE = replace(PAIRED, objective=ObjectiveSpec(kind="pattern", pattern="(.)", unit="s"))
+IDLE = (False,) * 9 + (True, None)
 
 
-def test_two_that_wait_for_something_else_are_launched_in_turn() -> None:
-    def why_in_turn(looks: tuple[bool | None, ...], compare: Compare = "auto") -> str:
-        history = searched(2.0, spec=replace(PAIRED, compare=compare))
-        number = len(history.records) + 1
-        outcomes = [
-            replace(ran(1.0), side_by_side=SideBySide(number + 1, at_work=(True,) * 10)),
-            replace(ran(2.0), side_by_side=SideBySide(number, at_work=looks)),
-        ]
-        return confirmation(beside(history, outcomes), BEST).why_in_turn
-
-    assert "ran in 9 of 10 looks" in why_in_turn((False,) * 9 + (True, None))
-    assert why_in_turn((False,) * 2 + (True,) * 8) == ""
-    assert why_in_turn((False,) * 9 + (True, None), "side-by-side") == "", "the user knows better"
+def at_work(seconds: float, looks: tuple[bool | None, ...], other: int) -> Outcome:
+    return replace(ran(seconds), side_by_side=SideBySide(other, at_work=looks))
 
 
-def test_figures_that_pauses_distort_are_compared_in_turn() -> None:
-    """A median of steps: a short step fits between two pauses, a long one does not."""
-    figure = ObjectiveSpec(kind="pattern", pattern="(.)", unit="s")
-
-    def why_in_turn(best_s: float, baseline_s: float) -> str:
-        history = searched(3.0, spec=replace(PAIRED, objective=figure))
-        number = len(history.records) + 1
-        outcomes = [
-            replace(ran(cost), wall_s=wall_s, side_by_side=SideBySide(other))
-            for cost, wall_s, other in (
-                (best_s, ran(1.0).wall_s, number + 1),
-                (baseline_s, ran(3.0).wall_s, number),
-            )
-        ]
-        return confirmation(beside(history, outcomes), BEST).why_in_turn
-
-    assert why_in_turn(0.9, 2.9) == ""
-    assert "medians or minima" in why_in_turn(0.62, 4.9)
-    assert why_in_turn(0.9, 0.9 * ran(3.0).wall_s / ran(1.0).wall_s) == "", "alone they were off"
+def printed(figure: float, seconds: float) -> Outcome:
+    """A launch that ran for so long, and printed a figure of its own."""
+    return replace(ran(figure), wall_s=ran(seconds).wall_s)
 
 
-def test_once_a_launch_has_failed_beside_another_one_they_are_launched_in_turn() -> None:
-    history = searched(2.0, spec=PAIRED)
-    number = len(history.records) + 1
-    busy = Failed(FailureKind.CRASHED, "address already in use")
-    ended = Failed(FailureKind.INTERRUPTED, "ended, as the launch beside it had failed")
-    history = beside(
-        history,
-        [
-            replace(ran(ended), side_by_side=SideBySide(number + 1)),
-            replace(ran(busy), side_by_side=SideBySide(number)),
-        ],
-    )
-    state = confirmation(history, BEST)
-    assert state.next == (BASELINE,)
-    assert state.why_in_turn == f"launch {number + 1} failed beside another one: {busy.reason}"
-    history = proved(history, {BEST: always(1.0), BASELINE: always(2.0)})
-    state = confirmation(history, BEST)
-    assert state.conclusion is Conclusion.FASTER and state.failure is None
-    assert state.finding is not None and not state.finding.is_side_by_side
-
-
-def test_a_pair_of_which_one_was_lost_says_nothing() -> None:
-    history = proved(searched(2.0, spec=PAIRED), {BEST: always(1.0), BASELINE: always(2.0)})
-    left = history.with_records(history.records[:-1])
-    assert len(left.confirming) == len(history.confirming) - 1
-    assert confirmation(left, BEST).next, "it has to be made again"
+@pytest.mark.parametrize(
+    ("best", "baseline", "spec", "why"),
+    [
+        (ran(INTERRUPTED), ran(INTERRUPTED), PAIRED, ""),
+        (ran(INTERRUPTED), ran(BUSY), PAIRED, "launch 5 failed beside another one: address"),
+        (at_work(1.0, (True,) * 10, 5), at_work(2.0, IDLE, 4), PAIRED, "nothing of launch 5 ran"),
+        (ran(1.0), at_work(2.0, (False,) * 2 + (True,) * 8, 4), PAIRED, ""),
+        (ran(1.0), at_work(2.0, IDLE, 4), replace(PAIRED, compare="side-by-side"), ""),
+        (printed(0.9, 1.0), printed(2.9, 3.0), FIGURE, ""),
+        # A median of steps: a short step fits between two pauses, a long one does not.
+        (printed(0.62, 1.0), printed(4.9, 3.0), FIGURE, "the figures of launches 4 and 5 do not"),
+        (printed(0.9, 1.0), printed(1.8, 3.0), FIGURE, ""),  # alone they were off, too
+    ],
+)
+def test_a_pair_that_could_not_be_compared_is_the_last_side_by_side(
+    best: Outcome, baseline: Outcome, spec: StudySpec, why: str
+) -> None:
+    state = after_a_pair(best, baseline, spec, 3.0 if spec is FIGURE else 2.0)
+    assert state.why_in_turn.startswith(why) and bool(state.why_in_turn) == bool(why)
+    assert len(state.next) == (1 if why else 2)
 
 
 def test_what_is_left_is_told_by_what_both_sides_are_known_to_take() -> None:
@@ -287,20 +230,22 @@ def test_what_is_left_is_told_by_what_both_sides_are_known_to_take() -> None:
     assert confirmation(history, BEST).left_s == 0.0
 
 
-def test_what_turns_out_slower_than_the_defaults_is_not_handed_over() -> None:
-    history = proved(searched(1.02), {BEST: always(1.0), BASELINE: always(0.8)})
+@pytest.mark.parametrize(
+    ("defaults_s", "then_s", "conclusion", "export"),
+    [
+        (1.02, 0.8, Conclusion.NO_GAIN, BASELINE),  # it turns out slower
+        (0.5, 2.0, Conclusion.FASTER, BEST),  # the defaults looked faster
+        (0.5, 0.5, Conclusion.NO_GAIN, BASELINE),
+    ],
+)
+def test_the_launches_of_the_comparison_decide(
+    defaults_s: float, then_s: float, conclusion: Conclusion, export: Setting
+) -> None:
+    history = proved(searched(defaults_s), {BEST: always(1.0), BASELINE: always(then_s)})
     state = confirmation(history, BEST)
-    assert state.finding is not None and state.finding.claim == "slower"
-    assert (state.conclusion, state.export(history)) == (Conclusion.NO_GAIN, BASELINE)
-
-
-def test_defaults_that_look_faster_are_launched_in_turn_with_the_best() -> None:
-    history = proved(searched(0.5), {BEST: always(1.0), BASELINE: always(2.0)})
-    state = confirmation(history, BEST)
-    assert (state.conclusion, state.export(history)) == (Conclusion.FASTER, BEST)
-    state = after(searched(0.5), {BEST: always(1.0), BASELINE: always(0.5)})
-    assert state.finding is not None and state.finding.claim == "slower"
-    assert state.conclusion is Conclusion.NO_GAIN
+    assert (state.conclusion, state.export(history)) == (conclusion, export)
+    assert state.finding is not None
+    assert state.finding.claim == ("faster" if export == BEST else "slower")
 
 
 def test_what_was_stopped_on_its_way_is_ruled_out_without_a_launch() -> None:
@@ -359,12 +304,11 @@ def test_what_was_proven_stands_until_more_is_proven(
     assert result.finding.pairs >= proven.finding.pairs
 
 
-def test_exact_confirms_by_ranks_alone() -> None:
-    exact = replace(CONFIRMED, confirm="exact")
-    far = proved(searched(8.0, spec=exact), {BEST: always(1.0), BASELINE: always(8.0)})
+@pytest.mark.parametrize("defaults_s", [8.0, 2.0])
+def test_exact_confirms_by_ranks_alone(defaults_s: float) -> None:
+    history = searched(defaults_s, spec=replace(CONFIRMED, confirm="exact"))
+    far = proved(history, {BEST: always(1.0), BASELINE: always(defaults_s)})
     assert sides(far) == "dbbd" * 3
-    near = proved(searched(2.0, spec=exact), {BEST: always(1.0), BASELINE: always(2.0)})
-    assert sides(near) == "dbbd" * 3
 
 
 def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
@@ -376,25 +320,6 @@ def test_failing_defaults_are_compared_as_the_first_guess_that_worked() -> None:
     assert state.finding is not None and state.finding.claim == "faster"
     result = found(history)
     assert result.reference is not None and result.reference.setting == GUESS
-
-
-def test_the_only_setting_that_works_needs_no_proof() -> None:
-    history = history_of((Purpose.GUESS, BEST, 1.0), (Purpose.BASELINE, BASELINE, CRASH))
-    state = confirmation(history, BEST)
-    assert not state.next and state.finding is None
-    assert (state.conclusion, state.export(history)) == (Conclusion.BASELINE_FAILS, BEST)
-
-
-# --- failures in turn --------------------------------------------------------------------
-
-
-def test_one_failure_is_launched_again() -> None:
-    history = proved(
-        searched(2.0), {BEST: first(CRASH, then=1.0), BASELINE: first(CRASH, then=2.0)}
-    )
-    state = confirmation(history, BEST)
-    assert sides(history) == "ddbbbddb"
-    assert state.conclusion is Conclusion.FASTER and state.best_failed is None
 
 
 @pytest.mark.parametrize("works", [0, 1])
@@ -429,27 +354,11 @@ def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> No
         BASELINE: first(*[2.0] * works, then=CRASH),
         GUESS: always(1.5),
     }
-    state = after(searched(2.0), times)
+    state = confirmation(proved(searched(2.0), times), BEST)
     assert (state.conclusion, state.reference) == (Conclusion.BASELINE_FAILS, GUESS)
     assert state.finding is not None and state.finding.claim == "faster"
     assert state.finding.ratio == pytest.approx(1.5)
 
-
-# --- what decides ------------------------------------------------------------------------
-
-
-def test_the_search_and_the_proof_take_all_the_time_there_is() -> None:
-    history = proved(searched(2.0), {BEST: always(1.0), BASELINE: always(2.0)})
-    both_s = sum(made.outcome.wall_s for made in history.records)
-    assert search_s(history.records) + confirm_s(history.records) == pytest.approx(both_s)
-    assert search_s(history.records) == pytest.approx(2.5 + 3.0 + 2.0)
-    assert (found(history).search_s, found(history).confirm_s) == (
-        search_s(history.records),
-        confirm_s(history.records),
-    )
-
-
-# --- laws --------------------------------------------------------------------------------
 
 values = st.lists(st.one_of(st.floats(0.5, 20.0), st.just(CRASH)), min_size=1, max_size=8)
 
@@ -468,9 +377,6 @@ def test_it_always_ends_and_hands_over_something_that_is_there(
     assert (export == BASELINE) == state.conclusion.keeps_baseline
     if state.conclusion is Conclusion.FASTER:
         assert state.finding is not None and state.finding.low > 1.0 and export == BEST
-
-
-# --- what is told of its length ------------------------------------------------------------
 
 
 def test_a_comparison_far_beyond_the_budget_is_said_with_the_option_that_ends_it(

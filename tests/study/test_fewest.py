@@ -6,33 +6,13 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.study_surface import (
-    CONFIRMED,
-    FakeRunner,
-    Killed,
-    optuna_in,
-    played,
-    records_in,
-    study_in,
-)
+from tests.study_surface import CONFIRMED, played
 from tuner.knobs.space import contains_part, points
-from tuner.model import (
-    UNSET,
-    Choice,
-    Conclusion,
-    Env,
-    Flag,
-    IntRange,
-    Knob,
-    Purpose,
-    Setting,
-    StudyState,
-)
+from tuner.model import UNSET, Choice, Conclusion, Env, Flag, IntRange, Knob, Setting, StudyState
 from tuner.results import claims
 from tuner.results.exporters import exporter_for
 from tuner.results.study_view import StudyView
@@ -58,11 +38,6 @@ def two_matter(setting: Setting) -> float:
     return one_matters(setting) * (1.0 if setting.as_dict().get("omp_threads") == 1 else 1.5)
 
 
-def two_matter_together(setting: Setting) -> float:
-    chosen = setting.as_dict()
-    return 1.0 if (chosen.get("nstlist"), chosen.get("omp_threads")) == (60, 1) else 3.0
-
-
 @pytest.mark.parametrize("name", ["omp_threads", "nstlist"])
 def test_a_fixed_knob_stays_though_its_default_is_known(name: str) -> None:
     knobs = tuple(replace(knob, default=2 if knob is OMP else None) for knob in SPEC.knobs)
@@ -70,14 +45,6 @@ def test_a_fixed_knob_stays_though_its_default_is_known(name: str) -> None:
     history = played(replace(SPEC, knobs=knobs, fixed=fixed), one_matters)
     best = SearchThenConfirm().best(history)
     assert best is not None and set(fixed.items) <= set(best.items)
-
-
-def test_a_study_continued_with_a_narrower_range_compares_nothing_outside_of_it() -> None:
-    history = played(SPEC, one_matters)
-    narrow = replace(NSTLIST, domain=Choice((10, 20)))
-    later = played(replace(SPEC, knobs=(OMP, OPENCV, narrow)), one_matters, so_far=history)
-    best = SearchThenConfirm().best(later)
-    assert best is not None and best.as_dict()["nstlist"] == 20
 
 
 def noisy(time_s: Time, seed: int = 0) -> Time:
@@ -115,12 +82,6 @@ def test_what_is_confirmed_and_exported_changes_only_what_matters(
     assert exported["setting"] == kept
     assert exported["arguments"] == ["-nstlist", "60"]
     assert set(exported["environment"]) == ({"OMP_NUM_THREADS"} if "omp_threads" in kept else set())
-
-
-def test_two_knobs_that_matter_only_together_are_both_kept() -> None:
-    data = view(played(SPEC, noisy(two_matter_together)))
-    assert data.result.conclusion is Conclusion.FASTER
-    assert data.best_setting.as_dict().items() >= {"nstlist": 60, "omp_threads": 1}.items()
 
 
 def test_each_knob_says_what_it_alone_contributes() -> None:
@@ -210,11 +171,6 @@ def test_a_knob_that_depends_on_one_that_is_left_out_goes_with_it() -> None:
             assert known.without(left, {name}) == left
 
 
-def test_nothing_is_launched_beyond_the_budget_or_if_the_defaults_are_as_fast() -> None:
-    assert played(SPEC, lambda _: 2.0).simplifying == ()
-    assert played(replace(SPEC, budget_s=10.0), noisy(one_matters)).simplifying == ()
-
-
 def test_a_study_goes_on_the_same_wherever_it_is_resumed() -> None:
     history = played(SPEC, one_matters)
     assert history.simplifying
@@ -231,30 +187,3 @@ def test_a_study_goes_on_the_same_wherever_it_is_resumed() -> None:
     assert view(more).best_setting == Setting.of({"nstlist": 80}), (
         "it is searched and simplified on"
     )
-
-
-def test_a_launch_that_simplifies_is_a_trial_and_survives_a_kill(tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    study_in(whole, FakeRunner(one_matters), SPEC)
-    records = records_in(whole)
-    simplified = next(r for r in records if r.purpose is Purpose.SIMPLIFY)
-    trial = optuna_in(whole)[simplified.number]
-    assert trial.params == simplified.setting.as_dict() == {"nstlist": 60}
-    assert trial.user_attrs["purpose"] == "simplify"
-
-    killed = tmp_path / "killed"
-    killed.mkdir()
-
-    def at_the_launch(number: int) -> None:
-        if number == simplified.number - 1:
-            raise Killed
-
-    with pytest.raises(Killed):
-        study_in(killed, FakeRunner(one_matters, before=at_the_launch), SPEC)
-    study_in(killed, FakeRunner(one_matters), SPEC)
-    found = [r for r in records_in(killed) if r.purpose is not Purpose.WARM_UP]
-    before = [r for r in records if r.purpose is not Purpose.WARM_UP]
-    assert [(r.purpose, r.setting) for r in found] == [(r.purpose, r.setting) for r in before]
-    again = next(r for r in found if r.purpose is Purpose.SIMPLIFY)
-    assert optuna_in(killed)[again.number].params == {"nstlist": 60}

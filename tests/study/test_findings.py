@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.study_samples import SPEC, capped_study, setting, study
+from tests.study_samples import SPEC, setting, study
 from tests.study_surface import CONFIRMED, crash, nearly_flat, played, ran, record
 from tests.study_surface import SPEC as SEARCHED
 from tuner.model import (
     BASELINE,
-    Cap,
     Conclusion,
     Ending,
     Exclusion,
@@ -21,7 +20,6 @@ from tuner.model import (
     Purpose,
     Result,
     Setting,
-    Stopped,
     StudySpec,
     StudyState,
 )
@@ -35,7 +33,6 @@ from tuner.study.policy import SearchThenConfirm
 from tuner.study.tuning import REMEASURED
 
 UNCONFIRMED = replace(SPEC, confirm="none")
-STOPPED = Stopped(3.0, 30.0, 20.0, None, 0.3, "drift")
 
 
 def result_of(
@@ -73,35 +70,12 @@ def test_what_the_defaults_run_with(
     assert (note is None) == (said is None)
 
 
-def test_a_cap_is_found_where_the_defaults_are_best() -> None:
-    data = capped_study()
-    (other,) = (r.setting for r in data.records if not r.setting.is_baseline)
-    result = result_of(History.judged(UNCONFIRMED, data.records), other)
-    assert result.best is not None and result.best.setting.is_baseline
-    assert result.caps == (Cap("omp_threads", 2, "the library runs no more than 2 here"),)
-
-
-# --- the best and what it is compared with -----------------------------------------------
-
-
 def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
     times: dict[Setting, float | None] = {BASELINE: 1.0, chosen(1): 2.0}
     assert found(times).best == found(times).baseline
     fixed = replace(UNCONFIRMED, fixed=setting(iterator_workers=1))
     best = found(times, fixed).best
     assert best is not None and best.setting == chosen(1)
-
-
-def test_stopped_defaults_have_no_ratio() -> None:
-    data = study({BASELINE: 9.0, chosen(1): 1.0})
-    stopped = replace(data.records[0].outcome, ending=STOPPED)
-    records = (replace(data.records[0], outcome=stopped), data.records[1])
-    result = result_of(History.judged(UNCONFIRMED, records), chosen(1))
-    assert result.reference == result.baseline and result.ratio is None
-    assert result.baseline is not None and result.baseline.stopped == STOPPED
-
-
-# --- the conclusion ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("time_s", [nearly_flat, lambda s: 1.0])
@@ -118,13 +92,6 @@ def test_there_is_no_conclusion_before_the_proof_has_ended(
                 assert (now.conclusion, now.export) == (None, None)
     assert result_of(history, best).conclusion is not None
     assert result_of(history, best, StudyState.RUNNING).conclusion is not None, "it is proven"
-
-
-def test_where_only_the_defaults_work_they_are_kept() -> None:
-    history = played(CONFIRMED, lambda s: 4.0 if s.is_baseline else crash(s))
-    result = result_of(history, SearchThenConfirm().best(history))
-    assert result.best == result.baseline == result.reference
-    assert (result.conclusion, result.export) == (Conclusion.NO_GAIN, BASELINE)
 
 
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:

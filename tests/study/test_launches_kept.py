@@ -27,7 +27,7 @@ from tests.study_surface import (
     surface,
 )
 from tuner.launch.request import MeasurementRequest
-from tuner.model import Failed, FailureKind, LaunchRecord, Outcome, Setting, StudyState, Telemetry
+from tuner.model import Failed, FailureKind, Outcome, Setting, StudyState, Telemetry
 from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
@@ -39,9 +39,6 @@ from tuner.study.optuna_study import OptunaStudy
 def at_launch(number: int, act: Callable[[], None]) -> Callable[[int], None]:
     """Does something while the so-manyth launch of a runner runs."""
     return lambda count: act() if count == number - 1 else None
-
-
-# --- the order ---------------------------------------------------------------------------
 
 
 def test_a_launch_is_reported_once_it_is_kept_everywhere(
@@ -99,31 +96,6 @@ def test_killed_before_the_commit_it_is_measured_once(
     assert any(f"{RECORD_FILE}: the database has it now" in note for note in notes)
 
 
-def test_an_older_copy_of_the_database_gets_what_it_lacks(folder: Path) -> None:
-    def copy() -> None:
-        shutil.copyfile(folder / "tune.db", folder / "old.db")
-
-    study_in(folder, FakeRunner(before=at_launch(4, copy)))
-    whole = records_in(folder)
-    shutil.copyfile(folder / "old.db", folder / "tune.db")
-    runner = FakeRunner()
-    study_in(folder, runner)
-    assert records_in(folder) == whole and runner.settings == []
-    assert optuna_in(folder)
-
-
-def test_a_record_that_cannot_be_written_leaves_the_database(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(Journal, "write", fail)
-    events: list[Any] = []
-    assert study_in(folder, FakeRunner(), on_event=events.append).trials == 6
-    assert len([n for n in events_of(Note, events) if "database alone" in n.text]) == 8
-
-
 def test_what_could_be_kept_nowhere_is_trial_to_the_user(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,26 +112,6 @@ def test_what_could_be_kept_nowhere_is_trial_to_the_user(
     assert "not saved: launch 1 (" in caught.value.hint and caught.value.hint.endswith(" s")
 
 
-def test_a_second_signal_while_it_is_kept_loses_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = Journal.write
-    strikes = iter([None, KeyboardInterrupt, None])
-
-    def write(self: Journal, record: LaunchRecord) -> None:
-        strike = next(strikes, None)
-        if strike is not None:
-            raise strike
-        real(self, record)
-
-    monkeypatch.setattr(Journal, "write", write)
-    with pytest.raises(KeyboardInterrupt):
-        study_in(folder, FakeRunner())
-    study_in(folder, FakeRunner())
-    elapsed = [sample.elapsed_s for r in records_in(folder)[:2] for sample in r.outcome.samples]
-    assert len(elapsed) == 2, "the launch that had ended is there"
-
-
 @pytest.mark.parametrize("launch", [2, 3, 5])
 def test_a_trial_that_another_program_ends_meanwhile_is_added_again(
     folder: Path, launch: int
@@ -173,9 +125,6 @@ def test_a_trial_that_another_program_ends_meanwhile_is_added_again(
     result = study_in(folder, FakeRunner(before=at_launch(launch, end_it)))
     assert (result.trials, result.failures) == (6, 0)
     assert [record.number for record in records_in(folder)] == list(range(1, 9))
-
-
-# --- ended from outside ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [FailureKind.INTERRUPTED, FailureKind.LOST_HOST])
@@ -218,9 +167,6 @@ def test_a_full_disk_ends_the_study_at_once(folder: Path) -> None:
     assert row_in(folder).state is StudyState.INTERRUPTED
     assert study_in(folder, again := FakeRunner()).trials == 6
     assert again.settings[1] == runner.settings[2]
-
-
-# --- the database while it runs ----------------------------------------------------------
 
 
 def moved(folder: Path) -> None:

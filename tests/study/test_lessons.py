@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.study_surface import BEST, SPEC, FakeRunner, crash, row_in, study_in
-from tuner.model import Choice, Flag, Knob, Layout, ObjectiveSpec, Purpose, StudySpec, StudyState
+from tests.study_surface import BEST, SPEC, FakeRunner, crash, row_in
+from tuner.model import Choice, Flag, Knob, Layout, ObjectiveSpec, Purpose, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted, tune
@@ -65,10 +65,6 @@ def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) 
     assert lesson.study == "earlier"
 
 
-def test_the_first_study_of_a_database_says_nothing(folder: Path) -> None:
-    assert play(folder, SPEC) == []
-
-
 def _other_program(spec: StudySpec) -> StudySpec:
     return replace(spec, command=("other", *spec.command[1:]))
 
@@ -105,12 +101,6 @@ def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(
 def test_nothing_is_learnt_if_nobody_wants_it(after: Path) -> None:
     assert play(after, replace(SPEC, learn_from="none")) == []
     assert row_in(after).spec.lesson is None
-
-
-def test_a_study_can_be_named(after: Path) -> None:
-    play(after, replace(EARLIER, name="later"))
-    said = play(after, replace(_other_program(SPEC), learn_from="earlier"))
-    assert said == ["starts from earlier (another program, 1 rank)"]
 
 
 @pytest.mark.parametrize(
@@ -152,20 +142,3 @@ def test_it_goes_on_as_it_was_begun_whatever_others_do_meanwhile(
     assert play(after, SPEC) == [], "it is said once"
     assert row_in(after).spec.lesson == row_in(undisturbed).spec.lesson
     assert guesses(after) == guesses(undisturbed)
-
-
-def test_a_finished_study_stays_finished(after: Path) -> None:
-    play(after, SPEC)
-    runner = FakeRunner()
-    assert play(after, SPEC, runner) == []
-    assert not runner.launches
-    assert row_in(after).state is StudyState.FINISHED
-
-
-def test_begun_anew_it_learns_anew(after: Path) -> None:
-    study_in(after, FakeRunner(), SPEC)
-    play(after, replace(EARLIER, name="later"))
-    study_in(after, FakeRunner(), SPEC, fresh=True)
-    lesson = row_in(after).spec.lesson
-    assert lesson is not None
-    assert lesson.study == "later"

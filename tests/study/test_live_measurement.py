@@ -29,7 +29,6 @@ from tuner.model import (
     Conclusion,
     ExclusionKind,
     Failed,
-    Finished,
     LaunchRecord,
     Outcome,
     Purpose,
@@ -75,19 +74,6 @@ def test_a_whole_study(folder: Path) -> None:
     assert live == [record.number for record in made if record.outcome.window is not None]
     assert {each.iterations for each in jobs.models} == {100}
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
-
-
-def test_a_program_of_16_iterations_is_launched_with_each_setting(folder: Path) -> None:
-    def short(setting: Setting) -> Finished:
-        return Finished(surface(setting), 16)
-
-    jobs, events = FakeJobs(), list[Any]()
-    found = run(folder, jobs, CONFIRMED, FakeRunner(short), on_event=events.append)
-    assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
-    assert (found.windows, jobs.settings) == (0, [])
-    with pytest.raises(UsageError, match="a run has 16 iterations, windows need 20") as caught:
-        run(folder, jobs, replace(SPEC, live="on"), FakeRunner(short), fresh=True)
-    assert "make a run longer" in caught.value.hint
 
 
 @pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
@@ -138,13 +124,6 @@ def test_one_launch_without_orders_behind_windows_is_chance(folder: Path, spec: 
     assert found.windows > 3
     assert all(records_in(folder)[number - 1].outcome.samples for number in (4, 6)), "they count"
     assert not any("no rank met" in text for text in notes(events))
-
-
-def test_two_in_a_row_are_not(folder: Path) -> None:
-    jobs, events = deaf(4, 5), list[Any]()
-    run(folder, jobs, on_event=events.append)
-    assert {r.number for r in records_in(folder) if r.outcome.window is not None} == {2, 3}
-    assert sum("no rank met" in text for text in notes(events)) == 1
 
 
 #: Any knob may change in the running job; the first guess starts it.
@@ -204,18 +183,3 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
     assert sum("switched off" in text for text in found.notes) == 1
     assert not {record.number for record in aside} & counted_in(folder)
     assert any("excluded" in note for note in found.notes)
-
-
-def test_the_user_hears_of_a_value_that_no_job_can_be_switched_to(folder: Path) -> None:
-    jobs, events = FakeJobs(cannot="iterator_workers=2 in rank 1: ValueError: no"), list[Any]()
-    run(folder, jobs, on_event=events.append)
-    (said,) = [text for text in notes(events) if "could not be switched to" in text]
-    assert "iterator_workers=2 in rank 1: ValueError: no" in said
-
-
-@pytest.mark.parametrize("name", ["tpe", "random"])
-def test_another_samplers_settings_are_measured_in_windows_too(folder: Path, name: str) -> None:
-    found = run(folder, FakeJobs(), replace(SPEC, sampler=name))
-    searched = [r for r in records_in(folder) if r.purpose is Purpose.SEARCH]
-    assert found.trials == SPEC.trials
-    assert searched and all(record.job is not None for record in searched)

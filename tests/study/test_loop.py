@@ -40,7 +40,6 @@ from tuner.model import (
     Failed,
     FailureKind,
     Finished,
-    LaunchRecord,
     ObjectiveSpec,
     Outcome,
     Purpose,
@@ -57,7 +56,7 @@ from tuner.stats import estimates
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
-from tuner.study.loop import give_up
+from tuner.study.giving_up import why_given_up
 
 
 def died(folder: Path) -> None:
@@ -132,12 +131,6 @@ def test_a_finished_study_only_shows_its_result(folder: Path, spec: StudySpec) -
         assert study_view.load(store, spec.name).result == first
 
 
-def test_a_finished_study_takes_over_what_bears_on_no_time(folder: Path) -> None:
-    study_in(folder, FakeRunner())
-    study_in(folder, FakeRunner(), replace(SPEC, job=("train", "--all")))
-    assert row_in(folder).spec.job == ("train", "--all")
-
-
 def test_more_trials_continue_a_finished_study(folder: Path) -> None:
     first = FakeRunner(nearly_flat)
     events: list[Any] = []
@@ -192,9 +185,6 @@ def test_a_study_of_something_else_is_refused(folder: Path) -> None:
         study_in(folder, FakeRunner(), other)
     assert "--fresh" in caught.value.hint and "--name" in caught.value.hint
     assert study_in(folder, FakeRunner(), other, fresh=True).trials == 6
-
-
-# --- failures ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,16 +246,6 @@ def test_two_settings_and_the_baseline_that_fail_alike_end_the_study(folder: Pat
     assert row_in(folder).state is StudyState.FAILED
 
 
-@pytest.mark.parametrize("kind", [FailureKind.LIMIT, FailureKind.OUT_OF_MEMORY])
-def test_failures_that_may_be_the_settings_fault_end_it_after_five(
-    folder: Path, kind: FailureKind
-) -> None:
-    runner = FakeRunner(lambda _: Failed(kind, "alike"))
-    with pytest.raises((NothingMeasuredError, LimitReachedError)):
-        study_in(folder, runner, NAMES)
-    assert len(runner.settings) == 1 + 5
-
-
 def test_a_rate_of_which_the_lowest_would_win_ends_the_study_at_once(folder: Path) -> None:
     reading = Reading("bar: ", "3.00", "it/s", 3.0, "it/s")
     runner = FakeRunner(lambda _: Finished(3.0, 0, reading=reading))
@@ -289,26 +269,13 @@ def test_a_launch_that_stopped_early_is_found_out_later(folder: Path) -> None:
         length = next(ends, 0)
         return Finished(0.6 * surface(setting), length) if length else surface(setting)
 
-    events: list[Any] = []
-    found = study_in(folder, FakeRunner(time_s), on_event=events.append)
+    found = study_in(folder, FakeRunner(time_s))
     assert found.best is not None and found.best.setting == BEST
     assert (found.failures, found.settings_failed) == (2, 1), "the warm-up is not of a setting"
     short = [r.outcome.ending for r in records_in(folder) if r.purpose is Purpose.GUESS]
     assert getattr(short[0], "iterations", None) == 60, "it is kept as it was"
-    assert any("the longest" in note.text for note in events_of(Note, events))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert study_view.load(store, SPEC.name).result == found
-
-
-# --- what the warm-up shows ----------------------------------------------------------------
-
-
-def test_runs_of_less_than_a_second_are_told_once(folder: Path) -> None:
-    events: list[Any] = []
-    study_in(folder, FakeRunner(lambda each: surface(each) / 10), on_event=events.append)
-    (note,) = events_of(Note, events)
-    assert note.text.startswith("a run takes only 0.")
-    assert "give it more work" in note.text and "5 to 60 s" in note.text
 
 
 @pytest.mark.parametrize(
@@ -337,9 +304,6 @@ def test_the_last_line_of_a_program_that_only_has_to_end_is_shown_once(
     assert [note.text.endswith(said) for note in events_of(Note, events)] == [True]
 
 
-# --- what came to the same ---------------------------------------------------------------
-
-
 def test_an_overridden_knob_is_dropped_with_a_note(folder: Path) -> None:
     events: list[Any] = []
     runner = FakeRunner(nearly_flat, effects=overridden("iterator_workers", 2))
@@ -348,9 +312,6 @@ def test_an_overridden_knob_is_dropped_with_a_note(folder: Path) -> None:
     assert any("iterator_workers is not tuned" in note for note in found.notes)
     assert any("iterator_workers is not tuned" in e.text for e in events_of(Note, events))
     assert found.best is not None and "iterator_workers" not in found.best.setting.as_dict()
-
-
-# --- interrupted -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -388,14 +349,6 @@ def test_whatever_ends_it_the_study_does_not_stay_running(folder: Path, at: type
     row = row_in(folder)
     assert (row.state, row.reason) == (StudyState.INTERRUPTED, "the output was closed")
     assert study_in(folder, FakeRunner()).trials == 6
-
-
-def test_a_study_of_another_host_is_not_ended_from_here(folder: Path) -> None:
-    study_in(folder, FakeRunner())
-    died(folder)
-    with pytest.raises(UsageError, match="ranks"):
-        study_in(folder, FakeRunner(), replace(SPEC, layout=replace(SPEC.layout, ranks=4)))
-    assert row_in(folder).state is StudyState.RUNNING
 
 
 def sequence(folder: Path) -> list[tuple[Purpose, Setting]]:
@@ -463,14 +416,6 @@ def test_an_environment_that_sets_our_variables_is_reported(
     assert b"SOME_TOKEN" not in (folder / "tune.db").read_bytes()
 
 
-def test_what_failed_with_everything_else_is_tried_again(folder: Path) -> None:
-    with pytest.raises(NothingMeasuredError):
-        study_in(folder, FakeRunner(crash))
-    found = study_in(folder, FakeRunner())
-    assert found.trials == 6 and found.best is not None
-    assert found.baseline is not None and found.baseline.elapsed_s == 4.0
-
-
 def test_leftovers_of_a_dead_process_are_not_touched(folder: Path) -> None:
     leftover = folder / "surface" / "0001" / "output.log"
     leftover.parent.mkdir(parents=True)
@@ -481,46 +426,32 @@ def test_leftovers_of_a_dead_process_are_not_touched(folder: Path) -> None:
     assert runner.launches[0].folder.name == "0001-2"
 
 
-# --- when it is given up ---------------------------------------------------------------
-
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")
 STALLED = Failed(FailureKind.STALLED, "nothing happened for 9 s: rank 1 is idle")
-
-
-def failing(folder: Path, *endings: Failed) -> list[LaunchRecord]:
-    setting = Setting.of({"omp_threads": 1})
-    return [
-        replace(record(n, setting, Purpose.SEARCH, ran(ending)), folder=str(folder))
-        for n, ending in enumerate(endings, start=1)
-    ]
-
-
-def test_more_time_is_the_advice_where_that_may_help(tmp_path: Path) -> None:
-    with pytest.raises(LimitReachedError, match="each of 2 launches") as caught:
-        give_up(failing(tmp_path, LIMIT, LIMIT))
-    assert "--trial-limit" in caught.value.hint
-    with pytest.raises(NothingMeasuredError, match="2 launches in a row failed"):
-        give_up(failing(tmp_path, LIMIT, CRASH))
-
-
 MISSING = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log")
 
 
 @pytest.mark.parametrize(
-    ("failures", "kept", "hint"),
+    ("failures", "kept", "message", "hint"),
     [
-        ((CRASH, STALLED), True, "output.log: it shows how"),
-        ((STALLED, CRASH), True, "stacks: it shows how"),
-        ((STALLED, CRASH), False, "output.log: it shows how"),
-        ((MISSING, CRASH), False, "output.log: has the program done its work?"),
+        ((LIMIT, LIMIT), False, "each of 2 launches", "--trial-limit"),
+        ((LIMIT, CRASH), False, "2 launches in a row failed", "output.log: it shows how"),
+        ((CRASH, STALLED), True, "", "output.log: it shows how"),
+        ((STALLED, CRASH), True, "", "stacks: it shows how"),
+        ((STALLED, CRASH), False, "", "output.log: it shows how"),
+        ((MISSING, CRASH), False, "", "output.log: has the program done its work?"),
     ],
 )
-def test_the_hint_names_the_file_that_says_most_of_the_first_failure(
-    tmp_path: Path, failures: tuple[Failed, ...], kept: bool, hint: str
+def test_the_error_says_what_to_do_about_the_first_failure(
+    tmp_path: Path, failures: tuple[Failed, ...], kept: bool, message: str, hint: str
 ) -> None:
     if kept:
         (tmp_path / "stacks").mkdir()
-    with pytest.raises(NothingMeasuredError) as caught:
-        give_up(failing(tmp_path, *failures))
-    assert caught.value.hint.startswith(f"read {tmp_path}/{hint}")
-    assert ("--objective wall" in caught.value.hint) == (failures[0] is MISSING)
+    setting = Setting.of({"omp_threads": 1})
+    records = [
+        replace(record(n, setting, Purpose.SEARCH, ran(ending)), folder=str(tmp_path))
+        for n, ending in enumerate(failures, start=1)
+    ]
+    error = why_given_up(records)
+    assert isinstance(error, LimitReachedError) == (set(failures) == {LIMIT})
+    assert message in error.message and hint in error.hint

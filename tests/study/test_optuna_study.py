@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,19 +10,16 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from tests.study_surface import (
     BEST,
-    CONFIRMED,
     CRASH,
     SPEC,
     FakeRunner,
     Killed,
     counted_in,
     log,
-    nearly_flat,
     optuna_in,
     ran,
     record,
@@ -41,7 +37,6 @@ from tuner.model import (
     Purpose,
     Setting,
     Stopped,
-    StudyState,
 )
 from tuner.model.errors import UsageError
 from tuner.store import Store
@@ -109,24 +104,6 @@ def test_only_what_tells_of_a_setting_is_a_trial(made: LaunchRecord, told: bool)
     assert is_of_search(History.judged(SPEC, (made,)), made.purpose, made.setting) == told
 
 
-@pytest.mark.parametrize("spec", [SPEC, CONFIRMED])
-def test_a_study_of_optunas_has_each_launch_that_tells_of_a_setting(
-    folder: Path, spec: Any
-) -> None:
-    study_in(folder, FakeRunner(nearly_flat), spec)
-    told, records = optuna_in(folder), records_in(folder)
-    for made in (each for each in records if each.trial is not None):
-        trial = told[made.number]
-        assert trial.params == made.setting.as_dict()
-        if made.outcome.samples:
-            assert trial.value == made.outcome.samples[0].elapsed_s
-    assert {each.purpose for each in records if each.trial is None} <= UNTOLD
-    assert any(each.purpose is Purpose.REPEAT for each in records if each.trial is not None)
-
-
-# --- whatever happened to it ---------------------------------------------------------------
-
-
 def url_of(folder: Path) -> str:
     return f"sqlite:///{folder / 'tune.db'}"
 
@@ -154,27 +131,8 @@ def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Pa
     assert all(trial.state.is_finished() for trial in trials)
 
 
-@pytest.mark.parametrize("at", [1, 5])
-def test_a_trial_that_optuna_makes_twice_is_there_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    """Its commit failed, so Optuna tried again; the first was there all the same."""
-    original, made = RDBStorage.create_new_trial, 0
-
-    def twice(self: RDBStorage, study_id: int, template_trial: Any = None) -> int:
-        nonlocal made
-        made += 1
-        if made == at:
-            original(self, study_id, template_trial)
-        return original(self, study_id, template_trial)
-
-    monkeypatch.setattr(RDBStorage, "create_new_trial", twice)
-    study_in(folder, FakeRunner())
-    assert len(optuna_in(folder)) == 6
-
-
 @pytest.mark.parametrize("method", ["tell", "_tell"])
-@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("at", [1, 2, 6])
 def test_killed_before_a_trial_is_told_it_is_told_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, method: str
 ) -> None:
@@ -196,15 +154,6 @@ def test_killed_before_a_trial_is_told_it_is_told_later(
     assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
 
 
-@pytest.mark.parametrize("has_search", [True, False])
-def test_one_that_was_half_made_is_made_anew(folder: Path, has_search: bool) -> None:
-    optuna.create_study(study_name=f"{SPEC.name}/comparison", storage=url_of(folder))
-    if has_search:
-        optuna.create_study(study_name=SPEC.name, storage=url_of(folder))
-    assert study_in(folder, FakeRunner()).state is StudyState.FINISHED
-    assert len(optuna_in(folder)) == 6
-
-
 @pytest.mark.parametrize(
     ("name", "trials"), [(SPEC.name, 0), (SPEC.name, 1), (f"{SPEC.name}/comparison", 1)]
 )
@@ -215,26 +164,3 @@ def test_another_programs_study_is_left_alone(folder: Path, name: str, trials: i
     with pytest.raises(UsageError, match=f"holds an Optuna study {name} of another program"):
         study_in(folder, FakeRunner())
     assert len(optuna.load_study(study_name=name, storage=url_of(folder)).trials) == trials
-
-
-# --- first runs on one new database at the same time ---------------------------------------
-
-PROCESSES = 6
-
-
-def first_run(url: str, barrier: Any) -> None:
-    barrier.wait()
-    Store.open(url, create=True).close()
-
-
-def test_first_runs_on_one_new_database_all_get_it(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    for attempt in range(5):
-        url = f"sqlite:///{tmp_path / str(attempt)}.db"
-        barrier = context.Barrier(PROCESSES)
-        runs = [context.Process(target=first_run, args=(url, barrier)) for _ in range(PROCESSES)]
-        for run in runs:
-            run.start()
-        for run in runs:
-            run.join()
-        assert [run.exitcode for run in runs] == [0] * PROCESSES

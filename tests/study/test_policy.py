@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import groupby
 from random import Random
 
 import pytest
@@ -28,7 +27,6 @@ from tests.study_surface import (
 from tuner.knobs.space import guesses, points
 from tuner.model import (
     BASELINE,
-    FROM_OUTSIDE,
     SHORTAGES,
     Effect,
     Ending,
@@ -36,13 +34,11 @@ from tuner.model import (
     FailureKind,
     Finished,
     IntRange,
-    LaunchRecord,
     Purpose,
     Setting,
     Stopped,
     StudySpec,
     StudyState,
-    Verdict,
 )
 from tuner.search.engine import BASELINE_TIMES
 from tuner.search.stopper import ProjectionStopper
@@ -80,37 +76,6 @@ def small(threads: int, workers: int, spec: StudySpec = SPEC) -> StudySpec:
     return replace(spec, knobs=knobs, trials=50)
 
 
-# --- the order ---------------------------------------------------------------------------
-
-
-def test_guesses_then_the_defaults_then_the_search_then_the_proof() -> None:
-    history = played(CONFIRMED)
-    first, second = guesses(SPEC)
-    assert steps(history)[:3] == [
-        (Purpose.GUESS, first),
-        (Purpose.GUESS, second),
-        (Purpose.BASELINE, BASELINE),
-    ]
-    assert [purpose for purpose, _ in groupby(purpose for purpose, _ in steps(history))] == [
-        Purpose.GUESS,
-        Purpose.BASELINE,
-        Purpose.SEARCH,
-        Purpose.CONFIRM,
-    ]
-    assert SearchThenConfirm().best(history) == BEST
-
-
-def test_a_setting_that_cannot_win_is_stopped_and_the_first_launch_is_not_raced() -> None:
-    history = played()
-    assert SearchThenConfirm().next(History.judged(SPEC, ())) == Step(
-        Purpose.GUESS, guesses(SPEC)[0]
-    )
-    assert any(isinstance(made.outcome.ending, Stopped) for made in history.records)
-    for made in history.records:
-        if isinstance(made.outcome.ending, Stopped):
-            assert surface(made.setting) > surface(BEST)
-
-
 def test_the_defaults_have_more_time_than_a_setting() -> None:
     first, second = guesses(SPEC)
     history = History.judged(
@@ -125,9 +90,6 @@ def test_the_defaults_have_more_time_than_a_setting() -> None:
     assert isinstance(ran(20.0, stopper=stopper).ending, Stopped)
 
 
-# --- the same history, the same step -----------------------------------------------------
-
-
 @pytest.mark.parametrize("time_s", SURFACES)
 def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) -> None:
     history = played(replace(CONFIRMED, trials=20), time_s)
@@ -140,9 +102,6 @@ def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) 
         assert again == SearchThenConfirm().next(history.with_records(before))
 
 
-# --- the end and its reason --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", sorted(SHORTAGES))
 def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) -> None:
     def time_s(setting: Setting) -> float | Ending:
@@ -153,39 +112,6 @@ def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) ->
     assert end(history) == "all settings that are not ruled out were tried"
     assert history.trials < history.size
 
-
-@pytest.mark.parametrize("kind", sorted({*FailureKind} - SHORTAGES - FROM_OUTSIDE))
-def test_other_failures_say_nothing_of_other_settings(kind: FailureKind) -> None:
-    def time_s(setting: Setting) -> float | Ending:
-        bad = setting.as_dict().get("omp_threads", 1) == 1
-        return Failed(kind, "no") if bad else nearly_flat(setting)
-
-    history = played(small(4, 1), time_s)
-    assert history.trials == history.size == 4
-    assert history.failed == 1
-
-
-# --- what is known of the space ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("cap", [1, 2, 3])
-def test_under_a_cap_every_trial_differs_on_this_machine(cap: int) -> None:
-    history = played(replace(SPEC, trials=50), nearly_flat, effects=capped("omp_threads", cap))
-    canonical = history.pooling.canonical
-    seen = [canonical(made.setting) for made in history.records if made.purpose is Purpose.SEARCH]
-    assert len(set(seen)) == len(seen)
-    known = next(n for n, made in enumerate(history.records) if effects_of(made, Verdict.CAPPED))
-    assert all(canonical(made.setting) == made.setting for made in history.records[known + 1 :])
-
-
-def effects_of(made: LaunchRecord, verdict: Verdict) -> list[Effect]:
-    return [effect for effect in made.outcome.effects if effect.verdict is verdict]
-
-
-# --- going on after the proof ------------------------------------------------------------
-
-
-# --- whatever the machine does -----------------------------------------------------------
 
 came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
 

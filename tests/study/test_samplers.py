@@ -42,6 +42,9 @@ from tuner.model import (
 from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
 from tuner.study import running_trial
 from tuner.study.events import Note
+from tuner.study.trials import distribution
+
+MODULE, WALL = "samplers_of_mine", ObjectiveSpec(kind="wall")
 
 MINE = """
 import optuna
@@ -76,10 +79,6 @@ class Prunes(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         return True
 
-class Maybe(optuna.pruners.BasePruner):
-    def prune(self, study, trial):
-        return "maybe"
-
 class Breaks(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         raise ValueError("no idea")
@@ -92,13 +91,6 @@ class EndsAtOnce(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
         return True
 
-class NoTerminator(optuna.terminator.BaseTerminator):
-    def should_terminate(self, study):
-        return "perhaps"
-
-class Fails(optuna.terminator.BaseTerminator):
-    def should_terminate(self, study):
-        raise ValueError("no idea")
 """
 
 
@@ -107,9 +99,9 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's in the current folder."""
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
-    (folder / "samplers_of_mine.py").write_text(MINE)
+    (folder / f"{MODULE}.py").write_text(MINE)
     (folder / "broken_of_mine.py").write_text("class Sampler(")
-    return "samplers_of_mine"
+    return MODULE
 
 
 ONCE = {Purpose.GUESS, Purpose.SEARCH}
@@ -126,9 +118,6 @@ def trials_in(folder: Path) -> list[FrozenTrial]:
 
 def searched_in(folder: Path) -> list[Setting]:
     return [r.setting for r in records_in(folder) if r.purpose is Purpose.SEARCH]
-
-
-# --- samplers ------------------------------------------------------------------------------
 
 
 def test_what_a_sampler_of_the_users_suggests_is_what_is_launched(folder: Path, mine: str) -> None:
@@ -161,10 +150,9 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["grid", "brute-force", "random"])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_space_can_be_tried_to_its_end(folder: Path, name: str, seed: int) -> None:
+def test_a_space_can_be_tried_to_its_end(folder: Path, name: str) -> None:
     knobs = (SPEC.knobs[0], replace(SPEC.knobs[1], domain=IntRange(1, 2)))
-    spec = replace(SPEC, knobs=knobs, sampler=name, trials=20, seed=seed, until=1e-9)
+    spec = replace(SPEC, knobs=knobs, sampler=name, trials=20, until=1e-9)
     study_in(folder, FakeRunner(nearly_flat), spec)
     tried = (r for r in records_in(folder) if r.purpose is not Purpose.SIMPLIFY)
     assert len({r.setting for r in tried if r.trial is not None}) == 8
@@ -196,42 +184,26 @@ def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mi
     assert any("suggestions of" in text and "not launched" in text for text in notes)
 
 
-def test_what_another_host_takes_from_the_queue_is_put_there_again(
-    folder: Path, mine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original, enqueued = optuna.Study.enqueue_trial, 0
-
-    def enqueue_trial(study: optuna.Study, *args: Any, **given: Any) -> None:
-        nonlocal enqueued
-        original(study, *args, **given)
-        enqueued += 1
-        if enqueued % 2:
-            study.tell(study.ask(), state=TrialState.FAIL)  # another host, which has no use for it
-
-    monkeypatch.setattr(optuna.Study, "enqueue_trial", enqueue_trial)
-    found = study_in(folder, FakeRunner(), replace(SPEC, sampler=f"{mine}:Stubborn"))
-    assert found.state is StudyState.FINISHED
-    assert len(set(searched_in(folder))) == len(searched_in(folder)) == 4
-    assert enqueued > 4
-
-
 @pytest.mark.parametrize(
-    ("name", "said", "hint"),
+    ("options", "said", "hint"),
     [
-        ("tpee", "there is no such sampler", "did you mean 'tpe'"),
-        ("nowhere:Sampler", "No module named 'nowhere'", "module:Class"),
-        ("collections:Counter", "is not an Optuna sampler", ""),
-        ("samplers_of_mine:Prunes", "is not an Optuna sampler", "optuna.samplers.BaseSampler"),
-        ("broken_of_mine:Sampler", "SyntaxError", "module:Class"),
-        (":Sampler", "ValueError", "module:Class"),
+        ({"sampler": "tpee"}, "there is no such sampler", "did you mean 'tpe'"),
+        ({"sampler": "nowhere:Sampler"}, "No module named 'nowhere'", "module:Class"),
+        ({"sampler": "collections:Counter"}, "is not an Optuna sampler", ""),
+        ({"sampler": f"{MODULE}:Prunes"}, "is not an Optuna sampler", "optuna.samplers.BaseSamp"),
+        ({"sampler": "broken_of_mine:Sampler"}, "SyntaxError", "module:Class"),
+        ({"sampler": ":Sampler"}, "ValueError", "module:Class"),
+        ({"terminator": "tunee"}, "there is no such terminator", "did you mean 'tune'"),
+        ({"terminator": f"{MODULE}:Prunes"}, "is not an Optuna terminator", "BaseTerminator"),
+        ({"pruner": "median", "objective": WALL}, "--pruner median needs an objective that", ""),
     ],
 )
-def test_what_is_no_sampler_is_one_error(
-    folder: Path, mine: str, name: str, said: str, hint: str
+def test_what_cannot_be_used_is_one_error_before_anything_is_made(
+    folder: Path, mine: str, options: dict[str, Any], said: str, hint: str
 ) -> None:
     assert mine
     with pytest.raises(UsageError) as caught:
-        study_in(folder, FakeRunner(), replace(SPEC, sampler=name))
+        study_in(folder, FakeRunner(), replace(SPEC, **options))
     assert said in caught.value.message and hint in caught.value.hint
 
 
@@ -274,40 +246,6 @@ def test_what_another_program_enqueues_is_launched_once(folder: Path) -> None:
     assert (outside.state, "99" in outside.user_attrs["failure"]) == (TrialState.FAIL, True)
 
 
-@pytest.mark.parametrize("name", ["random", "tpe", "brute-force"])
-def test_a_knob_is_suggested_only_if_it_exists(folder: Path, name: str) -> None:
-    knobs = (
-        Knob("spins", IntRange(1, 3), Flag("-s"), when=(("wait", ("active",)),)),
-        Knob("wait", Choice(("active", "passive")), Flag("-w")),
-    )
-    study_in(folder, FakeRunner(), replace(SPEC, knobs=knobs, sampler=name))
-    settings = {setting.items for setting in searched_in(folder)}
-    assert settings
-    assert all(("wait", "passive") in items or len(items) == 2 for items in settings)
-    assert {tuple(sorted(t.params.items())) for t in optuna_in(folder).values()} >= settings
-
-
-@pytest.mark.parametrize(
-    ("values", "stored"),
-    [
-        ((1, 2, 3, 4), IntDistribution(1, 4)),
-        ((0, 4, 8), IntDistribution(0, 8, step=4)),
-        ((1, 2, 4), CategoricalDistribution((1, 2, 4))),
-        ((1, "x"), CategoricalDistribution((1, "x"))),
-        ((3, 2, 1), CategoricalDistribution((3, 2, 1))),
-    ],
-)
-def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(
-    folder: Path, values: tuple[Any, ...], stored: object
-) -> None:
-    knobs = (SPEC.knobs[0], Knob("size", Choice(values), Flag("-s")))
-    study_in(folder, FakeRunner(lambda _: 1.0), replace(SPEC, knobs=knobs, sampler="random"))
-    assert {trial.distributions["size"] for trial in trials_in(folder)} == {stored}
-
-
-# --- pruners -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", PRUNERS)
 def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(running_trial, "REPORT_EVERY_S", 0.0)
@@ -333,27 +271,7 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     with pytest.raises(TunerError, match=f"the pruner {mine}:Breaks failed: ValueError: no idea"):
         study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
     assert "no idea" in (folder / "surface" / "pruner-traceback.txt").read_text()
-    with pytest.raises(TunerError, match=f"the pruner {mine}:Maybe failed: .*'maybe'"):
-        study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Maybe"), fresh=True)
     assert {trial.state for trial in trials_in(folder)} == {TrialState.FAIL}
-
-
-def test_a_pruner_needs_values_on_the_way(folder: Path) -> None:
-    spec = replace(SPEC, pruner="median", objective=ObjectiveSpec(kind="wall"))
-    with pytest.raises(UsageError, match="--pruner median needs an objective that grows"):
-        study_in(folder, FakeRunner(), spec)
-
-
-# --- terminators ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["none", "stagnation"])
-def test_another_terminator_goes_on_where_ours_has_ended(folder: Path, name: str) -> None:
-    knobs = (replace(SPEC.knobs[0], domain=IntRange(1, 8)), *SPEC.knobs[1:])
-    spec = replace(SPEC, knobs=knobs, trials=10**6, until=0.5)
-    study_in(folder, runner := FakeRunner(), spec)
-    study_in(folder, further := FakeRunner(), replace(spec, terminator=name), fresh=True)
-    assert len(further.settings) > len(runner.settings)
 
 
 def test_a_terminator_of_the_users_ends_the_search_and_then_the_best_is_compared(
@@ -379,36 +297,6 @@ def test_a_terminator_that_ends_a_search_before_it_begins_leaves_the_defaults(
         study_in(folder, FakeRunner(), replace(fixed, terminator=f"{mine}:EndsAtOnce"))
 
 
-@pytest.mark.parametrize(
-    ("terminator", "complaint"),
-    [
-        ("Fails", "the terminator {mine}:Fails failed: ValueError: no idea"),
-        ("NoTerminator", "the terminator {mine}:NoTerminator failed: ValueError: .*'perhaps'"),
-    ],
-)
-def test_a_terminator_that_fails_loses_nothing(
-    folder: Path, mine: str, terminator: str, complaint: str
-) -> None:
-    study_in(folder, FakeRunner(), replace(SPEC, trials=2))
-    launches = len(records_in(folder))
-    with pytest.raises(TunerError, match=complaint.format(mine=mine)):
-        study_in(folder, FakeRunner(), replace(SPEC, terminator=f"{mine}:{terminator}"))
-    assert len(records_in(folder)) >= launches
-    study_in(folder, FakeRunner())
-    assert len(optuna_in(folder)) == 6
-
-
-@pytest.mark.parametrize("name", ["tunee", "{mine}:Prunes", "{mine}:Missing"])
-def test_what_is_no_terminator_is_refused_before_anything_is_made(
-    folder: Path, mine: str, name: str
-) -> None:
-    with pytest.raises(UsageError, match="--terminator"):
-        study_in(folder, FakeRunner(), replace(SPEC, terminator=name.format(mine=mine)))
-
-
-# --- while it runs -------------------------------------------------------------------------
-
-
 def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:
     seen: list[list[FrozenTrial]] = []
     reported: list[dict[int, float]] = []
@@ -429,44 +317,6 @@ def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:
     assert any(25 in values for values in reported)
     trials = trials_in(folder)
     assert all(t.datetime_start and t.datetime_complete for t in trials)
-
-
-@pytest.mark.parametrize("at", [1, 2])
-def test_a_kill_between_enqueueing_and_asking_leaves_nothing_waiting(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    spec = replace(SPEC, trials=2)  # the two guesses
-    study_in(folder, FakeRunner(), spec)
-    course = [(r.purpose, r.setting) for r in records_in(folder)]
-    original, asks = optuna.Study.ask, 0
-
-    def ask(*args: Any, **given: Any) -> optuna.Trial:
-        nonlocal asks
-        asks += 1
-        if asks == at:
-            raise Killed
-        return original(*args, **given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(optuna.Study, "ask", ask)
-        with pytest.raises(Killed):
-            study_in(folder, FakeRunner(), spec, fresh=True)
-    study_in(folder, FakeRunner(), spec)
-    assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
-    launched = [r.setting for r in records_in(folder) if r.purpose in ONCE]
-    assert len(launched) == len(set(launched)) == len([p for p, _ in course if p in ONCE])
-
-
-def test_the_curves_are_kept_when_the_space_changes(folder: Path) -> None:
-    study_in(folder, FakeRunner())
-    before = {n: t.intermediate_values for n, t in optuna_in(folder).items()}
-    assert all(before.values())
-    knobs = (replace(SPEC.knobs[0], domain=IntRange(1, 6)), *SPEC.knobs[1:])
-    study_in(folder, FakeRunner(), replace(SPEC, knobs=knobs, trials=8))
-    after = optuna_in(folder)
-    assert {n: after[n].intermediate_values for n in before} == before
-    distributions = [trial.distributions["omp_threads"] for trial in after.values()]
-    assert set(distributions) == {IntDistribution(1, 4), IntDistribution(1, 6)}
 
 
 def test_choices_may_change(folder: Path) -> None:
@@ -503,3 +353,19 @@ def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:
     )
     assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(folder))
     assert len(optuna_in(folder)) == 6
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ((1, 2, 3, 4), IntDistribution(1, 4)),
+        ((0, 4, 8), IntDistribution(0, 8, step=4)),
+        ((1, 2, 4), CategoricalDistribution((1, 2, 4))),
+        ((1, "x"), CategoricalDistribution((1, "x"))),
+        ((3, 2, 1), CategoricalDistribution((3, 2, 1))),
+    ],
+)
+def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(
+    values: tuple[Any, ...], stored: object
+) -> None:
+    assert distribution(Choice(values)) == stored

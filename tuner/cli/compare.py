@@ -16,7 +16,7 @@ from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.results.compare import Comparison
-    from tuner.study.pairs_of_studies import Pairs
+    from tuner.study.pairing import Pairs
 
 #: No export is longer, bytes.
 MOST_BYTES = 1 << 28
@@ -109,8 +109,7 @@ def _remeasure(
 ) -> Comparison:
     """The comparison by pairs of launches; they end as soon as their interval tells."""
     from tuner.cli import console, pair_lines, stored
-    from tuner.study.remeasuring import require_different, to_launch
-    from tuner.study.two_studies import ByPairs, Fails
+    from tuner.study.pairs_of_studies import ByPairs, Fails, require_different, to_launch
 
     store, specs = stored.open_store(given["storage"]), []
     for side in (comparison.before, comparison.after):

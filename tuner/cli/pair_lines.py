@@ -9,7 +9,7 @@ from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.model import StudySpec, wording
 from tuner.study.events import Event, LaunchEnded, Note
-from tuner.study.pairs_of_studies import Pairs
+from tuner.study.pairing import Pairs
 
 
 def view(name: str, spec: StudySpec) -> Callable[[Event], None]:

@@ -70,9 +70,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         from tuner.cli import dry_run
         from tuner.store import database
         from tuner.store.urls import resolve_url
-        from tuner.study import plugins
+        from tuner.study import optuna_plugins
 
-        plugins.check(spec)
+        optuna_plugins.check(spec)
         database.check(resolve_url(given["storage"], os.environ))
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK

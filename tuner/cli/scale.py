@@ -20,8 +20,8 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageErr
 if TYPE_CHECKING:
     from tuner.model import StudySpec
     from tuner.results.scale import Point, Scaling
-    from tuner.study.pairs_of_studies import Pairs
-    from tuner.study.two_studies import ByPairs, Fails
+    from tuner.study.pairing import Pairs
+    from tuner.study.pairs_of_studies import ByPairs, Fails
 
 #: No list of prices is longer, bytes.
 MOST_BYTES = 1 << 20
@@ -169,7 +169,7 @@ def _by_pairs(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
     A layout that fails is left out too, and the others are compared.
     """
     from tuner.cli import console
-    from tuner.study.two_studies import ByPairs, Fails
+    from tuner.study.pairs_of_studies import ByPairs, Fails
 
     scaling, failed = _of_none(specs, given), None
     by_pairs = ByPairs(

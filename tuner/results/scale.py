@@ -17,8 +17,7 @@ from tuner.results.study_view import StudyView, Table
 from tuner.stats import estimates
 from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, along, least_time, speed_up
-from tuner.study.pairing import cost, is_bound
-from tuner.study.pairs_of_studies import Pairs
+from tuner.study.pairing import Pairs, cost, is_bound
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,13 @@ themselves show is in :mod:`tuner.study.believed_figures`.
 
 from __future__ import annotations
 
-import re
 import statistics
-from collections.abc import Sequence
-from functools import lru_cache
 
 from tuner.hosts.interference import QUIET_CORES
 from tuner.knobs import setting_text
 from tuner.knobs.effects import shared_cpus
-from tuner.launch import command, failure
 from tuner.launch.trial import output_of
 from tuner.model import (
-    Failed,
-    FailureKind,
     Finished,
     Launch,
     LaunchRecord,
@@ -28,7 +22,6 @@ from tuner.model import (
     Setting,
     wording,
 )
-from tuner.stats import estimates
 from tuner.study import believed_figures
 from tuner.study.history import History
 
@@ -37,32 +30,27 @@ from tuner.study.history import History
 FIRST_TIMES, FIRST_S = 3.0, 1.0
 #: So many later launches must have ended.
 LATER = 2
-#: An output this many times shorter than usual, by this many bytes, is far shorter; so is none.
+#: An output this many times shorter than that of the defaults, by this many bytes, is far shorter.
 OUTPUT_TIMES, OUTPUT_BYTES = 4, 64
-#: So many settings must have written a file that another one has not.
-WRITERS = 2
 #: A run that is shorter differs by chance and by its start more than by most knobs, s.
 SHORT_S = 1.0
 #: Other processes use a host that is not quiet for this share of its CPUs at least: as far as the
 #: kernel's two ways to count CPU time differ.
 BUSY_SHARE = 0.05
-#: So many settings that fail with one message are pointed out; so many knobs the example names.
-SAME_MESSAGE, EXAMPLE_KNOBS = 3, 3
 
 
-def doubts(history: History) -> list[str]:
+def doubts(history: History, best: Setting | None) -> list[str]:
     """Return a sentence for each reason to doubt the study's figures; empty if there is none."""
-    return [*early_doubts(history), *_wrote_less(history), *filter(None, [_loaded(history)])]
+    texts = [_wrote_less(history, best), _loaded(history)]
+    return [*early_doubts(history), *filter(None, texts)]
 
 
 def early_doubts(history: History) -> list[str]:
     """Return the sentences that stay the same while the study goes on."""
-    launches = _finished(history)
     texts = (
-        _left_running(launches),
-        _resumed(history, launches),
+        _left_running(history),
+        _left_nothing_to_do(history),
         _share_cpus(history),
-        _one_message(history),
     )
     notes = believed_figures.notes(history.records, history.spec.objective)
     return [*filter(None, texts), *notes]
@@ -92,9 +80,9 @@ def _finished(history: History) -> list[LaunchRecord]:
     return [r for r in history.records if r.job is None and r.outcome.samples]
 
 
-def _left_running(launches: Sequence[LaunchRecord]) -> str:
+def _left_running(history: History) -> str:
     """Name what the first launch with background processes left running."""
-    for record in launches:
+    for record in _finished(history):
         left = record.outcome.observation.left_running
         if not left:
             continue
@@ -109,20 +97,19 @@ def _left_running(launches: Sequence[LaunchRecord]) -> str:
     return ""
 
 
-def _resumed(history: History, launches: Sequence[LaunchRecord]) -> str:
+def _left_nothing_to_do(history: History) -> str:
     """Compare the first launch with the later ones: it may have left them little to do.
 
     One of these must have its setting: slow defaults that were never launched again show nothing.
     """
+    launches, canonical = _finished(history), history.pooling.canonical
     if len(launches) <= LATER or launches[0] is not history.records[0]:
         return ""
-    canonical = history.pooling.canonical
     settings = [canonical(record.setting) for record in launches]
-    if settings[0] not in settings[1:]:
-        return ""
     first_s, *later_s = [record.outcome.wall_s for record in launches]
     longest_s = max(later_s)
-    if first_s < FIRST_TIMES * longest_s or first_s < longest_s + FIRST_S:
+    is_longer = first_s >= FIRST_TIMES * longest_s and first_s >= longest_s + FIRST_S
+    if settings[0] not in settings[1:] or not is_longer:
         return ""
     return (
         f"the first launch took {wording.seconds(first_s)}, the next {LATER} at most"
@@ -142,81 +129,24 @@ def _share_cpus(history: History) -> str:
     return ""
 
 
-def _one_message(history: History) -> str:
-    """Say that settings fail with one message, and how to leave such settings out.
-
-    Figures in the message may differ. If the baseline fails so too, their values are not to blame.
-    """
-    groups: dict[tuple[int | None, str], dict[Setting, tuple[int, str]]] = {}
-    for record in history.valid:
-        ending, code = record.outcome.ending, record.outcome.exit_code
-        if isinstance(ending, Failed) and ending.kind is FailureKind.CRASHED:
-            line = _telling_line(code, ending.log_tail)
-            settings = groups.setdefault((code, re.sub(r"\d+", "0", line)), {})
-            setting = history.pooling.canonical(record.setting)
-            settings.setdefault(setting, (record.number, line))
-    for (_, message), settings in groups.items():
-        if message and len(settings) >= SAME_MESSAGE and history.default not in settings:
-            launches = list(settings.values())[:SAME_MESSAGE]
-            numbers = ", ".join(str(number) for number, _ in launches)
-            placed = command.knobs_in(history.spec.command)
-            names = sorted((k.name for k in history.knobs), key=lambda name: name not in placed)
-            example = " * ".join(names[:EXAMPLE_KNOBS])
-            return (
-                f"{SAME_MESSAGE} settings failed with one message (launches {numbers}):"
-                f" {launches[0][1]}; if only some values go together, say which, and no others are"
-                f" launched: --require '{example} == ranks', for example"
-            )
+def _wrote_less(history: History, best: Setting | None) -> str:
+    """Compare what the best setting wrote with what the defaults did."""
+    launches = [r for r in history.valid if r.job is None and r.outcome.samples]
+    own = history.of(launches, best) if best not in {None, history.default} else []
+    usual = history.of(launches, history.default)
+    if not own or not usual:
+        return ""
+    advice = f"has it done its work? Read {own[0].folder}/output.log"
+    printed, most = (
+        max(r.outcome.observation.output_bytes or 0 for r in group) for group in (own, usual)
+    )
+    if OUTPUT_TIMES * printed < most and (not printed or printed + OUTPUT_BYTES < most):
+        return f"launch {own[0].number} printed {printed} bytes, the defaults {most}: {advice}"
+    written = {name for record in own for name in record.outcome.observation.files}
+    always = set.intersection(*(set(record.outcome.observation.files) for record in usual))
+    if missing := sorted(always - written):
+        return f"launch {own[0].number} wrote no {missing[0]}, which the defaults wrote: {advice}"
     return ""
-
-
-@lru_cache(1024)
-def _telling_line(code: int | None, output: str) -> str:
-    """Return the line of a failed launch's output that says why; empty if it printed none."""
-    return failure.explain(code, output).line
-
-
-def _wrote_less(history: History) -> list[str]:
-    """Compare what the best setting and the baseline wrote with what the others did."""
-    canonical = history.pooling.canonical
-    groups: dict[Setting, list[LaunchRecord]] = {}
-    for record in estimates.counted(_finished(history)):
-        groups.setdefault(canonical(record.setting), []).append(record)
-    measured = history.measurements.values()
-    best = estimates.best(m for m in measured if m.setting != history.default)
-    sides = [*([best.setting] if best else []), history.default]
-    texts = []
-    for side in sides:
-        others = [group for setting, group in groups.items() if setting != side]
-        if side in groups and others:
-            texts += _less_than_others(groups[side], others)
-    return texts
-
-
-def _less_than_others(
-    group: Sequence[LaunchRecord], others: Sequence[Sequence[LaunchRecord]]
-) -> list[str]:
-    number, texts = group[0].number, []
-    advice = f"has it done its work? Read {group[0].folder}/output.log"
-    # A best that died with a long message does not make the defaults print too little.
-    median = statistics.median_low if group[0].setting.is_baseline else statistics.median_high
-    printed, usual = _printed(group), median(map(_printed, others))
-    if OUTPUT_TIMES * printed < usual and (not printed or printed + OUTPUT_BYTES < usual):
-        texts.append(f"launch {number} printed {printed} bytes, others {usual}: {advice}")
-    written = {name for record in group for name in record.outcome.observation.files}
-    always = [
-        set.intersection(*(set(record.outcome.observation.files) for record in other))
-        for other in others
-    ]
-    missing = sorted(set.intersection(*always) - written) if len(always) >= WRITERS else []
-    if missing:
-        texts.append(f"launch {number} wrote no {missing[0]}, which all others wrote: {advice}")
-    return texts
-
-
-def _printed(group: Sequence[LaunchRecord]) -> int:
-    """What the launches of a setting printed, bytes, at least one of them."""
-    return max(record.outcome.observation.output_bytes or 0 for record in group)
 
 
 def _loaded(history: History) -> str:

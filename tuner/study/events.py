@@ -28,19 +28,15 @@ class StudyStarted:
 
 @dataclass(frozen=True)
 class LaunchStarted:
-    """A launch begins, as trial number ``trial`` of at most ``trials``; ``None``: it is no trial.
-
-    ``live`` says that it is a window of a running job, which may have to be started for it.
-    ``beside`` is the number of the launch that it takes turns with, and that began before it.
-    """
+    """A launch begins: trial number ``trial`` of at most ``trials``; ``None``: it is no trial."""
 
     number: int
     purpose: Purpose
     setting: Setting
     trial: int | None
     trials: int
-    live: bool = False
-    beside: int | None = None
+    live: bool = False  # a window of a running job, which may have to be started for it
+    beside: int | None = None  # the launch that it takes turns with, which began before it
 
 
 @dataclass(frozen=True)
@@ -53,17 +49,13 @@ class LaunchProgress:
 
 @dataclass(frozen=True)
 class LaunchEnded:
-    """A launch is over and saved; no measurement for warm-ups and interrupted ones.
-
-    ``confirm_left_s`` is how long the confirmation takes from here, as far as that is known.
-    ``so_far`` is what the pairs of the comparison show up to here.
-    """
+    """A launch is over and saved; no measurement for warm-ups and interrupted ones."""
 
     record: LaunchRecord
     measurement: Measurement | None
     is_best: bool
-    confirm_left_s: float | None = None
-    so_far: Finding | None = None
+    confirm_left_s: float | None = None  # how long the confirmation takes from here, if known
+    so_far: Finding | None = None  # what the pairs of the comparison show up to here
 
 
 @dataclass(frozen=True)

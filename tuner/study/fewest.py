@@ -42,46 +42,25 @@ _FAR = 1.3
 class Contribution:
     """What one knob alone contributes: how many times faster the best setting is with it.
 
-    Attributes:
-        knob: The knob's name.
-        value: The knob's value in the best setting. ``None`` if that leaves the knob as it is: then
-            the ratio says how many times faster all such knobs would make it together.
-        ratio: The estimate.
-        low: The lower end of the 95 % interval.
-        high: The upper end. ``None`` if only the lower end is known.
-        was_launched: Whether a launch that leaves out this knob alone came to its end. If not, the
-            model makes the interval of the other launches.
+    A knob without a value is left as it is by the best setting: then the ratio says how many times
+    faster all such knobs would make it together.
     """
 
     knob: str
     value: Value | None
     ratio: float
-    low: float
-    high: float | None
-    was_launched: bool
+    low: float  # of the 95 % interval
+    high: float | None  # None: only the lower end is known
+    was_launched: bool  # one that leaves out this knob alone; if not, the model makes the interval
 
 
 @dataclass(frozen=True)
 class FewestChanges:
-    """What the launches say of leaving knobs out.
-
-    Attributes:
-        history: The study.
-        fastest: The setting that the search calls best.
-        records: The launches that are evidence.
-    """
+    """What the launches say of leaving knobs out of the setting that the search calls best."""
 
     history: History
     fastest: Setting
-    records: Sequence[LaunchRecord]
-
-    def is_same(self, other: FewestChanges) -> bool:
-        """Return whether the other rests on the same launches of the same study."""
-        own, others = (
-            (changes.fastest, changes.records, changes.history.spec, changes.history.pooling)
-            for changes in (self, other)
-        )
-        return own == others
+    records: Sequence[LaunchRecord]  # those that are evidence
 
     @cached_property
     def model(self) -> LeftOutModel:
@@ -102,55 +81,47 @@ class FewestChanges:
         return LeftOutModel(wide, launches, self.history.spec.seed)
 
     @cached_property
-    def _times_s(self) -> dict[Setting, float | None]:
-        """The time of each (canonical) setting, ``None`` for one that never ran to its end."""
-        measurements = estimates.measurements(self.records, self.history.pooling.canonical)
-        return {measured.setting: measured.elapsed_s for measured in measurements}
-
-    @cached_property
     def best(self) -> Setting:
         """The setting with the fewest changes among those that are equal to the fastest.
 
         At least one change remains: a setting without any is the baseline.
         """
-        history = self.history
+        history, canonical = self.history, self.history.pooling.canonical
         fixed = {knob.name for knob in history.knobs if _has_one_value(knob)}
         required = {item for item in self.fastest.items if item[0] in fixed}
         most = len(self.changes(self.fastest))
+        measured = estimates.measurements(self.records, canonical)
+        times_s = {m.setting: m.elapsed_s for m in measured if m.elapsed_s is not None}
+        # No slower than the baseline, and near the fastest.
+        most_s = min(times_s.get(self.fastest, 0.0) * _FAR, times_s.get(history.default, math.inf))
         simpler = [
             setting
-            for setting in self._times_s
-            if self._is_near(setting)
+            for setting, time_s in times_s.items()
+            if time_s <= most_s
+            and self._key(setting) is not None
             and 0 < len(self.changes(setting)) < most
             and required <= set(setting.items)
         ]
-        losses = self._losses(simpler)
-        left_out = {
-            history.pooling.canonical(record.setting)
-            for record in self.records
-            if record.purpose is Purpose.SIMPLIFY
-        }
-        equal = [
-            setting
-            for setting in simpler
-            if losses[setting]
-            <= self._most_loss(LEFT_OUT_SHARE if setting in left_out else TRIED_SHARE)
-        ]
-        return min(
-            equal,
-            key=lambda setting: (len(self.changes(setting)), losses[setting]),
-            default=self.fastest,
-        )
+        left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
+        equal: dict[Setting, float] = {}
+        for setting, loss in self._losses(simpler).items():
+            if loss <= self._most_loss(LEFT_OUT_SHARE if setting in left_out else TRIED_SHARE):
+                equal[setting] = loss
+        return min(equal, key=lambda s: (len(self.changes(s)), equal[s]), default=self.fastest)
 
     def next(self) -> Setting | None:
         """Return what to launch to simplify the best, ``None`` if no knob more is likely to go."""
-        if len(self.history.simplifying) >= MOST_LAUNCHES or self._baseline_is_equal():
+        default = self.history.default
+        group = None if self.history.spec.fixed.items else self._group(default)
+        # Where the baseline is as fast, it is kept.
+        is_kept = group is not None and bool(group.finished)
+        is_kept = is_kept and self._losses([default])[default] <= self._most_loss(TRIED_SHARE)
+        if is_kept or len(self.history.simplifying) >= MOST_LAUNCHES:
             return None
         best = self.best
         names = [name for name in self.changes(best) if can_leave_out(self.history, name)]
         keys = [self._known_key(self.without(best, {name})) for name in names]
-        most = self._most_loss(1.0)
-        fast = self.model.chances(keys, self._known_key(self.fastest), most)
+        fast = self.model.chances(keys, self._known_key(self.fastest), self._most_loss(1.0))
         chances = dict(zip(names, fast, strict=True))
         order = sorted(names, key=lambda name: -chances[name])
         worth: dict[Setting, float] = {}
@@ -162,11 +133,9 @@ class FewestChanges:
         return max(worth, key=lambda part: worth[part], default=None)
 
     def contributions(self, best: Setting, finding: Finding | None) -> list[Contribution]:
-        """Return what each knob alone contributes to the best setting, in the order of the knobs.
+        """Return what each knob alone contributes to the (canonical) best setting.
 
-        Args:
-            best: The (canonical) setting that is called best.
-            finding: What the comparison with the baseline proves of it.
+        The finding is what the comparison with the baseline proves of that.
         """
         chosen, changes = best.as_dict(), self.changes(best)
         full = self.fastest.as_dict()
@@ -226,23 +195,6 @@ class FewestChanges:
         keys = [self._known_key(setting) for setting in settings]
         losses = self.model.losses(keys, self._known_key(self.fastest))
         return dict(zip(settings, losses, strict=True))
-
-    def _is_near(self, setting: Setting) -> bool:
-        """Return whether it ran to its end, no slower than the baseline and near the fastest."""
-        own_s, best_s, baseline_s = map(
-            self._times_s.get, (setting, self.fastest, self.history.default)
-        )
-        if own_s is None or best_s is None or self._key(setting) is None:
-            return False
-        return own_s <= min(best_s * _FAR, math.inf if baseline_s is None else baseline_s)
-
-    def _baseline_is_equal(self) -> bool:
-        """Return whether the baseline is as fast: then it is kept, and nothing is left out."""
-        baseline = self.history.default
-        group = self._group(baseline)
-        if group is None or not group.finished or self.history.spec.fixed.items:
-            return False
-        return self._losses([baseline])[baseline] <= self._most_loss(TRIED_SHARE)
 
 
 def can_leave_out(history: History, name: str) -> bool:

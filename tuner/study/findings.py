@@ -38,7 +38,7 @@ OMP = "OMP_NUM_THREADS"
 def build(
     history: History, storage: str, state: StudyState, reason: str, best: Setting | None
 ) -> Result:
-    """Return the result of these launches.
+    """Return the result of these launches: this is where the best setting is decided.
 
     Args:
         history: The launches.
@@ -85,7 +85,7 @@ def build(
         trials=history.trials,
         launches=len(history.records),
         failures=estimates.failures(history.records),
-        notes=tuple(_notes(history)),
+        notes=tuple(_notes(history, candidate)),
         settings_failed=history.failed,
         settings_stopped=history.stopped,
         launches_measured=sum(bool(r.outcome.samples) for r in history.valid),
@@ -167,18 +167,12 @@ def early_notes(history: History) -> list[str]:
     return [*early_doubts(history), *_of_knobs(history)]
 
 
-def _notes(history: History) -> list[str]:
-    notes = []
+def _notes(history: History, best: Measurement | None) -> list[str]:
     first = next((r for r in history.records if r.purpose is Purpose.BASELINE), None)
     inherited = inherited_note(history.spec, dict(first.env)) if first else None
-    if inherited:
-        notes.append(inherited)
-    if history.outside:
-        notes.append(
-            f"{history.outside} of the settings tried before are outside of what is asked for now:"
-            " they are not compared"
-        )
-    return [*notes, *doubts(history), *_excluded(history), *_of_knobs(history)]
+    notes = [inherited] if inherited else []
+    doubted = doubts(history, None if best is None else best.setting)
+    return [*notes, *doubted, *_excluded(history), *_of_knobs(history)]
 
 
 def _of_knobs(history: History) -> list[str]:
@@ -189,29 +183,23 @@ def _of_knobs(history: History) -> list[str]:
 
 def _excluded(history: History) -> list[str]:
     """Return how many launches do not count, with the last reason of each kind."""
-    excluded = [r for r in history.records if r.outcome.exclusion is not None]
-    remeasured = [r for r in excluded if _kind(r) is ExclusionKind.REMEASURED]
+    remeasured, reasons = 0, {False: list[str](), True: list[str]()}  # by whether it is a window
+    for record in history.records:
+        exclusion = record.outcome.exclusion
+        if exclusion is not None and exclusion.kind is ExclusionKind.REMEASURED:
+            remeasured += 1
+        elif exclusion is not None:
+            text = f"number {record.number}: {exclusion.text}"
+            reasons[record.job is not None].append(text)
     texts = []
-    for one, several, is_window in (
-        ("launch was", "launches were", False),
-        ("window of a running job was", "windows of running jobs were", True),
+    for is_window, (one, several) in (
+        (False, ("launch was", "launches were")),
+        (True, ("window of a running job was", "windows of running jobs were")),
     ):
-        reasons = [
-            f"number {record.number}: {record.outcome.exclusion.text}"
-            for record in excluded
-            if record.outcome.exclusion
-            and _kind(record) is not ExclusionKind.REMEASURED
-            and (record.job is not None) == is_window
-        ]
-        if reasons:
-            last = "the last one, " if len(reasons) > 1 else ""
-            count = wording.count(len(reasons), one, several)
-            texts.append(f"{count} excluded ({last}{reasons[-1]})")
+        if lines := reasons[is_window]:
+            last = "the last one, " if len(lines) > 1 else ""
+            texts.append(f"{wording.count(len(lines), one, several)} excluded ({last}{lines[-1]})")
     if remeasured:
-        count = wording.count(len(remeasured), "earlier launch", "earlier launches")
+        count = wording.count(remeasured, "earlier launch", "earlier launches")
         texts.append(f"{count} not counted: --remeasure")
     return texts
-
-
-def _kind(record: LaunchRecord) -> ExclusionKind | None:
-    return None if record.outcome.exclusion is None else record.outcome.exclusion.kind

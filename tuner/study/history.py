@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -14,8 +14,8 @@ from tuner.live.eligibility import full_iterations
 from tuner.live.full_run import rescaled
 from tuner.model import (
     BASELINE,
+    SHORTAGES,
     Choice,
-    Domain,
     Failed,
     FailureKind,
     Knob,
@@ -32,31 +32,16 @@ from tuner.study import believed_figures
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
 
-#: So many settings that fail alike are enough if the baseline does, too …
-ALIKE = 2
-#: … in one of these ways. Whether others happen depends on what a setting asks for.
-_OF_THE_PROGRAM = frozenset(
-    {
-        FailureKind.CRASHED,
-        FailureKind.LAUNCHER,
-        FailureKind.NO_LOG,
-        FailureKind.BAD_LOG,
-        FailureKind.CUT_FIGURE,
-        FailureKind.DOUBTED_FIGURE,
-        FailureKind.WRONG_WORLD,
-    }
-)
+#: So many settings are enough if the baseline fails, too, and no setting asked for too much.
+FEW = 2
 
 
 @dataclass(frozen=True)
 class History:
-    """The state of a search.
+    """The state of a search: its launches, each judged by what the others show.
 
-    ``records`` are judged by :func:`tuner.study.believed_figures.believed` and
-    :func:`tuner.stats.estimates.judged`, and their windows
-    are of one scale (:func:`tuner.live.full_run.rescaled`): see :meth:`judged`.
-    ``baseline`` is the setting that the baseline comes to, if that is known. ``pending`` are the
-    settings that other hosts measure at present.
+    See :meth:`judged`. ``baseline`` is the setting that the baseline comes to, if that is known.
+    ``pending`` are the settings that other hosts measure at present.
     """
 
     spec: StudySpec
@@ -105,6 +90,11 @@ class History:
         records = estimates.of_one_scale(self.records, self.spec.objective)
         pooled = estimates.measurements(records, self.pooling.canonical)
         return {measurement.setting: measurement for measurement in pooled}
+
+    def fastest(self, is_allowed: Callable[[Setting], bool]) -> Measurement | None:
+        """Return the fastest of the settings that the search measured and that are allowed."""
+        measured = estimates.measurements(self.searched, self.pooling.canonical)
+        return estimates.best(m for m in measured if is_allowed(m.setting))
 
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:
@@ -204,13 +194,6 @@ class History:
         """The number of trials of settings that did not fail, but never came to their end."""
         return sum(measurement.stopped is not None for measurement in self._of_trials)
 
-    @cached_property
-    def outside(self) -> int:
-        """The number of settings measured before that the present space does not hold."""
-        parts = tuple(r for r in self.valid if r.purpose.stage.may_leave_knobs_out)
-        inside = {self.pooling.canonical(record.setting) for record in (*self._present, *parts)}
-        return len(self.tried - inside - {BASELINE})
-
     @property
     def most_trials(self) -> int:
         """The number of trials that the study makes at most."""
@@ -232,13 +215,12 @@ class History:
         """Return why a search ends that has tried all there is."""
         if self.size == 0:
             return "no knob is left to tune"
+        if self.trials < self.size:
+            return "all settings that are not ruled out were tried"
         done = "tried" if self.failed or self.stopped else "measured"
         if self.size == 1:
             return f"the only setting of the space was {done}"
-        if self.trials < self.size:
-            return "all settings that are not ruled out were tried"
-        which = "both" if self.size == 2 else f"all {self.size}"
-        return f"{which} settings of the space were {done}"
+        return f"all {self.size} settings of the space were {done}"
 
     def expected_iterations(self, setting: Setting) -> int | None:
         """Return how many iterations the longest launch of this batch size made so far.
@@ -247,63 +229,51 @@ class History:
         """
         return full_iterations(self.records, setting)
 
+    @property
     def fruitless(self) -> tuple[LaunchRecord, ...]:
-        """Return all launches if none of them worked, else nothing."""
-        return () if any(record.outcome.samples for record in self.valid) else self.valid
+        """All launches if none of them worked, or else the trials if none of those did."""
+        if not any(record.outcome.samples for record in self.valid):
+            return self.valid
+        trials = tuple(r for r in self._present if r.purpose.stage.counts_as_trial)
+        return () if any(record.outcome.samples for record in trials) else trials
 
     @property
     def is_hopeless(self) -> bool:
         """Whether nothing has worked, and the fault is not the settings'."""
-        return len(self.fruitless()) >= GIVE_UP_AFTER or any(
-            self.default in alike and len(alike) > ALIKE for alike in self._failing_alike
-        )
-
-    @property
-    def only_baseline_can_tell(self) -> bool:
-        """Whether so many settings failed alike that only the baseline shows whose fault it is."""
-        return self.default not in self.tried and any(
-            len(alike) >= ALIKE for alike in self._failing_alike
-        )
-
-    @property
-    def _failing_alike(self) -> Iterable[set[Setting]]:
-        """While nothing has worked: sets of settings that failed in one way."""
-        groups: dict[tuple[FailureKind, int | None], set[Setting]] = {}
-        for record in self.fruitless():
-            way = _way_of_failing(record)
-            if way is not None and way[0] in _OF_THE_PROGRAM:
-                groups.setdefault(way, set()).add(self.pooling.canonical(record.setting))
-        return groups.values()
+        if any(record.outcome.samples for record in self.valid):
+            return False
+        kinds = {getattr(record.outcome.ending, "kind", None) for record in self.valid}
+        enough = GIVE_UP_AFTER
+        if self.default in self.tried and kinds.isdisjoint({*SHORTAGES, FailureKind.LIMIT, None}):
+            enough = FEW + 1
+        return len(self.valid) >= enough
 
     @cached_property
-    def _last_alike(self) -> tuple[LaunchRecord, ...]:
-        """The last launches, as far back as all of them failed in one way."""
-        way = _way_of_failing(self.valid[-1]) if self.valid else None
-        if way is None:
-            return ()
-        last = takewhile(lambda r: _way_of_failing(r) == way, reversed(self.valid))
+    def _last_failures(self) -> tuple[LaunchRecord, ...]:
+        """The last launches, as far back as all of them failed."""
+        last = takewhile(lambda r: isinstance(r.outcome.ending, Failed), reversed(self.valid))
         return tuple(reversed(list(last)))
 
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
-        """Return the last launches if they fail alike and it is not the settings' fault.
+        """Return the last launches if they fail and it is not the settings' fault.
 
         Two settings among them had worked; the same one twice if nothing else had.
         """
-        settings = [self.pooling.canonical(record.setting) for record in self._last_alike]
+        settings = [self.pooling.canonical(record.setting) for record in self._last_failures]
         again = [setting for setting in settings if setting in self._worked]
         is_sure = len(again) > 1 and len(set(again)) >= min(2, len(self._worked))
-        return self._last_alike if is_sure else ()
+        return self._last_failures if is_sure else ()
 
     def to_see_whether_it_works(self, *, is_end: bool) -> Setting | None:
         """Return a setting that had worked, if only that shows whose fault the last failures are.
 
         That is so after many failures in a row, and before the study ends (``is_end``).
         """
-        failing, worked = self._last_alike, self._worked
+        failing, worked = self._last_failures, self._worked
         settings = {self.pooling.canonical(record.setting) for record in failing}
-        if len(failing) < (ALIKE if is_end else GIVE_UP_AFTER) or self.no_longer_works():
+        if len(failing) < (FEW if is_end else GIVE_UP_AFTER) or self.no_longer_works():
             return None
-        if len(settings) < ALIKE and not settings & worked.keys():
+        if len(settings) < FEW and not settings & worked.keys():
             return None
         return min(worked, key=lambda s: (s in settings, worked[s]), default=None)
 
@@ -316,59 +286,3 @@ class History:
             if measurement.elapsed_s is not None
             and (setting == self.default or self.contains(setting))
         }
-
-    def fruitless_trials(self) -> tuple[LaunchRecord, ...]:
-        """Return the trials in the present space if none of them worked, else nothing."""
-        trials = tuple(record for record in self._present if record.purpose.stage.counts_as_trial)
-        return () if any(record.outcome.samples for record in trials) else trials
-
-
-def _way_of_failing(record: LaunchRecord) -> tuple[FailureKind, int | None] | None:
-    """Return what tells one way of failing from another; ``None``: the launch did not fail."""
-    ending = record.outcome.ending
-    return (ending.kind, record.outcome.exit_code) if isinstance(ending, Failed) else None
-
-
-#: The fields of a study of which a change is told when it goes on.
-_TOLD = (
-    "fixed",
-    "max_time_s",
-    "trial_limit_s",
-    "stall_limit_s",
-    "seed",
-    "sampler",
-    "learn_from",
-    "pruner",
-    "terminator",
-    "live",
-    "oversubscription",
-    "require",
-)
-
-
-def changes(old: StudySpec, new: StudySpec) -> list[str]:
-    """Return what a continued study does otherwise from now on, one text each."""
-    before = {knob.name: knob.domain for knob in old.knobs}
-    after = {knob.name: knob.domain for knob in new.knobs}
-    texts = [f"{name} is tuned too" for name in after if name not in before]
-    texts += [f"{name} is not tuned any more" for name in before if name not in after]
-    texts += [
-        f"{name} ranges over {_text(domain)} instead of {_text(before[name])}"
-        for name, domain in after.items()
-        if name in before and before[name] != domain
-    ]
-    for name in _TOLD:
-        was, now = (
-            ", ".join(value) if isinstance(value, tuple) else value
-            for value in (getattr(old, name), getattr(new, name))
-        )
-        if was != now:
-            was, now = ("none" if value in {None, BASELINE, ""} else value for value in (was, now))
-            texts.append(f"{name.removesuffix('_s').replace('_', ' ')}: {was} -> {now}")
-    return texts
-
-
-def _text(domain: Domain) -> str:
-    if isinstance(domain, Choice):
-        return ",".join(str(value) for value in domain.values)
-    return f"{domain.low}..{domain.high}"

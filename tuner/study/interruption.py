@@ -16,12 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StudyInterrupted(KeyboardInterrupt):
-    """The study was ended from outside; the same command continues it.
-
-    Attributes:
-        signal_number: The signal that did it.
-        result: What was measured so far; ``None`` if the study had not begun.
-    """
+    """The study was ended by a signal, with its result so far; the same command continues it."""
 
     def __init__(self, signal_number: int, result: Result | None) -> None:
         super().__init__(f"interrupted by {signal.Signals(signal_number).name}")

@@ -5,7 +5,6 @@ It runs the same loop as that one; what differs is its policy, and what its stor
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +12,8 @@ from dataclasses import replace
 from tuner.model import (
     Exclusion,
     ExclusionKind,
-    LaunchRecord,
     Purpose,
     Setting,
-    Stopped,
     StudySpec,
     StudyState,
     figures,
@@ -25,18 +22,16 @@ from tuner.model.errors import TunerError
 from tuner.search import Done
 from tuner.search.problem import Suggestion
 from tuner.search.stopper import EarlyStopper
-from tuner.stats import noise
 from tuner.store.identity import HOST
 from tuner.store.rows import StudyRow, Summary
 from tuner.store.store import Store
 from tuner.study.history import History
+from tuner.study.pairing import cost
 from tuner.study.policy import SearchThenConfirm, Step, Stop
 
-#: Hosts differ if their baselines differ by more standard errors than this, and by this share.
-DEVIATIONS, LEAST_OFF = 3.0, 0.02
-
-#: A host is left out after this many launches of the baseline at least.
-BASELINES = 2
+#: A host whose baseline takes this many times as long as on the others, or they as on it, is left
+#: out.
+MOST_OFF = 1.1
 
 _OVER = "the search is over; the host that began the study confirms the result"
 
@@ -69,12 +64,7 @@ class JoinedStore(Store):
 
 
 class Joining(SearchThenConfirm):
-    """A host that joins launches the baseline, to be compared by, then a part of the search.
-
-    Args:
-        store: The study's.
-        say: Tells the user what becomes of this host.
-    """
+    """A host that joins launches the baseline, to be compared by, then a part of the search."""
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -86,21 +76,36 @@ class Joining(SearchThenConfirm):
         Raises:
             TunerError: The figures of this host are not those of the others: it is left out.
         """
-        why = why_left_out(history)
-        if why:
-            text = f"{history.spec.machine.hostname} is left out: {why}"
-            numbers = [record.number for record in launches_of(history)]
-            exclusion = Exclusion(ExclusionKind.OTHER_HOST, text)
-            self._store.exclude(history.spec.name, exclusion, numbers)
-            raise TunerError(
-                text,
-                "its launches count no more: is anything else running here, or is the CPU hot?",
-            )
         if history.simplifying or history.confirming:
             return Done("terminated")
-        if why is None:
+        hostname = history.spec.machine.hostname
+        baselines = [r for r in history.valid if r.purpose is Purpose.BASELINE]
+        if not any(record.machine.hostname == hostname for record in baselines):
             return Step(Purpose.BASELINE, history.default)
+        own, others = list[float](), list[float]()
+        for record in baselines:
+            if (figure := cost(record)) is not None:
+                (own if record.machine.hostname == hostname else others).append(figure)
+        if own and others:
+            self._require_alike(history, statistics.median(own), statistics.median(others))
         return super().search(history)
+
+    def _require_alike(self, history: History, own: float, others: float) -> None:
+        if max(own / others, others / own) <= MOST_OFF:
+            return
+        hostname, objective = history.spec.machine.hostname, history.spec.objective
+        here, elsewhere = (figures.shown(objective, figure) for figure in (own, others))
+        text = (
+            f"{hostname} is left out: the defaults take {here} here and {elsewhere} on the other"
+            " hosts"
+        )
+        launched = [r.number for r in history.valid if r.machine.hostname == hostname]
+        exclusion = Exclusion(ExclusionKind.OTHER_HOST, text)
+        self._store.exclude(history.spec.name, exclusion, launched)
+        raise TunerError(
+            text,
+            "its launches count no more: is anything else running here, or is the CPU hot?",
+        )
 
     def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""
@@ -113,52 +118,3 @@ class Joining(SearchThenConfirm):
 
     def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
         return None
-
-
-def launches_of(history: History) -> list[LaunchRecord]:
-    """Return the launches of this host that count."""
-    host = history.spec.machine.hostname
-    return [r for r in history.valid if r.machine.hostname == host]
-
-
-def _times_s(record: LaunchRecord) -> list[float]:
-    """Return the figures of a launch; of a baseline that was stopped, its projection."""
-    ending = record.outcome.ending
-    if isinstance(ending, Stopped) and record.purpose is Purpose.BASELINE and ending.bound_s > 0:
-        return [ending.projection_s]
-    return [sample.elapsed_s for sample in record.outcome.samples]
-
-
-def why_left_out(history: History) -> str | None:
-    """Say how the figures of this host differ from those of the others; empty: they do not.
-
-    The medians of the baseline's launches are compared, with the noise of all launches that were
-    repeated on one host. ``None``: another launch of the baseline has to tell.
-    """
-    if not any(record.purpose is Purpose.BASELINE for record in launches_of(history)):
-        return None
-    logs: dict[tuple[str, Setting], list[float]] = {}  # of the times, by host and setting
-    for record in history.valid:
-        if record.job is None:
-            group = logs.setdefault((record.machine.hostname, record.setting), [])
-            group += [math.log(time_s) for time_s in _times_s(record) if time_s > 0]
-    baselines = {r.setting for r in history.records if r.purpose is Purpose.BASELINE}
-    local: list[float] = []
-    remote: list[float] = []
-    for (hostname, setting), group in logs.items():
-        if setting in baselines:
-            (local if hostname == history.spec.machine.hostname else remote).extend(group)
-    if not local or not remote:
-        return ""
-    sd, _ = noise.pooled(filter(None, logs.values()), noise.RUNS)
-    local_log, remote_log = statistics.median(local), statistics.median(remote)
-    se = sd * math.sqrt(1 / len(local) + 1 / len(remote))
-    if abs(local_log - remote_log) <= max(DEVIATIONS * se, math.log1p(LEAST_OFF)):
-        return ""
-    if len(local) < BASELINES:
-        return None
-    objective = history.spec.objective
-    local_figure, remote_figure = (
-        figures.shown(objective, math.exp(log)) for log in (local_log, remote_log)
-    )
-    return f"the defaults take {local_figure} here and {remote_figure} on the other hosts"

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tuner.hosts.untrusted_files import make_folder, overwrite, read_untrusted, sync_names
 from tuner.model import LaunchRecord, codec
 from tuner.study.events import Event, Note
-
-if TYPE_CHECKING:
-    from tuner.store import Store
 
 #: In a launch's folder once it has ended; complete or not there.
 RECORD_FILE = "record.json"
@@ -43,14 +39,8 @@ class Entry:
     record: LaunchRecord
 
 
-def text(entry: Entry) -> str:
-    """Return the content of the file: all but the telemetry, which would not fit into the room."""
-    outcome = replace(entry.record.outcome, telemetry=None)
-    return codec.dumps(replace(entry, record=replace(entry.record, outcome=outcome))) + "\n"
-
-
 def parse(content: bytes) -> Entry:
-    """Return what `text` made a file of.
+    """Return what :meth:`Journal.write` made a file of.
 
     Raises:
         ValueError: It is not a whole record.
@@ -87,12 +77,16 @@ class Journal:
     def write(self, record: LaunchRecord) -> None:
         """Put the record of a launch on the disk; all of it is there or nothing.
 
+        It is without the telemetry, which would not fit into the room.
+
         Raises:
             OSError: It cannot be written.
         """
         launch = Path(record.folder)
+        light = replace(record, outcome=replace(record.outcome, telemetry=None))
+        text = codec.dumps(Entry(self.study, self.created_at, light)) + "\n"
         with os.fdopen(overwrite(launch / PART_FILE), "wb") as file:  # in the room that is taken
-            file.write(text(Entry(self.study, self.created_at, record)).encode())
+            file.write(text.encode())
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
@@ -100,47 +94,30 @@ class Journal:
         for folder in (launch, launch.parent):
             sync_names(folder)
 
-    def read(self, besides: Collection[str]) -> tuple[list[LaunchRecord], list[Path]]:
-        """Return the launches of this study that ended, and the files that are no record of any.
+    def missing(
+        self, kept: Sequence[LaunchRecord], emit: Callable[[Event], None]
+    ) -> list[LaunchRecord]:
+        """Return the launches of this study that ended, but are not kept, in their order.
 
-        Args:
-            besides: Folders that need not be looked into: the database has their launches.
+        A launch is known by the moment it started at. Its number is the next free one: its own may
+        have been given away since, if the database was an older copy for a while.
         """
-        records: list[LaunchRecord] = []
-        damaged: list[Path] = []
+        folders, moments = ({r.folder for r in kept}, {r.started_at for r in kept})
+        last = max((record.number for record in kept), default=0)
+        missing: dict[str, LaunchRecord] = {}
         for path in sorted(self.folder.glob(f"*/{RECORD_FILE}")):
-            if str(path.parent) in besides:
+            if str(path.parent) in folders:
                 continue
             try:
                 entry = parse(read_untrusted(path, MOST_BYTES))
             except (OSError, ValueError):
-                damaged.append(path)
+                emit(Note(f"{path} is not a record of a launch: it is left as it is"))
                 continue
-            if (entry.study, entry.created_at) == (self.study, self.created_at):
-                records.append(replace(entry.record, folder=str(path.parent)))
-        return records, damaged
-
-
-def lacking(kept: Sequence[LaunchRecord], ended: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """Return those of the launches that ended which are not kept, in the order they were made.
-
-    A launch is known by the moment it started at. Its number is the next free one: its own may
-    have been given away since, if the database was an older copy for a while.
-    """
-    moments = {record.started_at for record in kept}
-    last = max((record.number for record in kept), default=0)
-    missing = {record.started_at: record for record in ended if record.started_at not in moments}
-    return [replace(missing[m], number=n) for n, m in enumerate(sorted(missing), last + 1)]
-
-
-def missing(store: Store, journal: Journal, emit: Callable[[Event], None]) -> list[LaunchRecord]:
-    """Return the launches that ended, but did not come into the database."""
-    kept = store.launches(journal.study, detail=False)
-    ended, damaged = journal.read({record.folder for record in kept})
-    for path in damaged:
-        emit(Note(f"{path} is not a record of a launch: it is left as it is"))
-    records = lacking(kept, ended)
-    for record in records:
-        file = Path(record.folder) / RECORD_FILE
-        emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
-    return records
+            is_ours = (entry.study, entry.created_at) == (self.study, self.created_at)
+            if is_ours and entry.record.started_at not in moments:
+                missing[entry.record.started_at] = replace(entry.record, folder=str(path.parent))
+        records = [replace(missing[m], number=n) for n, m in enumerate(sorted(missing), last + 1)]
+        for record in records:
+            file = Path(record.folder) / RECORD_FILE
+            emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
+        return records

@@ -19,28 +19,17 @@ from tuner.store.store import Store
 from tuner.study.history import History
 from tuner.study.observations import as_setting, observations, search_space
 
-AUTO, NONE = "auto", "none"
-
-_ANOTHER = "name another study, or --learn-from none"
-
 #: So many of the latest studies are looked at for one of the same program.
 _LATEST = 50
 
-_PLACEHOLDER = re.compile(r"\{\w+\}")
-
-#: A word that says how much or how, not what: an option, a number, or nothing.
-_SETTING = re.compile(r"-.*|[\d.]*")
+#: A word of a command that says how much or how, not what: an option, a number, a placeholder.
+_SETTING = re.compile(r"-.*|[\d.]*|\{\w+\}")
 
 
 def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[StudySpec, str]:
     """Return the spec with its lesson, and a sentence on that if it is new.
 
-    A stored study keeps the lesson that it began with, as long as it is to learn from the same.
-
-    Args:
-        spec: The study that begins, or goes on.
-        store: Where the earlier studies are.
-        fresh: What is stored of this study does not count.
+    A stored study that is not begun anew keeps its lesson, as long as it is to learn from the same.
 
     Raises:
         UsageError: The study that is named is not there, or has nothing to teach.
@@ -48,60 +37,53 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
     name, stored = spec.learn_from, None if fresh else store.find(spec.name)
     if stored is not None and stored.spec.learn_from == name:
         return replace(spec, lesson=stored.spec.lesson), ""
-    if name == NONE:
+    if name == "none":
         return replace(spec, lesson=None), ""
-    for row in _latest(spec, store) if name == AUTO else [_named(name, spec, store)]:
-        try:
-            records = store.launches(row.name, detail=False)
-        except UsageError:  # what cannot be read teaches nothing
-            if name != AUTO:
-                raise
-            continue
-        learned = lesson(History.judged(row.spec, records))
-        if learned.shown:
-            program = "same" if _program(row.spec) == _program(spec) else "another"
-            ranks = wording.ranks(row.spec.layout)
-            text = f"starts from {row.name} ({program} program, {ranks})"
-            return replace(spec, lesson=learned), text
-        if name != AUTO:
-            raise UsageError(f"--learn-from {name}: nothing was measured in it", _ANOTHER)
-    return replace(spec, lesson=None), ""
-
-
-def _named(name: str, spec: StudySpec, store: Store) -> StudyRow:
-    """Return the study of that name, if it can teach this one anything."""
+    if name == "auto":
+        with suppress(UsageError):  # what cannot be read teaches nothing
+            for row in _latest(spec, store):
+                learned = lesson(History.judged(row.spec, store.launches(row.name, detail=False)))
+                if learned.shown:
+                    return replace(spec, lesson=learned), _sentence(row, spec)
+        return replace(spec, lesson=None), ""
     row = store.load(name)
-    if name == spec.name:
-        raise UsageError(f"--learn-from {name}: a study cannot learn from itself", _ANOTHER)
+    learned = lesson(History.judged(row.spec, store.launches(name, detail=False)))
+    why_not = "" if learned.shown else "nothing was measured in it"
     if not _tuned(row.spec) & _tuned(spec):
-        raise UsageError(f"--learn-from {name}: it tuned none of the knobs of this study", _ANOTHER)
-    return row
+        why_not = "it tuned none of the knobs of this study"
+    if name == spec.name:
+        why_not = "a study cannot learn from itself"
+    if why_not:
+        advice = "name another study, or --learn-from none"
+        raise UsageError(f"--learn-from {name}: {why_not}", advice)
+    return replace(spec, lesson=learned), _sentence(row, spec)
+
+
+def _sentence(row: StudyRow, spec: StudySpec) -> str:
+    program = "same" if _program(row.spec) == _program(spec) else "another"
+    return f"starts from {row.name} ({program} program, {wording.ranks(row.spec.layout)})"
 
 
 def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
     """Yield the finished studies of the same program with a common knob, the newest first."""
-    with suppress(UsageError):  # what cannot be read teaches nothing
-        for row in store.studies()[:_LATEST]:
-            was, now = row.spec.objective, spec.objective
-            # of other figures than times nothing is known but their names
-            is_same = was.clock == now.clock and (was == now or now.clock != "none")
-            is_same = is_same and row.name != spec.name and row.state is StudyState.FINISHED
-            if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
-                yield row
+    for row in store.studies()[:_LATEST]:
+        was, now = row.spec.objective, spec.objective
+        # of other figures than times nothing is known but their names
+        is_same = was.clock == now.clock and (was == now or now.clock != "none")
+        is_same = is_same and row.name != spec.name and row.state is StudyState.FINISHED
+        if is_same and _program(row.spec) == _program(spec) and _tuned(row.spec) & _tuned(spec):
+            yield row
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:
-    """Return what is run: a script in its folder, or a module; else every word of the command.
+    """Return what is run: a script in its folder, else the words of the command.
 
-    A program that is no script may be a shell or a wrapper: its words say what it runs. Options,
-    numbers and what takes the place of a knob are left out.
+    A program that is no script may be a shell or a wrapper: its words say what it runs.
     """
     script = script_of(spec.command)
     if script is not None:
         return (str(Path(spec.folder) / script),)
-    if "-m" in spec.command[:-1]:
-        return spec.command[: spec.command.index("-m") + 2]
-    program, *words = (_PLACEHOLDER.sub("", word) for word in spec.command)
+    program, *words = spec.command
     if "/" in program:
         program = str(Path(spec.folder) / program)
     return (program, *(word for word in words if not _SETTING.fullmatch(word)))

@@ -70,9 +70,7 @@ def search_space(history: History, *suggested: Setting) -> Space:
 def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> tuple[Value, ...]:
     """Return some of a very long range of numbers, in equal ratios: what counts is twice as many.
 
-    Args:
-        values: The values of one knob.
-        kept: Values that are among them in any case.
+    Those that are ``kept`` are among them in any case.
     """
     numbers = [value for value in values if isinstance(value, int)]
     if len(values) <= MOST_VALUES or len(numbers) < len(values):
@@ -100,7 +98,32 @@ def as_setting(history: History, key: Key) -> Setting:
 
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
     """Return what the launches came to, the oldest first."""
-    return [_observation(history, record) for record in records]
+    # A start-up is compared with figures: only if these are the same clock's.
+    counts_start = history.spec.objective.clock == "elapsed"
+    observed = []
+    for record in records:
+        outcome, ending = record.outcome, record.outcome.ending
+        # A window has no log of its own, and no start-up of its own.
+        progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
+        stopped = ending if isinstance(ending, Stopped) else None
+        failed = ending if isinstance(ending, Failed) else None
+        observed.append(
+            SearchObservation(
+                setting=as_key(history, history.pooling.canonical(record.setting)),
+                ending="failed" if failed else "killed" if stopped else "finished",
+                purpose=record.purpose,
+                wall_s=outcome.wall_s,
+                elapsed_s=ending.elapsed_s if isinstance(ending, Finished) else None,
+                projection_s=stopped.projection_s if stopped else None,
+                projection_log_sd=stopped.log_sd if stopped else 0.3,
+                startup_s=_startup_s(progress) if counts_start else None,
+                pace=_pace(progress) if record.job is None else window_pace(record),
+                by_chance=failed is not None and failed.kind in _BY_CHANCE,
+                is_bound=failed is not None and failed.kind in SHORTAGES,
+                in_job=record.job is not None,
+            )
+        )
+    return observed
 
 
 def is_ruled_out(history: History, setting: Setting) -> bool:
@@ -130,26 +153,3 @@ def pending(history: History, observed: Sequence[SearchObservation]) -> list[Sea
         purpose = Purpose.REPEAT if key in groups else Purpose.SEARCH
         running.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s))
     return running
-
-
-def _observation(history: History, record: LaunchRecord) -> SearchObservation:
-    outcome, ending = record.outcome, record.outcome.ending
-    # A window has no log of its own, and no start-up of its own.
-    progress: tuple[Progress, ...] = outcome.progress if record.job is None else ()
-    stopped = ending if isinstance(ending, Stopped) else None
-    # A start-up is compared with figures: only if these are the same clock's.
-    counts_start = history.spec.objective.clock == "elapsed"
-    return SearchObservation(
-        setting=as_key(history, history.pooling.canonical(record.setting)),
-        ending=("finished" if isinstance(ending, Finished) else "killed" if stopped else "failed"),
-        purpose=record.purpose,
-        wall_s=outcome.wall_s,
-        elapsed_s=ending.elapsed_s if isinstance(ending, Finished) else None,
-        projection_s=stopped.projection_s if stopped else None,
-        projection_log_sd=stopped.log_sd if stopped else 0.3,
-        startup_s=_startup_s(progress) if counts_start else None,
-        pace=_pace(progress) if record.job is None else window_pace(record),
-        by_chance=isinstance(ending, Failed) and ending.kind in _BY_CHANCE,
-        is_bound=isinstance(ending, Failed) and ending.kind in SHORTAGES,
-        in_job=record.job is not None,
-    )

@@ -6,7 +6,6 @@ has ended. What it came to is an attribute of the trial, set before it is told.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -30,19 +29,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from tuner.model import Exclusion, LaunchRecord, Setting, SettingSource, StudySpec
 from tuner.model.errors import TunerError
 from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
-from tuner.search.pruner import Running
 from tuner.store import database
 from tuner.store.rows import LAUNCH, RECORD, launch_attribute, launch_record
-from tuner.study import plugins
+from tuner.study import optuna_plugins
 from tuner.study.history import History
-from tuner.study.plugins import ShownStudy, replaced
+from tuner.study.optuna_plugins import ShownStudy
 from tuner.study.policy import Policy, Step
 from tuner.study.reader import HOST, Reader
 from tuner.study.running_trial import RunningTrial
 from tuner.study.trials import (
     SIDE,
     SIDES,
-    TAKEN,
     as_trial,
     distributions,
     is_of_search,
@@ -89,6 +86,11 @@ class OptunaStudy:
         return self._store.search(self._name)
 
     @cached_property
+    def _shown_search(self) -> optuna.Study:
+        """The search as samplers, pruners and terminators see it, by the history."""
+        return ShownStudy(self._search, self._shown_trials)
+
+    @cached_property
     def _comparison(self) -> optuna.Study:
         return self._store.comparison(self._name)
 
@@ -113,10 +115,10 @@ class OptunaStudy:
             return True
         terminator = self._terminator
         assert terminator is not None  # it is taken up first
-        with self._store.translated(), plugins.guarded("terminator", terminator, self._folder):
-            is_terminated = terminator.should_terminate(self._search)
-        is_ours = isinstance(terminator, RuntimeTerminator)
-        self._is_terminated = is_terminated and not is_ours
+        guard = optuna_plugins.guarded("terminator", terminator, self._folder)
+        with self._store.translated(), guard:
+            is_terminated = terminator.should_terminate(self._shown_search)
+        self._is_terminated = is_terminated and not isinstance(terminator, RuntimeTerminator)
         return is_terminated
 
     # --- before the first launch -----------------------------------------------------
@@ -124,9 +126,8 @@ class OptunaStudy:
     def take_up(self, history: History, missing: Sequence[LaunchRecord] = ()) -> None:
         """Put an end to the trials that a process left running, and give the study its sampler.
 
-        Args:
-            history: The study as it goes on, with what is missing; its space may have changed.
-            missing: Launches that ended, but that no trial tells of.
+        The space of the history may have changed. It has the ``missing`` launches, which ended, but
+        of which no trial tells.
         """
         by_number = {r.number: r for r in missing}
         with self._store.translated():
@@ -134,42 +135,39 @@ class OptunaStudy:
                 self._fail_lost(study)
                 for trial in study.get_trials(deepcopy=False):
                     if trial.state is TrialState.RUNNING and not self._is_elsewhere(trial):
-                        record = by_number.pop(trial.user_attrs.get(LAUNCH, 0), None)
-                        self._end(study, trial, history, record)
+                        self._end(optuna.Trial(study, trial._trial_id), history, by_number)
             if self._has_other_choices(history):
                 self._store.replace_params(self._name, partial(_in_space, history))
                 del self._search
             for record in by_number.values():
                 self._add(record, history)
-            study, race = self._search, RacePruner(running=self._progress)
+            study = self._shown_search
+            race = RacePruner(running=lambda *_: self._running.progress if self._running else None)
             searching = RuntimeSampler(read=self._reader, seed=history.spec.seed)
-            trials = len(study.get_trials(deepcopy=False))
-            study.sampler = plugins.sampler(history.spec, trials, self._view) or searching
-            study.pruner = plugins.pruner(history.spec, self._view) or race
+            trials = len(self._search.get_trials(deepcopy=False))
+            study.sampler = optuna_plugins.sampler(history.spec, trials) or searching
+            study.pruner = optuna_plugins.pruner(history.spec) or race
             # What the comparison is held against is a verdict's affair, so others do not judge it.
             stops_nothing = history.spec.pruner == "none"
             self._comparison.pruner = optuna.pruners.NopPruner() if stops_nothing else race
-            other = plugins.terminator(history.spec, self._view)
+            other = optuna_plugins.terminator(history.spec)
             self._terminator = other or RuntimeTerminator(searching)
             self._reader.changed()
             self._reader.is_alone = not self._is_shared
 
     def _end(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        history: History,
-        record: LaunchRecord | None,
+        self, trial: optuna.Trial, history: History, by_number: dict[int, LaunchRecord]
     ) -> None:
         """Tell a trial whose process is gone what its launch came to, or that it was lost."""
+        record = by_number.pop(trial.user_attrs.get(LAUNCH, 0), None)
         if record is not None:
             self._store.keep(trial._trial_id, record)
         elif RECORD in trial.user_attrs:
             record = launch_record(trial.user_attrs[RECORD])
         else:
-            self._fail(study, trial, "lost: its process is gone")
+            self.fail(trial, "lost: its process is gone")
             return
-        self._tell(study, trial, history, record)
+        self._tell(trial, history, record)
 
     def _add(self, record: LaunchRecord, history: History) -> None:
         """Add a launch that ended, but that no trial tells of."""
@@ -191,7 +189,7 @@ class OptunaStudy:
         self._reader.changed()
 
     def _has_other_choices(self, history: History) -> bool:
-        """Whether a parameter has other choices than trials had: Optuna refuses such a trial."""
+        """Return whether a parameter has other choices than before: Optuna refuses such a trial."""
         space = distributions(history.knobs)
         for trial in self._search.get_trials(deepcopy=False):
             for name, distribution in trial.distributions.items():
@@ -204,14 +202,13 @@ class OptunaStudy:
 
     # --- a launch --------------------------------------------------------------------
 
-    def ask(self, history: History, step: Step) -> RunningTrial | None:
+    def ask(self, history: History, step: Step) -> RunningTrial:
         """Return the next trial, with the step that it makes.
 
-        ``None``: another host measures the same. For the comparison no sampler is asked. A search
-        is what the sampler suggests, or what another program has enqueued. If that is known
-        already, or ruled out, the trial is told so, and the sampler is asked again. What the
-        sampler does not suggest by itself is enqueued: a repeat, if it is one of Optuna's; and the
-        step's own setting, if it has nothing new to say.
+        For the comparison no sampler is asked. A search is what the sampler suggests, or what
+        another program has enqueued. If that is known already, or ruled out, the trial is told so,
+        and the sampler is asked again. What it does not suggest by itself is enqueued: a repeat, if
+        it is one of Optuna's; and the step's own setting, if it has nothing new to say.
 
         Raises:
             TunerError: The sampler failed, or the database.
@@ -219,29 +216,24 @@ class OptunaStudy:
         with self._store.translated():
             if not is_of_search(history, step.purpose, step.setting):
                 return self._ask_to_compare(history, step)
-            if not self._is_suggested(history, step):
+            is_suggested = step.purpose.stage.settings is SettingSource.SAMPLER
+            if isinstance(self._shown_search.sampler, RuntimeSampler):
+                is_suggested = self._policy.search(history) == step
+            if not is_suggested:
                 _enqueue(self._search, step.setting)
             redrawn = 0
             while True:
                 running = self._suggestion(history, step, redrawn)
                 if running is not None:
-                    if self._is_taken(running, history):
-                        self._redraw(running, TAKEN)
-                        return None
                     setting = running.step.setting
                     why = "" if setting == step.setting else why_not_launched(history, setting)
                     if not why:
                         return self._numbered(running, history)
-                    self._redraw(running, why)
+                    running.trial.set_user_attr("redrawn", why)
+                    self._tell_study(running.trial, TrialState.FAIL)
                 redrawn += 1
                 if redrawn % MOST_REDRAWS == 0:
                     _enqueue(self._search, step.setting)
-
-    def _is_suggested(self, history: History, step: Step) -> bool:
-        """Return whether the sampler suggests the step's setting without being told."""
-        if isinstance(self._search.sampler, RuntimeSampler):
-            return self._policy.search(history) == step
-        return step.purpose.stage.settings is SettingSource.SAMPLER
 
     def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)
@@ -257,16 +249,16 @@ class OptunaStudy:
 
     def _suggestion(self, history: History, step: Step, redrawn: int) -> RunningTrial | None:
         """Return a trial; ``None``: another program has enqueued it, outside of the space."""
-        study = self._search
-        with plugins.guarded("sampler", study.sampler, self._folder), warnings.catch_warnings():
+        study = self._shown_search
+        guard = optuna_plugins.guarded("sampler", study.sampler, self._folder)
+        with guard, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
             warnings.filterwarnings("ignore", "Heartbeat of storage")  # `RunningTrial` sends it
             trial = study.ask()
             try:
                 return RunningTrial.suggested(trial, step, history, self._folder, redrawn)
             except BaseException as error:
-                with suppress(TunerError, OptunaError, SQLAlchemyError):
-                    self._fail(study, trial, f"{type(error).__name__}: {error}")
+                self.fail(trial, f"{type(error).__name__}: {error}")
                 attributes = study._storage.get_trial_system_attrs(trial._trial_id)
                 if isinstance(error, ValueError) and "fixed_params" in attributes:
                     return None
@@ -284,21 +276,11 @@ class OptunaStudy:
                 return running
             number += 1
 
-    def _progress(self, study: optuna.Study, trial: FrozenTrial) -> Running | None:  # noqa: ARG002
-        return None if self._running is None else self._running.progress
-
-    def _redraw(self, running: RunningTrial, why: str) -> None:
-        running.trial.set_user_attr("redrawn", why)
-        self._tell_study(self._search, running.trial, TrialState.FAIL)
-
-    def fail(self, running: RunningTrial, why: str) -> None:
+    def fail(self, trial: optuna.Trial, why: str) -> None:
         """Tell a running trial that it has failed, as far as that can be told."""
         with suppress(TunerError, OptunaError, SQLAlchemyError):
-            self._fail(running.trial.study, running.trial, why)
-
-    def _fail(self, study: optuna.Study, trial: optuna.Trial | FrozenTrial, why: str) -> None:
-        study._storage.set_trial_user_attr(trial._trial_id, "failure", why)
-        self._tell_study(study, trial, TrialState.FAIL)
+            trial.set_user_attr("failure", why)
+            self._tell_study(trial, TrialState.FAIL)
 
     def tell(self, running: RunningTrial, record: LaunchRecord) -> History:
         """Write down what a launch came to, and return the history that holds it."""
@@ -319,7 +301,7 @@ class OptunaStudy:
             self._reader.remember(trial._trial_id, light)
             history = self._reader.history(self._search)
             with suppress(UpdateFinishedTrialError):  # a moment ago: what it came to is kept
-                self._tell(trial.study, trial, history, record)
+                self._tell(trial, history, record)
             return history
 
     def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
@@ -332,32 +314,23 @@ class OptunaStudy:
         self._reader.changed()
         return self.history()
 
-    def _tell(
-        self,
-        study: optuna.Study,
-        trial: optuna.Trial | FrozenTrial,
-        history: History,
-        record: LaunchRecord,
-    ) -> None:
+    def _tell(self, trial: optuna.Trial, history: History, record: LaunchRecord) -> None:
         state, value, notes = trial_result(history, _as_in(history, record))
         for name, note in notes.items():
-            study._storage.set_trial_user_attr(trial._trial_id, name, note)
-        self._tell_study(study, trial, state, value)
+            trial.set_user_attr(name, note)
+        self._tell_study(trial, state, value)
 
     def _tell_study(
-        self,
-        study: optuna.Study,
-        trial: optuna.Trial | FrozenTrial,
-        state: TrialState,
-        value: float | None = None,
+        self, trial: optuna.Trial, state: TrialState, value: float | None = None
     ) -> None:
-        with plugins.guarded("sampler", study.sampler, self._folder):
+        study = trial.study
+        with optuna_plugins.guarded("sampler", study.sampler, self._folder):
             study.tell(trial.number, value, state)
 
     # --- what the trials say ---------------------------------------------------------
 
-    def _view(self, study: optuna.Study) -> ShownStudy:
-        """The search as a sampler or a pruner is shown it, by the history."""
+    def _shown_trials(self) -> list[FrozenTrial]:
+        """Return the trials of the search as the history has them, those of another space aside."""
         history = self._reader.history(self._search)
         by_trial = {
             record.trial: record
@@ -365,15 +338,21 @@ class OptunaStudy:
             if is_of_search(history, record.purpose, record.setting)
         }
         trials = []
-        for trial in study.get_trials(deepcopy=False):
+        for trial in self._search.get_trials(deepcopy=False):
             shown = trial
             if RECORD in trial.user_attrs and trial.state.is_finished():
                 record = by_trial.get(trial.number)
                 if record is None:  # of another space
                     continue
-                shown = replaced(trial, as_trial(history, record))
+                shown = as_trial(history, record)
+                shown.number, shown._trial_id = trial.number, trial._trial_id
+                shown.system_attrs = trial.system_attrs
+                shown.intermediate_values = trial.intermediate_values | shown.intermediate_values
+                # Optuna's GPSampler passes pruned trials over, and most launches are pruned.
+                if self._spec.sampler == "gp" and shown.state is TrialState.PRUNED:
+                    shown.state = TrialState.COMPLETE
             trials.append(shown)
-        return ShownStudy(study, trials)
+        return trials
 
     def _fail_lost(self, study: optuna.Study) -> None:
         """Fail the running trials of hosts that are lost."""
@@ -383,8 +362,8 @@ class OptunaStudy:
                 optuna.storages.fail_stale_trials(study)
 
     def _is_elsewhere(self, trial: FrozenTrial) -> bool:
-        """Whether a trial is run by another host than this."""
-        if trial.state is not TrialState.RUNNING or not self._is_shared:
+        """Return whether a running trial is run by another host than this."""
+        if not self._is_shared:
             return False
         if HOST in trial.user_attrs:
             return bool(trial.user_attrs[HOST] != self._spec.machine.hostname)
@@ -392,35 +371,6 @@ class OptunaStudy:
         begun = trial.datetime_start
         age_s = 0.0 if begun is None else (datetime.now() - begun).total_seconds()
         return age_s < database.LOST_AFTER_S
-
-    def _is_of_another(self, trial: FrozenTrial) -> bool:
-        """Whether another host than this runs a trial, or has measured it."""
-        if trial.state.is_finished():
-            here = self._spec.machine.hostname
-            return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, here) != here
-        return self._is_elsewhere(trial)
-
-    def _is_taken(self, running: RunningTrial, history: History) -> bool:
-        """Return whether another host has asked for the same setting a moment before."""
-        if not self._is_shared:
-            return False
-        canonical, measured = history.pooling.canonical, {r.trial for r in history.records}
-        setting = canonical(running.step.setting)
-        if setting in history.pending:  # that is known, and meant
-            return False
-        always = {knob.name for knob in history.knobs if not knob.when}
-        for _ in range(20):
-            earlier = [
-                trial
-                for trial in self._search.get_trials(deepcopy=False)
-                if trial.number < running.trial.number
-                and trial.number not in measured
-                and self._is_of_another(trial)
-            ]
-            if all(always <= trial.params.keys() for trial in earlier):
-                break
-            time.sleep(0.05)  # its sampler is at work
-        return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
 
 
 def _as_in(history: History, record: LaunchRecord) -> LaunchRecord:

@@ -36,7 +36,7 @@ def prepare(folder: Path) -> None:
         UsageError: No permission, or something else is in the way.
         TunerError: The disk is full.
     """
-    require_no_link(folder)
+    _require_no_link(folder)
     try:
         make_folder(folder)
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -46,12 +46,8 @@ def prepare(folder: Path) -> None:
         raise not_written(f"the output folder {folder}", error) from error
 
 
-def require_no_link(folder: Path) -> None:
-    """Refuse a study's folder that is a link: what lies elsewhere is not ours to change.
-
-    Raises:
-        UsageError: It is a symbolic link.
-    """
+def _require_no_link(folder: Path) -> None:
+    """Refuse a study's folder that is a link: what lies elsewhere is not ours to change."""
     if folder.is_symlink():
         raise UsageError(
             f"the study's folder {folder} is a symbolic link",
@@ -74,16 +70,13 @@ def launch_folder(folder: Path, number: int) -> Path:
 def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
     """Remove the folders of these launches, and the study's if nothing else is in it.
 
-    Only what lies in the study's folder is removed: a copied database still names the
+    Folders elsewhere, in which launches are left, are returned: a copied database still names the
     folders of the original.
-
-    Returns:
-        The folders elsewhere in which launches were left.
 
     Raises:
         UsageError: The study's folder is a symbolic link.
     """
-    require_no_link(folder)
+    _require_no_link(folder)
     left: dict[Path, None] = {}
     for launch in map(Path, launches):
         if launch.parent.resolve() == folder.resolve():

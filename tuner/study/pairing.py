@@ -1,4 +1,7 @@
-"""Pairs of launches, side by side or in turn: which way they are made, and what they show. Pure."""
+"""Pairs of launches, side by side or in turn: which way they are made, and what they show. Pure.
+
+A pair is of two settings of one study, or of two studies of one setting each.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from operator import itemgetter
 
 from tuner.launch.clocks import OtherSide
 from tuner.model import (
     FROM_OUTSIDE,
+    Claim,
     Exclusion,
     ExclusionKind,
     Failed,
@@ -26,6 +30,7 @@ from tuner.model import (
 from tuner.model.outcome import PACE
 from tuner.search.throughput import at_usual_pace
 from tuner.stats import pairs
+from tuner.stats.scaling import SpeedUp
 from tuner.study.history import History
 
 #: With fewer slices of each launch their times differ as if they were made in turn.
@@ -42,121 +47,312 @@ IDLE_SHARE, FEWEST_LOOKS = 0.3, 6
 #: this factor more than on the other at most. A median between pauses makes it 2.
 MOST_OFF_SCALE = 1.4
 
+#: A pair of launches: that of the reference, or of the first study, stands first.
+Pair = tuple[LaunchRecord, LaunchRecord]
+
+#: The launches of each of the two sides.
+Sides = Sequence[Sequence[LaunchRecord]]
+
+
+# --- what they show --------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
-class Ratios:
-    """What the pairs of a comparison show so far.
+class Pairs:
+    """The pairs of two sides that count: those that were made in one of the two ways.
 
-    Attributes:
-        logs: The logarithm of each pair's ratio, reference over best, in their order.
-        off: How much all of them may be off in one direction; see :func:`end_error`.
-        at_least: The reference of some of them was ended before it showed its pace.
-        rule: That for how they were made.
+    ``iterations`` are those of a whole launch of each side; 0: its log shows none.
     """
 
-    logs: tuple[float, ...]
-    off: float
-    at_least: bool
+    launches: Sequence[Pair]
+    is_side_by_side: bool
     rule: pairs.Rule
+    iterations: tuple[int, int] = (0, 0)
 
-    def judge(self, precision: float, *, is_last: bool = False) -> Finding | None:
-        """Return what they prove by the usual rule; see :func:`tuner.stats.pairs.judge`."""
-        return pairs.judge(
-            self.logs,
+    @classmethod
+    def of(cls, sides: Sides, *, in_turn: bool, most: int | None = None) -> Pairs:
+        """Return the pairs among the launches of two sides, of which ``most`` may be made."""
+        sides = [[record for record in side if cost(record) is not None] for side in sides]
+        launches = one_after_the_other(sides)[0] if in_turn else side_by_side(sides)
+        slices = [number for pair in launches if (number := min(map(_slices, pair)))]
+        is_few = bool(slices) and statistics.median(slices) < FEWEST_SLICES
+        rule = pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
+        rule = pairs.IN_TURN if in_turn else rule
+        if most is not None:
+            rule = replace(rule, most_pairs=max(most, rule.least_pairs))
+        return cls(launches, not in_turn, rule)
+
+    @property
+    def how(self) -> str:
+        """How they were made, in words."""
+        return "side by side" if self.is_side_by_side else "in turn"
+
+    @property
+    def costs(self) -> tuple[list[float], list[float]]:
+        """The costs of the launches of each side, in the order of the pairs."""
+        first, second = ([cost(p[side]) or 0.0 for p in self.launches] for side in (0, 1))
+        return first, second
+
+    @property
+    def logs(self) -> list[float]:
+        """The logarithm of each pair's ratio, first over second."""
+        return [math.log(before / after) for before, after in zip(*self.costs, strict=True)]
+
+    @property
+    def gain(self) -> SpeedUp:
+        """How many times as fast the second side is; there is a pair."""
+        finding = self.judge(0.0, is_last=True)
+        assert finding is not None
+        return SpeedUp.of(finding)
+
+    def first(self, count: int) -> Pairs:
+        """Return so many of them."""
+        return replace(self, launches=self.launches[:count])
+
+    def judge(
+        self,
+        precision: float,
+        *,
+        work: float = 1.0,
+        is_last: bool = False,
+        expected: Sequence[float] = (),
+    ) -> Finding | None:
+        """Return what they prove of the second side; ``None``: another pair has to tell.
+
+        Of a side that was ended early only the least that it takes is known.
+
+        Args:
+            precision: A gain below this share is not worth having.
+            work: How many times as much work a launch of the second side does.
+            is_last: No more pairs are launched.
+            expected: The logarithms of further pairs.
+        """
+        is_bounded = [any(is_bound(p[side]) for p in self.launches) for side in (0, 1)]
+        sign = -1 if is_bounded[1] else 1
+        finding = pairs.judge(
+            [sign * (math.log(work) + log) for log in (*self.logs, *expected)],
             precision,
             self.rule,
-            off=self.off,
-            at_least=self.at_least,
+            off=self._end_error(),
+            at_least=any(is_bounded),
             is_last=is_last,
         )
+        if finding is None or not is_bounded[1]:
+            return finding
+        claim: Claim = "slower" if finding.claim == "faster" else finding.claim
+        return replace(finding, ratio=1 / finding.ratio, low=0.0, high=1 / finding.low, claim=claim)
 
-    def first(self, count: int) -> Ratios:
-        """Return what so many of them show."""
-        return replace(self, logs=self.logs[:count])
+    def _end_error(self) -> float:
+        """Return by how much the logarithms may be off, as nobody saw the end of a launch.
+
+        See :class:`~tuner.search.stopper.PaceKnown`.
+        """
+        errors = [
+            math.log(ending.high_s / ending.low_s) / 2
+            for pair in self.launches
+            for record in pair
+            if isinstance(ending := record.outcome.ending, Stopped)
+            and ending.rule == PACE
+            and ending.high_s is not None
+        ]
+        return sum(errors) / len(self.launches) if errors else 0.0
 
 
-def why_in_turn(history: History, best: Setting, reference: Setting) -> str | None:
-    """Return why two settings are launched in turn; ``None``: they can be launched side by side.
+def compared(
+    history: History, best: Setting, reference: Setting, *, in_turn: bool | None = None
+) -> Pairs:
+    """Return what the comparison of two settings shows; as a rule in the way that it is made."""
+    if in_turn is None:
+        in_turn = why_settings_in_turn(history, best, reference) is not None
+    return Pairs.of(launched(history, best, reference), in_turn=in_turn)
+
+
+def launched(history: History, best: Setting, reference: Setting) -> Sides:
+    """Return the launches of the comparison of two settings, those of the reference first."""
+    return [history.of(history.confirming, setting) for setting in (reference, best)]
+
+
+def next_in_turn(history: History, best: Setting, reference: Setting) -> Setting:
+    """Return what comes next of launches in turn: A B B A."""
+    counts = [
+        sum(r.outcome.side_by_side is None and cost(r) is not None for r in side)
+        for side in launched(history, best, reference)
+    ]
+    order = (reference, best) if min(counts) % 2 == 0 else (best, reference)
+    if counts[0] == counts[1]:
+        return order[0]
+    return reference if counts[0] < counts[1] else best
+
+
+def typical(history: History, setting: Setting) -> OtherSide | None:
+    """Return what a launch of a setting takes to its end; ``None``: the search saw no such one.
+
+    If none came to its end, it is where the launches were going.
+    """
+    whole, projected = [], []
+    for record in history.of(history.searched, setting):
+        ending, wall_s = record.outcome.ending, record.outcome.wall_s
+        if isinstance(ending, Finished) and ending.elapsed_s > 0:
+            paced = at_usual_pace(record.outcome.progress)
+            whole.append(OtherSide(wall_s, ending.elapsed_s, paced))
+        elif isinstance(ending, Stopped) and ending.bound_s > 0:
+            share = ending.projection_s / ending.bound_s
+            projected.append(OtherSide(wall_s * share, ending.projection_s))
+    launches = whole or projected
+    if not launches:
+        return None
+    paces = [launch.at_usual_pace for launch in launches if launch.at_usual_pace is not None]
+    return OtherSide(
+        statistics.median(launch.wall_s for launch in launches),
+        statistics.median(launch.cost for launch in launches),
+        statistics.median(paces) if paces else None,
+    )
+
+
+def side_by_side(sides: Sides) -> list[Pair]:
+    """Return the launches of two sides that ran side by side: these began in one moment."""
+    others = {(r.started_at, r.number): r for r in sides[1]}
+    launches = []
+    for record in sides[0]:
+        together = record.outcome.side_by_side
+        other = None if together is None else others.get((record.started_at, together.other))
+        if other is not None and other.outcome.side_by_side is not None:
+            launches.append((record, other))
+    return launches
+
+
+def one_after_the_other(sides: Sides) -> tuple[list[Pair], int | None]:
+    """Return the launches of two sides of which none of either came in between.
+
+    And which of the two has the last launch, if that is in no pair.
+    """
+    launches = [
+        (record.started_at, record.number, side, record)
+        for side, records in enumerate(sides)
+        for record in records
+        if record.outcome.side_by_side is None
+    ]
+    in_pairs: list[Pair] = []
+    last: dict[int, LaunchRecord] = {}  # by its side
+    for _, _, side, record in sorted(launches, key=itemgetter(0, 1, 2)):
+        last = {side: record} if side in last else {**last, side: record}
+        if len(last) == 2:
+            in_pairs.append((last[0], last[1]))
+            last = {}
+    return in_pairs, next(iter(last), None)
+
+
+def cost(record: LaunchRecord) -> float | None:
+    """Return what is compared of a launch, a bound if no more is known; ``None``: nothing is."""
+    ending, cost = record.outcome.ending, 0.0
+    if isinstance(ending, Finished):
+        cost = ending.elapsed_s
+    elif isinstance(ending, Stopped):
+        cost = ending.bound_s if is_bound(record) else ending.projection_s
+    return cost if cost > 0 else None
+
+
+def is_bound(record: LaunchRecord) -> bool:
+    """Return whether only the least that a launch takes is known."""
+    ending = record.outcome.ending
+    return isinstance(ending, Stopped) and ending.rule != PACE
+
+
+def _slices(record: LaunchRecord) -> int:
+    together = record.outcome.side_by_side
+    return 0 if together is None else len(together.slices)
+
+
+# --- which way they are made -----------------------------------------------------------------
+
+
+def why_settings_in_turn(history: History, best: Setting, reference: Setting) -> str | None:
+    """Return why two settings of a study are launched in turn; see `why_in_turn`."""
+    sides = [history.of(history.searched, setting) for setting in (best, reference)]
+    return why_in_turn([history.spec], sides, history.records, history.searched)
+
+
+def why_in_turn(
+    specs: Sequence[StudySpec],
+    sides: Sides,
+    launches: Sequence[LaunchRecord],
+    others: Sequence[LaunchRecord] = (),
+) -> str | None:
+    """Return why two sides are launched in turn; ``None``: they can be launched side by side.
 
     The reason is empty if the user has asked for it.
+
+    Args:
+        specs: The study, or the two.
+        sides: Earlier launches of each side.
+        launches: Those of any pair show what is impossible.
+        others: Earlier launches of any setting.
     """
-    spec = history.spec
-    if spec.compare == "in-turn" or spec.confirm == "exact":
+    if any(spec.compare == "in-turn" or spec.confirm == "exact" for spec in specs):
         return ""
-    if why := impossible(history.records):
+    if len(specs) > 1 and not all(spec.layout.is_local for spec in specs):
+        return "the studies run on several hosts"
+    if why := impossible(launches):
         return why
-    if spec.compare == "side-by-side":
+    if all(spec.compare == "side-by-side" for spec in specs):
         return None
-    sides = [history.of(history.searched, setting) for setting in (best, reference)]
-    return next(doubts(spec, sides, history.searched), None)
+    return next((doubt for spec in specs for doubt in _doubts(spec, sides, others)), None)
 
 
 def impossible(records: Sequence[LaunchRecord]) -> str:
-    """Return what launches side by side have shown to be impossible; empty: nothing."""
-    return next(filter(None, map(_shows_that_it_cannot, records)), "")
+    """Return what launches side by side have shown to be impossible; empty: nothing.
 
-
-def _shows_that_it_cannot(record: LaunchRecord) -> str:
-    """Return why a launch of a pair had nothing to compare; empty: it had, or was in no pair.
-
-    One that was ended from outside, or by the user, says nothing.
+    One that was ended from outside, or by the user, shows nothing.
     """
-    exclusion, is_of_pair = record.outcome.exclusion, record.outcome.side_by_side is not None
-    if exclusion is not None:
-        return exclusion.text if exclusion.kind is ExclusionKind.SIDE_BY_SIDE else ""
-    if is_of_pair and isinstance(record.outcome.ending, Stopped) and cost(record) is None:
-        return f"launch {record.number} was stopped beside another one before it showed anything"
+    for record in records:
+        exclusion, is_of_pair = record.outcome.exclusion, record.outcome.side_by_side is not None
+        if exclusion is not None:
+            if exclusion.kind is ExclusionKind.SIDE_BY_SIDE:
+                return exclusion.text
+        elif is_of_pair and isinstance(record.outcome.ending, Stopped) and cost(record) is None:
+            return f"launch {record.number} was stopped beside another one before it showed a pace"
     return ""
 
 
-def doubts(
-    spec: StudySpec,
-    sides: Sequence[Sequence[LaunchRecord]],
-    others: Sequence[LaunchRecord] = (),
-) -> Iterator[str]:
-    """Yield what speaks against two launches at once; the user may know better.
-
-    Args:
-        spec: What is launched.
-        sides: Earlier launches of each of the two.
-        others: Earlier launches of any setting.
-    """
+def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield what speaks against two launches at once; the user may know better."""
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
-    need_bytes = sum(map(_memory_bytes, sides))
+    need_bytes = sum(
+        max((record.outcome.observation.memory_bytes for record in side), default=0)
+        for side in sides
+    )
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
-        needed, there = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
-        yield f"both together need {needed} of memory, and the host has {there}"
+        needed, available = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
+        yield f"both together need {needed} of memory, and the host has {available}"
     # A launch that was stopped early may have had no time to write what others do.
     writers = Counter(path for record in others for path in record.outcome.observation.written)
-    shared = {path for path, launches in writers.items() if launches > 1}
-    shared |= set.intersection(*map(_written, sides))
+    written = [{p for r in side for p in r.outcome.observation.written} for side in sides]
+    shared = {path for path, count in writers.items() if count > 1} | written[0] & written[1]
     if shared:
         yield f"both write {wording.one_line(min(shared))}"
+
+
+# --- whether a pair counts -------------------------------------------------------------------
 
 
 def judged(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> list[LaunchRecord]:
     """Return both launches of a pair, excluded if they cannot be compared side by side.
 
-    Args:
-        pair: The two launches.
-        histories: That of each one's study, without them.
+    The histories are those of each one's study, without them.
     """
-    why = next(filter(None, map(_failure, pair)), "")
+    why = ""
+    for record in pair:
+        ending = record.outcome.ending
+        if isinstance(ending, Failed) and ending.kind not in FROM_OUTSIDE:
+            reason = wording.one_line(ending.reason)
+            why = why or f"launch {record.number} failed beside another one: {reason}"
     if not why and any(history.spec.compare != "side-by-side" for history in histories):
         why = next(filter(None, map(_idleness, pair)), "") or _off_scale(pair, histories)
     if not why:
         return list(pair)
     exclusion = Exclusion(ExclusionKind.SIDE_BY_SIDE, why)
     return [replace(r, outcome=replace(r.outcome, exclusion=exclusion)) for r in pair]
-
-
-def _failure(record: LaunchRecord) -> str:
-    """Return how a launch failed by itself; empty: it did not."""
-    ending = record.outcome.ending
-    if not isinstance(ending, Failed) or ending.kind in FROM_OUTSIDE:
-        return ""
-    return f"launch {record.number} failed beside another one: {wording.one_line(ending.reason)}"
 
 
 def _idleness(record: LaunchRecord) -> str:
@@ -176,9 +372,8 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
     """Return that the figures of a pair do not follow its running times; empty: they do.
 
     The figure may be a median or a minimum of steps, of which a short one has no pause in it and a
-    long one has. Then the two launches of the pair differ in their figure for each second, and they
-    differ otherwise than launches alone do. The latter proves nothing by itself: a neighbour who
-    slows down the steps of a launch alone, but not its start, has the same effect.
+    long one has. Then the two launches of the pair differ in their figure for each second, and
+    otherwise than launches alone do, which a neighbour can cause, too.
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):
@@ -209,128 +404,3 @@ def _scale(record: LaunchRecord) -> float | None:
     if not isinstance(ending, Finished) or ending.elapsed_s <= 0 or wall_s <= 0:
         return None
     return ending.elapsed_s / wall_s
-
-
-def ratios(history: History, best: Setting, reference: Setting, *, in_turn: bool) -> Ratios:
-    """Return what the pairs of the comparison show that were made in one of the two ways."""
-    launch_pairs = _in_turn(history, best, reference) if in_turn else side_by_side(history)
-    logs, counted, at_least = [], [], False
-    for pair in launch_pairs:
-        sides = {history.pooling.canonical(record.setting): record for record in pair}
-        costs = {setting: cost(record) for setting, record in sides.items()}
-        best_cost, reference_cost = costs.get(best), costs.get(reference)
-        if best_cost is not None and reference_cost is not None:
-            logs.append(math.log(reference_cost / best_cost))
-            at_least |= is_bound(sides[reference])
-            counted.append(pair)
-    rule = pairs.IN_TURN if in_turn else rule_side_by_side(launch_pairs)
-    return Ratios(tuple(logs), end_error(counted), at_least, rule)
-
-
-def rule_side_by_side(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> pairs.Rule:
-    """Return the rule for pairs that were made side by side."""
-    numbers = [number for pair in launch_pairs if (number := min(map(_slices, pair)))]
-    is_few = bool(numbers) and statistics.median(numbers) < FEWEST_SLICES
-    return pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
-
-
-def _slices(record: LaunchRecord) -> int:
-    side = record.outcome.side_by_side
-    return 0 if side is None else len(side.slices)
-
-
-def next_in_turn(history: History, best: Setting, reference: Setting) -> tuple[Setting]:
-    """Return what comes next of launches in turn: A B B A."""
-    launched = {setting: _launched(history, setting) for setting in (best, reference)}
-    count = min(map(len, launched.values()))
-    order = (reference, best) if count % 2 == 0 else (best, reference)
-    return (next(setting for setting in order if len(launched[setting]) == count),)
-
-
-def typical(history: History, setting: Setting) -> OtherSide | None:
-    """Return what a launch of a setting takes to its end; ``None``: the search saw no such one.
-
-    If none came to its end, it is where the launches were going.
-    """
-    whole, projected = [], []
-    for record in history.of(history.searched, setting):
-        ending, wall_s = record.outcome.ending, record.outcome.wall_s
-        if isinstance(ending, Finished) and ending.elapsed_s > 0:
-            paced = at_usual_pace(record.outcome.progress)
-            whole.append(OtherSide(wall_s, ending.elapsed_s, paced))
-        elif isinstance(ending, Stopped) and ending.bound_s > 0:
-            share = ending.projection_s / ending.bound_s
-            projected.append(OtherSide(wall_s * share, ending.projection_s))
-    launches = whole or projected
-    if not launches:
-        return None
-    paces = [launch.at_usual_pace for launch in launches if launch.at_usual_pace is not None]
-    return OtherSide(
-        statistics.median(launch.wall_s for launch in launches),
-        statistics.median(launch.cost for launch in launches),
-        statistics.median(paces) if paces else None,
-    )
-
-
-def side_by_side(history: History) -> list[tuple[LaunchRecord, LaunchRecord]]:
-    """Return the pairs of the comparison of which both launches count."""
-    launches = [r for r in history.confirming if r.outcome.side_by_side is not None]
-    return [
-        (first, second)
-        for first, second in pairwise(launches)
-        if second.outcome.side_by_side and second.outcome.side_by_side.other == first.number
-    ]
-
-
-def _in_turn(
-    history: History, best: Setting, reference: Setting
-) -> list[tuple[LaunchRecord, LaunchRecord]]:
-    """Return the launches in turn by pairs, as far as there are as many of both settings."""
-    sides = (_launched(history, setting) for setting in (best, reference))
-    return list(zip(*sides, strict=False))
-
-
-def _launched(history: History, setting: Setting) -> list[LaunchRecord]:
-    """Return the launches in turn of a setting that show what it takes."""
-    launches = history.of(history.confirming, setting)
-    return [r for r in launches if r.outcome.side_by_side is None and cost(r) is not None]
-
-
-def cost(record: LaunchRecord) -> float | None:
-    """Return what is compared of a launch, a bound if no more is known; ``None``: nothing is."""
-    ending, cost = record.outcome.ending, 0.0
-    if isinstance(ending, Finished):
-        cost = ending.elapsed_s
-    elif isinstance(ending, Stopped):
-        cost = ending.bound_s if is_bound(record) else ending.projection_s
-    return cost if cost > 0 else None
-
-
-def end_error(launch_pairs: Sequence[Sequence[LaunchRecord]]) -> float:
-    """Return by how much the logarithms of pairs may be off, as nobody saw the end of a launch.
-
-    See :class:`~tuner.search.stopper.PaceKnown`.
-    """
-    errors = [sum(map(_end_error, pair)) for pair in launch_pairs]
-    return statistics.fmean(errors) if errors else 0.0
-
-
-def _end_error(record: LaunchRecord) -> float:
-    ending = record.outcome.ending
-    if not isinstance(ending, Stopped) or is_bound(record) or ending.high_s is None:
-        return 0.0
-    return math.log(ending.high_s / ending.low_s) / 2
-
-
-def is_bound(record: LaunchRecord) -> bool:
-    """Return whether only the least that a launch takes is known."""
-    ending = record.outcome.ending
-    return isinstance(ending, Stopped) and ending.rule != PACE
-
-
-def _memory_bytes(records: Sequence[LaunchRecord]) -> int:
-    return max((record.outcome.observation.memory_bytes for record in records), default=0)
-
-
-def _written(records: Sequence[LaunchRecord]) -> set[str]:
-    return {path for record in records for path in record.outcome.observation.written}

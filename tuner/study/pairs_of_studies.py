@@ -1,179 +1,296 @@
-"""Two studies of one setting each, launched by pairs: which way, and what the pairs show. Pure."""
+"""Two studies of one setting each, which are launched by pairs: side by side, or in turn.
+
+What they show follows from the launches of both, whoever made them: so the same command goes on
+after an interruption, and makes only the pairs that are missing.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from signal import SIGINT
 
-from tuner.model import Claim, Finding, LaunchRecord, Purpose, StudySpec
-from tuner.stats import pairs
-from tuner.stats.scaling import SpeedUp
+from tuner.config.program import check_name
+from tuner.hosts.machine import this_machine
+from tuner.launch.secrets import HIDDEN, recorded_environment
+from tuner.live.measurement import TrialRunner
+from tuner.model import LaunchRecord, Purpose, Setting, StudySpec, StudyState
+from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
+from tuner.store.identity import DEFAULTS, ROUTES, identity, require_same
+from tuner.store.store import Store
+from tuner.store.urls import resolve_url
+from tuner.study import outputs, pairing
+from tuner.study.confirmation import FAILURES
+from tuner.study.events import Event, Note
+from tuner.study.giving_up import why_given_up
 from tuner.study.history import History
-from tuner.study.pairing import (
-    cost,
-    doubts,
-    end_error,
-    impossible,
-    is_bound,
-    rule_side_by_side,
-)
+from tuner.study.interruption import Interruption, StudyInterrupted
+from tuner.study.loop import StudyContext, StudyRun, launch_together
+from tuner.study.pairing import Pairs, cost
+from tuner.study.policy import FixedSetting, Step
+from tuner.study.tuning import close, held, opened, runnable
+
+#: Opens the studies of these sides (0 or 1), with their hosts held.
+_Opener = Callable[..., AbstractContextManager[Sequence[StudyRun]]]
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """What two studies show of one setting each, launched by pairs.
+class Fails:
+    """The setting of one of two studies fails by itself, so that they cannot be compared."""
 
-    Attributes:
-        launches: The pairs that count, each with the launch of the first study first.
-        is_side_by_side: How they were made; those that were made in the other way do not count.
-        rule: That for how they were made.
-        iterations: Of a whole launch of each, in the program's log; 0: it shows none.
-        unpaired: Which study's launch (0 or 1) is the last one in turn, so that the other one's is
-            missing; ``None``: none is missing.
+    spec: StudySpec
+    error: NothingMeasuredError | LimitReachedError
+
+
+@dataclass
+class ByPairs:
+    """Launches studies of one setting each by pairs, for one command: two studies at a time.
+
+    The fields are those of :func:`tuner.study.tune`.
     """
 
-    launches: Sequence[tuple[LaunchRecord, LaunchRecord]]
-    is_side_by_side: bool
-    rule: pairs.Rule
-    iterations: tuple[int, int] = (0, 0)
-    unpaired: int | None = None
+    storage: str | None = None
+    run_folder: Path | None = None
+    fresh: bool = False  # deletes what a study has when this command takes it up
+    wait: bool = False
+    most_pairs: int | None = None  # as their rule has it
+    run: TrialRunner | None = None
+    _taken_up: set[str] = field(default_factory=set)  # studies that this command has warmed up
 
-    @classmethod
-    def of(cls, histories: Sequence[History], most: int | None, *, in_turn: bool) -> Pairs:
-        """Return the pairs among the launches of two studies.
+    def launch(
+        self,
+        specs: Sequence[StudySpec],
+        on_event: Sequence[Callable[[Event], None]],
+        is_enough: Callable[[Pairs], bool],
+    ) -> Pairs | Fails:
+        """Launch what two studies fix by pairs until these are enough, or one fails by itself.
 
-        Args:
-            histories: The two.
-            most: The most pairs that are made, but not fewer than can show anything; ``None``: as
-                many as their rule allows.
-            in_turn: Which way of the two they were made in.
+        They are launched side by side if nothing speaks against it, each first in every other pair.
+        If there are enough pairs already, nothing is launched.
+
+        Raises:
+            StudyInterrupted: Ended by a signal; what was measured is kept.
+            TunerError: What :func:`tuner.study.tune` raises.
         """
-        sides = [[r for r in h.valid if r.purpose is Purpose.RECORD] for h in histories]
-        sides = [[record for record in side if cost(record) is not None] for side in sides]
-        unpaired = None
-        if in_turn:
-            launches, unpaired = _one_after_the_other(sides)
-            rule = pairs.IN_TURN
+        for spec in specs:
+            check_name(spec.name)
+        url = resolve_url(self.storage, os.environ)
+        with ExitStack() as stack:
+            stop = stack.enter_context(Interruption())
+            store = stack.enter_context(Store.open(url, create=True))
+            contexts = [
+                StudyContext(
+                    spec,
+                    store,
+                    outputs.study_folder(self.run_folder, url, spec.name),
+                    emit,
+                    stop,
+                    FixedSetting(),
+                    environ=_environment(spec),
+                )
+                for spec, emit in zip(specs, on_event, strict=True)
+            ]
+            two = _TwoStudies(contexts, [*map(self._stored, contexts)], is_enough, self.most_pairs)
+            if not two.is_over():
+                try:
+                    self._measure(two)
+                except KeyboardInterrupt as error:  # a result would be of one of them
+                    raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
+            if (failing := two.failing()) is None:
+                return two.pairs
+            spec, failures = specs[failing], _failures(two.histories[failing])
+            why = why_given_up(failures, objective=spec.objective)
+            store.set_state(spec.name, StudyState.FAILED, why.message)
+            return Fails(spec, why)
+
+    def _stored(self, context: StudyContext) -> History:
+        """Return what is stored of a study and counts."""
+        store, spec = context.store, context.spec
+        row = None if self._is_to_delete(spec) else store.find(spec.name)
+        if row is None:
+            return History.judged(spec, ())
+        require_same(spec.name, row.identity, identity(spec))
+        return History.judged(spec, store.launches(spec.name))
+
+    def _is_to_delete(self, spec: StudySpec) -> bool:
+        return self.fresh and spec.name not in self._taken_up
+
+    def _measure(self, two: _TwoStudies) -> None:
+        """Launch what is missing, with the hosts of both held throughout, or those of each launch.
+
+        Two studies on other hosts cannot both be held: hosts of the one may be hosts of the other.
+        """
+        for context in two.contexts:
+            outputs.prepare(context.folder)
+        layouts = [context.spec.layout for context in two.contexts]
+        if layouts[0] == layouts[1] or all(layout.is_local for layout in layouts):
+            with self._opened(two, 0, 1) as runs:
+                two.measure(lambda *sides: nullcontext([runs[side] for side in sides]))
         else:
-            launches = _side_by_side(sides)
-            rule = rule_side_by_side(launches)
-        if most is not None:
-            rule = replace(rule, most_pairs=max(most, rule.least_pairs))
-        first, second = (h.expected_iterations(h.spec.fixed) or 0 for h in histories)
-        return cls(launches, not in_turn, rule, (first, second), unpaired)
+            two.measure(lambda *sides: self._opened(two, *sides))
+
+    @contextmanager
+    def _opened(self, two: _TwoStudies, *sides: int) -> Iterator[Sequence[StudyRun]]:
+        """Hold the hosts of studies, and take these up."""
+        first, *others = (two.contexts[side] for side in sides)
+        with ExitStack() as stack:
+            first, live = stack.enter_context(held(first, self.run, None, wait=self.wait))
+            same_hosts = (replace(c, marker=first.marker, hosts=first.hosts) for c in others)
+            runs: list[StudyRun] = []
+            for context in (first, *same_hosts):
+                fresh = self._is_to_delete(context.spec)
+                is_real = self.run is None and not runs  # the host is looked at once
+                study_run = opened(context, live, fresh=fresh, is_real=is_real)
+                runs.append(stack.enter_context(study_run))
+            for side, run in zip(sides, runs, strict=True):
+                if run.spec.name not in self._taken_up:
+                    self._taken_up.add(run.spec.name)
+                    run.warm_up()
+                two.histories[side] = run.history
+            yield runs
+            for run in runs:
+                close(run, StudyState.FINISHED, "launched by pairs")
+
+
+@dataclass
+class _TwoStudies:
+    """Two studies, with their launches so far, whose settings are launched by pairs."""
+
+    contexts: Sequence[StudyContext]
+    histories: list[History]
+    is_enough: Callable[[Pairs], bool]
+    most_pairs: int | None
+    _why_in_turn: str | None = None  # None: they are launched side by side
+    _judged: tuple[int, bool] = (0, False)  # so many pairs, and whether they were enough
+
+    def __post_init__(self) -> None:
+        self._choose([history.records for history in self.histories])
+
+    def _choose(self, records: pairing.Sides) -> None:
+        """Choose how they are launched, by what earlier launches have shown."""
+        specs = [context.spec for context in self.contexts]
+        beside = [record for pair in pairing.side_by_side(records) for record in pair]
+        self._why_in_turn = pairing.why_in_turn(specs, records, beside)
 
     @property
-    def how(self) -> str:
-        """How they were made, in words."""
-        return "side by side" if self.is_side_by_side else "in turn"
+    def _sides(self) -> list[list[LaunchRecord]]:
+        return [[r for r in h.valid if r.purpose is Purpose.RECORD] for h in self.histories]
 
     @property
-    def costs(self) -> tuple[list[float], list[float]]:
-        """The costs of the launches of each study, in the order of the pairs."""
-        first, second = ([cost(p[side]) or 0.0 for p in self.launches] for side in (0, 1))
-        return first, second
+    def pairs(self) -> Pairs:
+        """The pairs that count, made as they are made now."""
+        in_turn = self._why_in_turn is not None
+        first, second = (h.expected_iterations(h.spec.fixed) or 0 for h in self.histories)
+        pairs = Pairs.of(self._sides, in_turn=in_turn, most=self.most_pairs)
+        return replace(pairs, iterations=(first, second))
 
-    @property
-    def gain(self) -> SpeedUp:
-        """How many times as fast the second study is; there is a pair."""
-        finding = self.judge(0.0, is_last=True)
-        assert finding is not None
-        return SpeedUp.of(finding)
+    def is_over(self) -> bool:
+        """Return whether there are enough pairs; each is judged once."""
+        pairs = self.pairs
+        count, (judged, is_enough) = len(pairs.launches), self._judged
+        if count != judged:
+            rule = pairs.rule
+            is_enough = count >= rule.least_pairs and self.is_enough(pairs)
+            is_enough = is_enough or count >= rule.most_pairs
+            self._judged = count, is_enough
+        return is_enough
 
-    def judge(
-        self, precision: float, *, work: float = 1.0, is_last: bool = False
-    ) -> Finding | None:
-        """Return what they prove of the second study, with the first one as the reference.
+    def measure(self, opened: _Opener) -> None:
+        """Launch pairs until they are enough, or one of the two fails by itself."""
+        while self.failing() is None and (alone := self._not_yet_run()) is not None:
+            self._launch(opened, alone)
+        self._choose([c.store.launches(c.spec.name) for c in self.contexts])  # with their ranks
+        is_said = False
+        while not self.is_over() and self.failing() is None:
+            if self._why_in_turn and not is_said:
+                is_said = True
+                text = f"compared in turn, not side by side: {self._why_in_turn}"
+                self.contexts[1].emit(Note(text))
+            first = len(self.pairs.launches) % 2
+            if self._why_in_turn is None:
+                self._launch(opened, first, 1 - first)
+                beside = pairing.side_by_side([history.records for history in self.histories])
+                why = pairing.impossible([record for pair in beside for record in pair])
+                self._why_in_turn = why or None
+            else:
+                shown = [[r for r in side if cost(r) is not None] for side in self._sides]
+                _, unpaired = pairing.one_after_the_other(shown)
+                self._launch(opened, first if unpaired is None else 1 - unpaired)
 
-        Of a side that was ended early only the least that it takes is known.
+    def _launch(self, opened: _Opener, *sides: int) -> None:
+        """Launch one setting, or both side by side."""
+        with opened(*sides) as runs:
+            steps = [(run, Step(Purpose.RECORD, run.spec.fixed)) for run in runs]
+            launch_together([(run, trial) for run, step in steps for trial in run.ask(step)])
+            for side, run in zip(sides, runs, strict=True):
+                self.histories[side] = run.history
 
-        Args:
-            precision: A gain below this share is not worth having.
-            work: How many times as much work a launch of the second one does.
-            is_last: No more pairs are launched.
-
-        Returns:
-            The finding; ``None``: another pair has to tell.
-        """
-        first, second = (any(is_bound(p[side]) for p in self.launches) for side in (0, 1))
-        costs = zip(*self.costs, strict=True)
-        logs = [math.log(work * before / after) for before, after in costs]
-        logs = [-log for log in logs] if second else logs
-        finding = pairs.judge(
-            logs,
-            precision,
-            self.rule,
-            off=end_error(self.launches),
-            at_least=first or second,
-            is_last=is_last,
-        )
-        if finding is None or not second:
-            return finding
-        claim: Claim = "slower" if finding.claim == "faster" else finding.claim
-        return replace(finding, ratio=1 / finding.ratio, low=0.0, high=1 / finding.low, claim=claim)
-
-
-def why_in_turn(
-    specs: Sequence[StudySpec], records: Sequence[Sequence[LaunchRecord]]
-) -> str | None:
-    """Return why two studies of one setting each are launched in turn; ``None``: side by side.
-
-    The reason is empty if the user has asked for it.
-
-    Args:
-        specs: The two.
-        records: The launches of each so far.
-    """
-    if any(spec.compare == "in-turn" for spec in specs):
-        return ""
-    if not all(spec.layout.is_local for spec in specs):
-        return "the studies run on several hosts"
-    if why := why_impossible(records):
-        return why
-    if all(spec.compare == "side-by-side" for spec in specs):
+    def _not_yet_run(self) -> int | None:
+        """Return a study none of whose launches has come to its end: beside another it may fail."""
+        for side, history in enumerate(self.histories):
+            if not any(record.outcome.samples for record in history.records):
+                return side
         return None
-    return next((doubt for spec in specs for doubt in doubts(spec, records)), None)
+
+    def failing(self) -> int | None:
+        """Return which of the two fails by itself; ``None``: neither."""
+        counts = [len(_failures(history)) for history in self.histories]
+        return next((side for side, count in enumerate(counts) if count >= FAILURES), None)
 
 
-def why_impossible(records: Sequence[Sequence[LaunchRecord]]) -> str:
-    """Return what the pairs of two studies have shown to be impossible; empty: nothing."""
-    return impossible([record for pair in _side_by_side(records) for record in pair])
+def _failures(history: History) -> list[LaunchRecord]:
+    """Return the launches by themselves that show nothing of what their setting takes."""
+    alone = (record for record in history.valid if record.outcome.side_by_side is None)
+    return [record for record in alone if cost(record) is None]
 
 
-def _side_by_side(
-    sides: Sequence[Sequence[LaunchRecord]],
-) -> list[tuple[LaunchRecord, LaunchRecord]]:
-    """Return the launches of two studies that ran side by side: these began in one moment."""
-    others = {(r.started_at, r.number): r for r in sides[1]}
-    launches = []
-    for record in sides[0]:
-        pair = record.outcome.side_by_side
-        other = None if pair is None else others.get((record.started_at, pair.other))
-        if other is not None and other.outcome.side_by_side is not None:
-            launches.append((record, other))
-    return launches
+def _environment(spec: StudySpec) -> dict[str, str]:
+    """Return what its launches inherit: what bears on speed has the values that it had then."""
+    now = dict(os.environ)
+    for name in recorded_environment(now):
+        del now[name]
+    return now | dict(spec.environment)
 
 
-def _one_after_the_other(
-    sides: Sequence[Sequence[LaunchRecord]],
-) -> tuple[list[tuple[LaunchRecord, LaunchRecord]], int | None]:
-    """Return the launches of two studies of which none of either came in between.
+# --- the best settings of stored studies ----------------------------------------------------
 
-    And which of the two has the last launch, if that is in no pair.
+
+def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
+    """Return the study ``NAME-again``, which launches the best setting of a stored one here.
+
+    The words after ``tune`` that ask for it are ``typed``.
+
+    Raises:
+        UsageError: A secret is not stored, this host lacks the program or mpirun, or a study of
+            the user has that name.
     """
-    launches = [
-        (record.started_at, side, record)
-        for side, records in enumerate(sides)
-        for record in records
-        if record.outcome.side_by_side is None
-    ]
-    in_pairs: list[tuple[LaunchRecord, LaunchRecord]] = []
-    last: dict[int, LaunchRecord] = {}  # by its side
-    for _, side, record in sorted(launches, key=itemgetter(0, 1)):
-        last = {side: record} if side in last else {**last, side: record}
-        if len(last) == 2:
-            in_pairs.append((last[0], last[1]))
-            last = {}
-    return in_pairs, next(iter(last), None)
+    name, option = f"{spec.name}-again", f"--remeasure {spec.name}"
+    for variable in (key for key, value in spec.environment if HIDDEN in value):
+        raise UsageError(
+            f"{option}: the stored value of {variable} hides a secret, so it cannot be set",
+            "tune it again without that variable",
+        )
+    stored = store.find(name)
+    if stored is not None and stored.spec.typed[:1] != typed[:1]:
+        hint = f"`tune studies --delete {name}` deletes it"
+        raise UsageError(f"{option}: there is a study {name}, which is not of tune compare", hint)
+    machine = this_machine() if spec.layout.is_local else spec.machine
+    spec = replace(runnable(spec, option), name=name, machine=machine, fixed=best, typed=typed)
+    return replace(spec, confirm="none", live="off", learn_from="none", lesson=None)
+
+
+def require_different(specs: Sequence[StudySpec]) -> None:
+    """Check that two studies of :func:`to_launch` are of two programs.
+
+    Raises:
+        UsageError: Both launch one program in one folder, as the older one may be gone.
+    """
+    before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
+    if before == after:
+        raise UsageError(
+            "--remeasure: both studies launch one command in one folder and environment",
+            "keep the program of before in a folder or a Python environment of its own",
+        )

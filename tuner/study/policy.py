@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch, or the next two.
-
-    Attributes:
-        purpose: What it is made for.
-        setting: What is launched.
-        beside: What is launched side by side with it; ``None``: nothing is.
-    """
+    """The next launch, or the next two: ``beside`` is launched side by side with the setting."""
 
     purpose: Purpose
     setting: Setting
@@ -67,6 +61,10 @@ class Policy:
         """Return the (canonical) setting to call best; never the baseline, if that is none."""
         raise NotImplementedError
 
+    def confirmation(self, history: History) -> Confirmation | None:  # noqa: ARG002
+        """Return where the comparison of the best stands; ``None``: nothing is compared."""
+        return None
+
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:  # noqa: ARG002
         """Return what may end a launch early; ``None``: it runs to its end."""
         return None
@@ -76,18 +74,26 @@ class Policy:
         return Problem(None)
 
 
-class SearchThenConfirm(Policy):
-    """Search, simplify, then confirm.
+class FixedSetting(Policy):
+    """Launch what the study fixes, as often as it is asked."""
 
-    Args:
-        options: Figures of the search; the study says how much is measured.
-    """
+    def best(self, history: History) -> Setting:
+        """Return the fixed setting."""
+        return history.spec.fixed
+
+    def then(self, history: History, over: Done) -> Step:  # noqa: ARG002
+        """Return one more launch of the fixed setting."""
+        return Step(Purpose.RECORD, history.spec.fixed)
+
+
+class SearchThenConfirm(Policy):
+    """Search, simplify, then confirm. The study says how much is measured."""
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
         self._problem: tuple[History, Problem] | None = None
         self._standing: tuple[History, Confirmation | None] | None = None
-        self._simplifying: FewestChanges | None = None
+        self._simplifying: tuple[object, FewestChanges] | None = None
 
     def best(self, history: History) -> Setting | None:
         """The setting that the search calls best; see `Policy`."""
@@ -113,7 +119,7 @@ class SearchThenConfirm(Policy):
         last = self._last(history)
         if last is not None:
             return _step(history, last)
-        standing = self._confirmation(history)
+        standing = self.confirmation(history)
         is_end = standing is None or not standing.next
         works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
         if works is not None:
@@ -126,12 +132,9 @@ class SearchThenConfirm(Policy):
         """Return what may end a launch early: the incumbent, or the bound of the comparison."""
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
-            standing = self._confirmation(history)
-            other = (
-                None
-                if standing is None
-                else standing.other_side(history.pooling.canonical(setting))
-            )
+            standing = self.confirmation(history)
+            canonical = history.pooling.canonical(setting)
+            other = None if standing is None else standing.other_side(canonical)
             times = None if other is None else typical(history, other)
             return None if times is None else once_compared(clock, iterations, times)
         problem = self.problem(history)
@@ -145,11 +148,8 @@ class SearchThenConfirm(Policy):
 
     def problem(self, history: History) -> Problem:
         """Return the study in the words of the search, made once for each history."""
-        if self._problem is None or self._problem[0] is not history:
-            self._problem = history, self._as_problem(history)
-        return self._problem[1]
-
-    def _as_problem(self, history: History) -> Problem:
+        if self._problem is not None and self._problem[0] is history:
+            return self._problem[1]
         spec, search = history.spec, None
         options = replace(
             self._options,
@@ -165,27 +165,22 @@ class SearchThenConfirm(Policy):
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)
-        return Problem(
+        # What shows whether the program works at all, if that is in doubt.
+        first = None if history.confirming else history.to_see_whether_it_works(is_end=False)
+        if first is None and history.size == 0 and history.default not in history.tried:
+            first = history.default
+        problem = Problem(
             search,
             observed,
             lambda key: as_setting(history, key).as_dict(),
             lambda: _distributions(history),
             costs,
             bool(history.pending),
-            self._first(history),
+            None if first is None else _to_see(history, first),
             lambda: self._last(history),
         )
-
-    def _first(self, history: History) -> Suggestion | None:
-        """Return the launch that shows whether the program works at all, if that is in doubt."""
-        if not history.confirming:
-            works = history.to_see_whether_it_works(is_end=False)
-            if works is not None:
-                return _to_see(history, works)
-        is_alone = history.size == 0 and history.default not in history.tried
-        if is_alone or history.only_baseline_can_tell:
-            return _to_see(history, history.default)
-        return None
+        self._problem = history, problem
+        return problem
 
     def _last(self, history: History) -> Suggestion | None:
         """Return what goes before the end: fewer changes, or a setting that had worked.
@@ -199,14 +194,14 @@ class SearchThenConfirm(Policy):
             setting = None if fewest is None else fewest.next()
             if setting is not None:
                 return Suggestion(Purpose.SIMPLIFY, setting.as_dict())
-        standing = self._confirmation(history)
+        standing = self.confirmation(history)
         if history.confirming or (standing is not None and standing.next):
             return None
         works = history.to_see_whether_it_works(is_end=True)
         return None if works is None else _to_see(history, works)
 
-    def _confirmation(self, history: History) -> Confirmation | None:
-        """Return where the confirmation stands; ``None``: nothing is compared."""
+    def confirmation(self, history: History) -> Confirmation | None:
+        """Return where the comparison of the best stands; see `Policy`."""
         if self._standing is None or self._standing[0] is not history:
             best = None if history.spec.confirm == "none" else self.best(history)
             self._standing = history, None if best is None else confirmation(history, best)
@@ -220,10 +215,11 @@ class SearchThenConfirm(Policy):
         key = problem.search.best(observations(history, history.explored))
         if key is None:
             return None
-        fewest = FewestChanges(history, as_setting(history, key), history.searched)
-        if self._simplifying is None or not self._simplifying.is_same(fewest):
-            self._simplifying = fewest
-        return self._simplifying
+        setting = as_setting(history, key)
+        basis = setting, history.searched, history.spec, history.pooling
+        if self._simplifying is None or self._simplifying[0] != basis:
+            self._simplifying = basis, FewestChanges(history, setting, history.searched)
+        return self._simplifying[1]
 
 
 def _distributions(history: History) -> dict[str, BaseDistribution]:
@@ -239,20 +235,17 @@ def _step(history: History, suggestion: Suggestion) -> Step:
 
 
 def _to_see(history: History, setting: Setting) -> Suggestion:
-    """A launch of a setting that shows whether the program works."""
+    """Return the launch of a setting that shows whether the program works."""
     purpose = Purpose.BASELINE if setting == history.default else Purpose.REPEAT
     return Suggestion(purpose, setting.as_dict())
 
 
 def _reason(done: Done, history: History) -> str:
     spec = history.spec
-    if done.reason == "trials":
-        return f"{history.trials} of {spec.trials} trials were made"
-    if done.reason == "budget":
-        assert spec.budget_s is not None
-        return f"the budget of {wording.duration(spec.budget_s)} was used up (--budget)"
-    if done.reason == "converged":
-        return f"going on is expected to gain less than {100 * spec.until:g} % (--min-gain)"
-    if done.reason == "terminated":
-        return f"--terminator {spec.terminator} ended the search"
-    return history.exhausted()
+    reasons = {
+        "trials": f"{history.trials} of {spec.trials} trials were made",
+        "budget": f"the budget of {wording.duration(spec.budget_s or 0)} was used up (--budget)",
+        "converged": f"going on is expected to gain less than {100 * spec.until:g} % (--min-gain)",
+        "terminated": f"--terminator {spec.terminator} ended the search",
+    }
+    return reasons.get(done.reason) or history.exhausted()

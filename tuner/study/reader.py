@@ -27,17 +27,14 @@ class Reader:
         study.sampler = RuntimeSampler(read=Reader())
         study.ask().relative_params
 
-    is the setting that ``tune`` launches next. A reader serves one study.
-
-    Args:
-        spec: The study as the user asks for it now; by default as it is stored.
-        policy: The policy that decides by the history.
+    is the setting that ``tune`` launches next. A reader serves one study, as the user asks for it
+    now in the ``spec``, or as it is stored.
     """
 
     def __init__(self, spec: StudySpec | None = None, policy: Policy | None = None) -> None:
         self._spec, self._policy = spec, policy or SearchThenConfirm()
         self._records: dict[int, LaunchRecord] = {}  # by the id of the trial
-        self._comparison: optuna.Study | None = None
+        self._comparison_id: int | None = None
         self._last: tuple[Any, History] | None = None
         #: Whether nobody else adds launches: then the trials are read again only after `changed`.
         self.is_alone = False
@@ -48,10 +45,7 @@ class Reader:
         return self._policy.problem(self.history(study))
 
     def history(self, study: optuna.Study) -> History:
-        """Return the study's launches: the same object as long as nothing has changed.
-
-        Args:
-            study: The search, which Optuna has by the name of the study.
+        """Return the launches of a search: the same object as long as nothing has changed.
 
         Raises:
             KeyError, ValueError, TypeError: It is no study of ``tune``, or is damaged.
@@ -60,12 +54,12 @@ class Reader:
             return self._last[1]
         attributes = study._storage.get_study_user_attrs(study._study_id)
         spec = self._spec or rows.study_row(study.study_name, attributes).spec
-        if self._comparison is None:
-            self._comparison = optuna.load_study(
-                study_name=comparison_name(study.study_name), storage=study._storage
-            )
-        searched = study.get_trials(deepcopy=False)
-        compared = self._comparison.get_trials(deepcopy=False)
+        # As they are stored: a sampler may be shown others.
+        storage, compared_name = study._storage, comparison_name(study.study_name)
+        searched = storage.get_all_trials(study._study_id, deepcopy=False)
+        if self._comparison_id is None:
+            self._comparison_id = storage.get_study_id_from_name(compared_name)
+        compared = storage.get_all_trials(self._comparison_id, deepcopy=False)
         ended = [trial for trial in (*searched, *compared) if RECORD in trial.user_attrs]
         excluded = rows.excluded(attributes)
         pending = tuple(Setting.of(trial.params) for trial in searched if _is_pending(trial, spec))

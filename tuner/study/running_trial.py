@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -19,23 +18,24 @@ from tuner.knobs.conditions import parents_first
 from tuner.knobs.space import values
 from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
 from tuner.search.pruner import RacePruner, Running, stopped
-from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, by_drift, elapsed_bound
+from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, elapsed_bound
 from tuner.store import database
 from tuner.store.rows import LAUNCH
 from tuner.study.history import History
-from tuner.study.plugins import guarded
+from tuner.study.optuna_plugins import guarded
 from tuner.study.policy import Step
 from tuner.study.reader import HOST
 from tuner.study.trials import distribution
 
-#: The least between two reports, s, and the share of a launch that they may take.
-REPORT_EVERY_S, MOST_SHARE = 1.0, 0.01
+#: The least time between two reports, s.
+REPORT_EVERY_S = 1.0
 
 #: A launch whose length is known reports this often, so that trials have the same steps.
 REPORTS = 10
 
-#: What is known of a run's pace before it has shown it, as a relative spread.
-_PACE_CV = 0.05
+#: How far off the projection of a launch is that another pruner than ours has stopped, as the
+#: standard deviation of its logarithm.
+_LOG_SD = 0.3
 
 
 def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
@@ -63,16 +63,7 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
 
 
 class RunningTrial:
-    """A trial, with the step that it makes.
-
-    Args:
-        trial: What the study gave.
-        step: What is launched.
-        history: The study so far.
-        folder: Where the traceback of a pruner is kept.
-        redrawn: How many suggestions before it were known already, or ruled out.
-        is_compared: It is a trial of the comparison, not of the search.
-    """
+    """A trial, with the step that it makes. The folder is for the traceback of a pruner."""
 
     def __init__(
         self,
@@ -84,8 +75,12 @@ class RunningTrial:
         *,
         is_compared: bool = True,
     ) -> None:
-        self.trial, self._spec, self._folder = trial, history.spec, folder
-        self.step, self.redrawn, self.is_compared = step, redrawn, is_compared
+        self.trial, self._spec, self.folder = trial, history.spec, folder
+        self.step = step
+        #: How many suggestions before it were known already, or ruled out.
+        self.redrawn = redrawn
+        #: Whether it is a trial of the comparison, not of the search.
+        self.is_compared = is_compared
         self.launch = 0  # the number of the launch
         self.has_news = False  # something was reported that no pruner has judged
         self.progress: Running | None = None  # what our own pruner judges
@@ -133,8 +128,7 @@ class RunningTrial:
         with suppress(OptunaError, SQLAlchemyError):
             self.trial.report(progress.elapsed_s, step)
             self.has_news = True
-        written_s = time.monotonic()
-        self._next_s = written_s + max(REPORT_EVERY_S, (written_s - now_s) / MOST_SHARE)
+        self._next_s = now_s + REPORT_EVERY_S
         if self.iterations:
             part = self.iterations / REPORTS
             self._next_step = (step // part + 1) * part
@@ -146,31 +140,6 @@ class RunningTrial:
             _beat(self.trial)
             self._beaten_s = now_s + database.HEARTBEAT_S
 
-    def verdict(self, log: Log, since_launch_s: float, startup_s: float | None) -> Verdict:
-        """Return what the study's pruner says of the launch so far."""
-        try:
-            with guarded("pruner", self.trial.study.pruner, self._folder):
-                if not self.trial.should_prune():
-                    return GoOn()
-        except (DBAPIError, StorageInternalError, UpdateFinishedTrialError):
-            return GoOn()
-        by_race = stopped(self.trial.storage.get_trial_system_attrs(self.trial._trial_id))
-        return by_race or self._projected(log, elapsed_bound(log, since_launch_s, startup_s))
-
-    def _projected(self, log: Log, bound_s: float) -> Stopped:
-        """Return what a launch was heading for that another pruner than ours has stopped."""
-        finish_s, log_sd, iterations = bound_s, 0.5, self.iterations
-        if iterations and len(log) > 1:
-            finish_s, log_sd = by_drift(log, iterations, _PACE_CV)
-        elif iterations and log and log[-1][0]:
-            finish_s = log[-1][1] * iterations / log[-1][0]
-        return Stopped(bound_s, max(bound_s, finish_s), bound_s, None, log_sd, "pruner")
-
-    @property
-    def is_raced(self) -> bool:
-        """Return whether our own pruner judges the trial."""
-        return isinstance(self.trial.study.pruner, RacePruner)
-
 
 def _beat(trial: optuna.Trial) -> None:
     assert isinstance(trial.storage, BaseHeartbeat)
@@ -178,30 +147,37 @@ def _beat(trial: optuna.Trial) -> None:
         trial.storage.record_heartbeat(trial._trial_id)
 
 
-@dataclass(frozen=True)
 class PrunerStopper:
-    """Stops a launch if its trial is to be pruned.
+    """Stops a launch if its trial is to be pruned; our own pruner holds it against the race."""
 
-    Attributes:
-        trial: The trial of the launch.
-        race: What our own pruner holds the launch against; ``None``: it runs to its end.
-    """
-
-    trial: RunningTrial
-    race: EarlyStopper | None
+    def __init__(self, running: RunningTrial, race: EarlyStopper | None) -> None:
+        self._running, self._race = running, race
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Return what the pruner says; one of Optuna's is asked after each report."""
-        trial = self.trial
-        if trial.is_raced:
-            if self.race is None:
+        running, trial = self._running, self._running.trial
+        pruner = trial.study.pruner
+        if isinstance(pruner, RacePruner):
+            if self._race is None:
                 return GoOn()
-            trial.progress = Running(self.race, log, since_launch_s, startup_s)
-        elif not trial.has_news:
+            running.progress = Running(self._race, log, since_launch_s, startup_s)
+        elif not running.has_news:
             return GoOn()
-        trial.has_news = False
-        return trial.verdict(log, since_launch_s, startup_s)
+        running.has_news = False
+        try:
+            with guarded("pruner", pruner, running.folder):
+                if not trial.should_prune():
+                    return GoOn()
+        except (DBAPIError, StorageInternalError, UpdateFinishedTrialError):
+            return GoOn()
+        by_race = stopped(trial.storage.get_trial_system_attrs(trial._trial_id))
+        if by_race is not None:
+            return by_race
+        bound_s = finish_s = elapsed_bound(log, since_launch_s, startup_s)
+        if running.iterations and log and log[-1][0]:
+            finish_s = max(bound_s, log[-1][1] * running.iterations / log[-1][0])
+        return Stopped(bound_s, finish_s, bound_s, None, _LOG_SD, "pruner")
 
     def in_window(self) -> PrunerStopper:
         """Return the same, as it judges a window."""
-        return replace(self, race=None if self.race is None else self.race.in_window())
+        return PrunerStopper(self._running, self._race and self._race.in_window())

@@ -32,19 +32,12 @@ RECENT = 20
 
 @dataclass(frozen=True)
 class NextLaunch:
-    """A launch before it starts, as the rules see it.
-
-    Attributes:
-        purpose: What the launch is made for.
-        setting: What is launched.
-        history: The study so far.
-        by_pruner: Stops the launch if the study's pruner prunes its trial; ``None``: it never does.
-    """
+    """A launch before it starts, as the rules see it, and the study so far."""
 
     purpose: Purpose
     setting: Setting
     history: History
-    by_pruner: EarlyStopper | None = None
+    by_pruner: EarlyStopper | None = None  # stops it if the study's pruner prunes its trial
 
 
 def stopper(launch: NextLaunch) -> EarlyStopper | None:

@@ -6,11 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.knobs.conditions import parents_first
@@ -30,15 +26,12 @@ from tuner.store.rows import LAUNCH
 from tuner.study.history import History
 from tuner.study.observations import is_ruled_out
 
-#: Why a trial is not launched whose setting another host measures.
-TAKEN = "another host measures it"
-
 #: The parameter of the comparison, and its choices.
 SIDE, SIDES = "side", ("reference", "best", "warm-up")
 
 
 def distribution(domain: Domain) -> BaseDistribution:
-    """A resolved domain in Optuna's words; whole numbers in equal steps are a range."""
+    """Return a resolved domain in Optuna's words; whole numbers in equal steps are a range."""
     if isinstance(domain, IntRange):
         return IntDistribution(domain.low, int(domain.high))
     numbers = [value for value in domain.values if type(value) is int]
@@ -49,7 +42,7 @@ def distribution(domain: Domain) -> BaseDistribution:
 
 
 def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
-    """The space in Optuna's words; domains are resolved."""
+    """Return the space in Optuna's words; domains are resolved."""
     return {knob.name: distribution(knob.domain) for knob in knobs}
 
 
@@ -67,7 +60,7 @@ def is_of_search(history: History, purpose: Purpose, setting: Setting) -> bool:
 
 
 def side(history: History, purpose: Purpose, setting: Setting) -> str:
-    """Which side of the comparison a launch is of that is no trial of the search."""
+    """Return the side of the comparison of a launch that is no trial of the search."""
     if purpose is Purpose.WARM_UP:
         return "warm-up"
     is_reference = history.pooling.canonical(setting) == history.default
@@ -83,28 +76,28 @@ class TrialResult(NamedTuple):
 
 
 def trial_result(history: History, record: LaunchRecord) -> TrialResult:
-    """What Optuna is told of a launch of the history.
+    """Return what Optuna is told of a launch of the history.
 
     Optuna knows no bounds: a stopped launch is pruned. A launch that is excluded has failed.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
-    value = figures.figure(history.spec.objective, estimates.estimate_s(record.outcome.samples))
-    state = TrialState.COMPLETE
     notes: dict[str, Any] = {}
     if record.purpose is not Purpose.SEARCH:
         notes["purpose"] = record.purpose.value
     if exclusion is not None:
-        state, notes["failure"] = TrialState.FAIL, f"excluded: {exclusion.text}"
+        notes["failure"] = f"excluded: {exclusion.text}"
     elif isinstance(ending, Failed):
-        state, notes["failure"] = TrialState.FAIL, f"{ending.kind}: {ending.reason}"
-    elif isinstance(ending, Stopped):
-        state = TrialState.PRUNED
-    is_complete = state is TrialState.COMPLETE and value is not None
-    return TrialResult(state, _rounded(value) if is_complete and value is not None else None, notes)
+        notes["failure"] = f"{ending.kind}: {ending.reason}"
+    if "failure" in notes:
+        return TrialResult(TrialState.FAIL, None, notes)
+    if isinstance(ending, Stopped):
+        return TrialResult(TrialState.PRUNED, None, notes)
+    value_s = estimates.estimate_s(record.outcome.samples)
+    return TrialResult(TrialState.COMPLETE, _figure(history, value_s), notes)
 
 
 def params(history: History, setting: Setting) -> dict[str, Any]:
-    """The setting as parameters of a trial; none if it is outside of the present space."""
+    """Return the setting as parameters of a trial; none if it is outside of the present space."""
     canonical = history.pooling.canonical(setting)
     if not history.contains_part(canonical):
         return {}
@@ -115,19 +108,18 @@ def params(history: History, setting: Setting) -> dict[str, Any]:
 
 
 def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
-    """A launch of the search as the trial that a sampler or a pruner is shown.
+    """Return a launch of the search as the trial that a sampler or a pruner is shown.
 
     Of a stopped one the projection is an intermediate value, at the iteration that a launch ends
     with.
     """
     state, value, notes = trial_result(history, record)
-    ending, seen = record.outcome.ending, {}
+    ending, curve = record.outcome.ending, {}
     if state is TrialState.PRUNED and isinstance(ending, Stopped):
-        value = figures.figure(history.spec.objective, ending.projection_s)
-        value = _rounded(value or 0.0)
+        value = _figure(history, ending.projection_s) or 0.0
         progress = record.outcome.progress
         reached = progress[-1].iteration if progress else 0
-        seen[history.expected_iterations(record.setting) or reached] = value
+        curve[history.expected_iterations(record.setting) or reached] = value
     chosen = params(history, record.setting)
     trial = create_trial(
         state=state,
@@ -135,7 +127,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
         params=chosen,
         distributions=distributions(tuple(k for k in history.knobs if k.name in chosen)),
         user_attrs={LAUNCH: record.number, **notes},
-        intermediate_values=seen,
+        intermediate_values=curve,
     )
     # Optuna's times are local and without a zone.
     started = datetime.fromisoformat(record.started_at).astimezone().replace(tzinfo=None)
@@ -145,10 +137,10 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
 
 
 def why_not_launched(history: History, setting: Setting) -> str:
-    """Why a suggested setting is not worth a launch; empty: it is worth one."""
+    """Return why a suggested setting is not worth a launch; empty: it is worth one."""
     canonical = history.pooling.canonical(setting)
     if canonical in history.pending:
-        return TAKEN
+        return "another host measures it"
     records = history.of(history.searched, canonical)
     if records:  # a copy of what that came to would count twice
         return f"measured by launch {records[-1].number}"
@@ -159,5 +151,6 @@ def why_not_launched(history: History, setting: Setting) -> str:
     return "asks for too many cores, or more than what failed"
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")  # a clock knows no more digits
+def _figure(history: History, cost: float | None) -> float | None:
+    value = figures.figure(history.spec.objective, cost)
+    return None if value is None else float(f"{value:.6g}")  # a clock knows no more digits

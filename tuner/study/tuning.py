@@ -25,18 +25,18 @@ from tuner.store.identity import identity, require_same
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.store.urls import display_url, place, resolve_url, sqlite_path
-from tuner.study import lessons, plugins
+from tuner.study import lessons, optuna_plugins
 from tuner.study import outputs as folders
 from tuner.study.events import Event, Note, StudyEnded, StudyStarted
 from tuner.study.findings import build, summary
-from tuner.study.history import History, changes
-from tuner.study.hosts_there import HostsThere
+from tuner.study.history import History
 from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.joining import JoinedStore, Joining
-from tuner.study.journal import Journal, missing
+from tuner.study.journal import Journal
 from tuner.study.loop import Cancelled, StudyContext, StudyRun
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import Policy, SearchThenConfirm, Stop
+from tuner.study.study_hosts import StudyHosts
 
 if TYPE_CHECKING:
     from tuner.hosts.remote.remote_hosts import Hosts
@@ -68,8 +68,7 @@ def tune(
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
 
-    A study of that name is continued; a finished one only gives its result. One warm-up
-    round goes before whatever is left to measure.
+    A study of that name is continued; a finished one only gives its result.
 
     Args:
         spec: What to tune.
@@ -86,7 +85,7 @@ def tune(
         run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
         jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
             :class:`tuner.live.jobs.LiveJobs`.
-        policy: Says what comes next; search, then confirmation, if not given.
+        policy: Says what comes next; by default search, then confirmation.
 
     Raises:
         UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
@@ -98,7 +97,7 @@ def tune(
         StudyInterrupted: Ended by a signal (a ``KeyboardInterrupt``); what was measured is kept.
     """
     check_name(spec.name)
-    plugins.check(spec)
+    optuna_plugins.check(spec)
     url = resolve_url(storage, os.environ)
     folder = folders.study_folder(outputs, url, spec.name)
     if joined:  # the hosts may share a disk
@@ -150,7 +149,7 @@ def held(
     def on_wait(why: str) -> None:
         context.emit(Note(f"waiting: {why}"))
 
-    here = lock.measuring(
+    held_host = lock.measuring(
         spec.name,
         environ=os.environ,
         database=database,
@@ -165,12 +164,12 @@ def held(
 
             reached = reach(spec.launcher, spec.layout.hosts, os.environ, context.stop)
             hosts = stack.enter_context(closing(reached))
-            there = HostsThere(
+            study_hosts = StudyHosts(
                 spec, spec.layout, hosts, lambda text: context.emit(Note(text)), context.stop
             )
-            context = replace(context, marker=os.urandom(16).hex(), hosts=there)
-            here = hosts.held(
-                here,
+            context = replace(context, marker=os.urandom(16).hex(), hosts=study_hosts)
+            held_host = hosts.held(
+                held_host,
                 spec.name,
                 database=database,
                 marker=context.marker,
@@ -179,7 +178,7 @@ def held(
                 on_wait=on_wait,
                 cancelled=context.stop,
             )
-        note = stack.enter_context(here)  # of the launch in flight
+        note = stack.enter_context(held_host)  # of the launch in flight
         run_pair = None
         if run is None:
             run, run_pair, own_jobs = _runners(hosts, note)
@@ -188,7 +187,7 @@ def held(
 
 
 def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, LiveJobs]:
-    """What makes launches, and what measures in running jobs: on this host or on several."""
+    """Return what makes launches, pairs and windows: on this host or on several."""
     from tuner.hosts import process
     from tuner.hosts.probe import LIVE, connections_folder, private_folder
     from tuner.hosts.remote.agent_start import probe_code
@@ -220,14 +219,14 @@ def _runners(hosts: Hosts | None, note: Path) -> tuple[TrialRunner, PairRunner, 
 
 
 def _finished(context: StudyContext) -> Result | None:
-    """The result of a study that has nothing left to do, ``None`` for any other."""
+    """Return the result of a study that has nothing left to do, ``None`` for any other."""
     spec, store = context.spec, context.store
     row = store.find(spec.name)
     if row is None or row.state is not StudyState.FINISHED:
         return None
     require_same(spec.name, row.identity, identity(spec))
     history = History.judged(spec, store.launches(spec.name, detail=False))
-    if changes(row.spec, spec) or not isinstance(context.policy.next(history), Stop):
+    if not isinstance(context.policy.next(history), Stop):
         return None
     if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
         store.update_spec(spec)
@@ -265,10 +264,15 @@ def opened(
         folders.write_input(context.folder, piped)
     try:
         optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
-        history = (
-            _resumed(context, before, optuna_study) if before else _created(context, optuna_study)
-        )
-        journal = _journal(context, store.load(name))
+        if before is None:
+            row = store.create(spec)
+            journal = Journal(context.folder, name, row.created_at)
+            context.emit(StudyStarted(spec, False, 0))
+            optuna_study.take_up(History(spec, ()))
+            history = optuna_study.history()
+        else:
+            journal = Journal(context.folder, name, before.created_at)
+            history = _resumed(context, before, optuna_study, journal)
         if is_real and (note := interference.complaint(interference.before(), spec.machine)):
             context.emit(Note(note))
         run = StudyRun(context, history, optuna_study, journal, live)
@@ -284,8 +288,8 @@ def opened(
             raise
     except BaseException as error:
         with suppress(TunerError):  # the first error is the one to tell
-            row = store.find(name)
-            if row is not None and row.state is StudyState.RUNNING:
+            stored = store.find(name)
+            if stored is not None and stored.state is StudyState.RUNNING:
                 is_closed = isinstance(error, BrokenPipeError)
                 other = "the output was closed" if is_closed else type(error).__name__
                 reason = error.message if isinstance(error, TunerError) else other
@@ -293,13 +297,33 @@ def opened(
         raise
 
 
+def _resumed(
+    context: StudyContext, row: StudyRow, optuna_study: OptunaStudy, journal: Journal
+) -> History:
+    spec, store = context.spec, context.store
+    stored = store.launches(spec.name, detail=False)
+    missing = journal.missing(stored, context.emit)
+    records = (*stored, *missing)
+    optuna_study.take_up(History.judged(spec, records), missing)
+    if context.remeasure:
+        counted = [record.number for record in records if not record.outcome.exclusion]
+        store.exclude(spec.name, REMEASURED, counted)
+        text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
+        context.emit(Note(text))
+    history = optuna_study.history()
+    if row.state is StudyState.FAILED:
+        # Where nothing worked, or works any more, the fault was not the settings'.
+        failures = history.no_longer_works() or history.fruitless
+        history = optuna_study.exclude([record.number for record in failures], FAILED_STUDY)
+    so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
+    context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
+    store.update_spec(spec)
+    store.set_state(spec.name, StudyState.RUNNING, "")
+    return history
+
+
 def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
     """Delete a study, readable or not, with its trials and the folders of its launches.
-
-    Args:
-        store: The database.
-        name: The study.
-        outputs: The folder for what launches wrote; beside the SQLite file by default.
 
     Returns:
         What was left as it is, a sentence each.
@@ -322,7 +346,7 @@ def _delete(store: Store, folder: Path, name: str) -> list[str]:
 
 
 def to_join(url: str, name: str) -> StudySpec:
-    """The stored study as this host measures it for the one that began it: in launches.
+    """Return the stored study as this host measures it for the one that began it: in launches.
 
     Raises:
         UsageError: There is no such study, no other host can reach it, its command hides a
@@ -339,57 +363,21 @@ def to_join(url: str, name: str) -> StudySpec:
 
 
 def runnable(spec: StudySpec, option: str) -> StudySpec:
-    """A stored study with the launcher as it is here now; ``option`` asks for it.
+    """Return a stored study with the launcher as it is here now; ``option`` asks for it.
 
     Raises:
         UsageError: Its command hides a secret, or this host lacks its program or mpirun.
     """
-    launcher = spec.launcher
+    was = spec.launcher
     require_none_hidden(spec, option)
     program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
-    mpirun, args, kind = launcher.mpirun, launcher.extra_args, launcher.kind
-    here = find(mpirun, args, kind=kind, environ=os.environ)
-    return replace(spec, launcher=replace(here, ssh=launcher.ssh, carrier=launcher.carrier))
-
-
-def _created(context: StudyContext, optuna_study: OptunaStudy) -> History:
-    context.store.create(context.spec)
-    context.emit(StudyStarted(context.spec, False, 0))
-    optuna_study.take_up(History(context.spec, ()))
-    return optuna_study.history()
-
-
-def _resumed(context: StudyContext, row: StudyRow, optuna_study: OptunaStudy) -> History:
-    spec, store = context.spec, context.store
-    kept = missing(store, _journal(context, row), context.emit)
-    records = (*store.launches(spec.name, detail=False), *kept)
-    optuna_study.take_up(History.judged(spec, records), kept)
-    if context.remeasure:
-        counted = [record.number for record in records if not record.outcome.exclusion]
-        store.exclude(spec.name, REMEASURED, counted)
-        text = f"{len(counted)} earlier launches are not counted any more (--remeasure)"
-        context.emit(Note(text))
-    history = optuna_study.history()
-    if row.state is StudyState.FAILED:
-        # Where nothing worked, or works any more, the fault was not the settings'.
-        failures = history.no_longer_works() or history.fruitless() or history.fruitless_trials()
-        history = optuna_study.exclude([record.number for record in failures], FAILED_STUDY)
-    so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
-    for text in changes(row.spec, spec):
-        context.emit(Note(text))
-    store.update_spec(spec)
-    store.set_state(spec.name, StudyState.RUNNING, "")
-    return history
-
-
-def _journal(context: StudyContext, row: StudyRow) -> Journal:
-    return Journal(context.folder, row.name, row.created_at)
+    launcher = find(was.mpirun, was.extra_args, kind=was.kind, environ=os.environ)
+    return replace(spec, launcher=replace(launcher, ssh=was.ssh, carrier=was.carrier))
 
 
 def _settings_measured(history: History) -> int:
     """Return how many settings have a time so far."""
-    return sum(each.elapsed_s is not None for each in history.measurements.values())
+    return sum(m.elapsed_s is not None for m in history.measurements.values())
 
 
 def close(run: StudyRun, state: StudyState, reason: str) -> Result:

@@ -107,7 +107,7 @@ def _comparison(data: StudyView) -> Figure | None:
     if finding is None or best is None or reference is None:
         return None
     in_turn = not finding.is_side_by_side
-    pairs = pairing.ratios(data.history, best.setting, reference.setting, in_turn=in_turn)
+    pairs = pairing.compared(data.history, best.setting, reference.setting, in_turn=in_turn)
     ratios = [math.exp(log) for log in pairs.logs]
     if not ratios:
         return None

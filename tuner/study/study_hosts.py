@@ -18,12 +18,12 @@ from tuner.model.errors import TunerError
 
 
 @dataclass
-class HostsThere:
-    """The hosts that the launches of a study run on."""
+class StudyHosts:
+    """The hosts that the launches of a study run on; each is held."""
 
     spec: StudySpec
     layout: Layout  # of the next launch
-    hosts: Hosts  # they are held
+    hosts: Hosts
     tell: Callable[[str], None]  # shows a note to the user
     cancelled: Callable[[], bool]  # ends the wait for ``--hosts-from``
 

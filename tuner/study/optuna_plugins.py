@@ -1,4 +1,4 @@
-"""What ``--sampler``, ``--pruner`` and ``--terminator`` name, if it is not our own.
+"""What ``--sampler``, ``--pruner`` and ``--terminator`` name if it is not our own.
 
 It is Optuna's, or a class of the user's.
 """
@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
@@ -43,16 +42,20 @@ _Base = TypeVar("_Base", BaseSampler, BasePruner, BaseTerminator)
 #: What else a sampler or a terminator imports.
 _NEEDS = {"gp": ("torch", "scipy"), "emmr": ("torch", "scipy"), "cmaes": ("cmaes",)}
 
+#: All that these do after a trial is to stop the study once nothing is left. The grid fails then on
+#: a trial that was enqueued.
+_NOT_TOLD = {"grid", "brute-force"}
+
 
 class ShownStudy(Study):
-    """A study of Optuna that shows a sampler, a pruner or a terminator other trials than it has.
+    """A study of Optuna that shows samplers, pruners and terminators other trials than it has.
 
     All else is the study's own: what they write goes to its trials.
     """
 
-    def __init__(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
-        super().__init__(study.study_name, study._storage, study.sampler, study.pruner)
-        self._shown = trials
+    def __init__(self, study: Study, shown: Callable[[], list[FrozenTrial]]) -> None:
+        super().__init__(study.study_name, study._storage)
+        self._shown = shown
 
     def _get_trials(
         self,
@@ -60,127 +63,32 @@ class ShownStudy(Study):
         states: Container[TrialState] | None = None,
         use_cache: bool = False,  # noqa: ARG002
     ) -> list[FrozenTrial]:
-        return [trial for trial in self._shown if states is None or trial.state in states]
+        return [trial for trial in self._shown() if states is None or trial.state in states]
 
     def stop(self) -> None:
         """Do nothing: it is not for a sampler to say when the search is over."""
 
 
-def replaced(trial: FrozenTrial, by: FrozenTrial) -> FrozenTrial:
-    """Return a trial of the study with what it comes to in place of what it was told."""
-    by.number, by._trial_id, by.system_attrs = trial.number, trial._trial_id, trial.system_attrs
-    by.intermediate_values = trial.intermediate_values | by.intermediate_values
-    return by
+class PacePruner(BasePruner):
+    """A pruner of Optuna that compares the time an iteration at the last report.
 
-
-#: Makes of a study what a sampler or a pruner is shown of it.
-View = Callable[[Study], ShownStudy]
-
-
-class ViewSampler(BaseSampler):
-    """A sampler that is shown a view of the study.
-
-    Args:
-        sampler: It suggests.
-        view: Makes what it is shown.
-        is_told: Whether it is told of what trials came to.
+    What is reported is the time so far. That grows, and Optuna's pruners take the least value of a
+    trial for its best.
     """
 
-    def __init__(self, sampler: BaseSampler, view: View, *, is_told: bool) -> None:
-        self.inner, self._view, self._is_told = sampler, view, is_told
-
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Return the parameters that the sampler chooses together."""
-        return self.inner.infer_relative_search_space(self._view(study), trial)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Return the values that the sampler chooses for them."""
-        return self.inner.sample_relative(self._view(study), trial, search_space)
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """Return the value that the sampler chooses for a parameter by itself."""
-        view = self._view(study)
-        return self.inner.sample_independent(view, trial, param_name, param_distribution)
-
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Do what the sampler does before a trial."""
-        self.inner.before_trial(self._view(study), trial)
-
-    def after_trial(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
-    ) -> None:
-        """Do what the sampler does after a trial, if it is told of trials."""
-        if self._is_told:
-            self.inner.after_trial(self._view(study), trial, state, values)
-
-    def reseed_rng(self) -> None:
-        """Give the sampler another seed."""
-        self.inner.reseed_rng()
-
-
-class ViewPruner(BasePruner):
-    """A pruner that is shown a view of the study.
-
-    Args:
-        pruner: It judges.
-        view: Makes what it is shown.
-        by_pace: It compares the time an iteration at the last report. What is reported is the time
-            so far; that grows, and Optuna's pruners take the least value of a trial for its best.
-    """
-
-    def __init__(self, pruner: BasePruner, view: View, *, by_pace: bool) -> None:
-        self.inner, self._view, self._by_pace = pruner, view, by_pace
+    def __init__(self, pruner: BasePruner) -> None:
+        self._pruner = pruner
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Return whether the pruner stops the trial.
-
-        Raises:
-            ValueError: It says neither yes nor no.
-        """
-        view = self._view(study)
-        if self._by_pace:
-            view = ShownStudy(study, [*map(_with_paces, view.get_trials())])
-            trial = _with_paces(trial)
-            if (last := trial.last_step) is not None:
-                trial.intermediate_values = {last: trial.intermediate_values[last]}
-        return _yes_or_no("prune", self.inner.prune(view, trial))
+        """Return whether the pruner stops the trial."""
+        view = ShownStudy(study, lambda: [*map(_with_paces, study.get_trials(deepcopy=False))])
+        trial = _with_paces(trial)
+        if (last := trial.last_step) is not None:
+            trial.intermediate_values = {last: trial.intermediate_values[last]}
+        return self._pruner.prune(view, trial)
 
 
-class ViewTerminator(BaseTerminator):
-    """A terminator that is shown a view of the study.
-
-    Args:
-        terminator: It says when the search is over.
-        view: Makes what it is shown.
-    """
-
-    def __init__(self, terminator: BaseTerminator, view: View) -> None:
-        self.inner, self._view = terminator, view
-
-    def should_terminate(self, study: Study) -> bool:
-        """Return whether the terminator ends the search.
-
-        Raises:
-            ValueError: It says neither yes nor no.
-        """
-        return _yes_or_no("should_terminate", self.inner.should_terminate(self._view(study)))
-
-
-class Never(BaseTerminator):
+class NeverTerminator(BaseTerminator):
     """``none``: only --trials, --budget and the end of the space end the search."""
 
     def should_terminate(self, study: Study) -> bool:  # noqa: ARG002
@@ -188,33 +96,11 @@ class Never(BaseTerminator):
         return False
 
 
-def _yes_or_no(method: str, answer: object) -> bool:
-    if answer not in (True, False):
-        raise ValueError(f"{method} gave {answer!r}, neither True nor False")
-    return bool(answer)
-
-
 def _with_paces(trial: FrozenTrial) -> FrozenTrial:
     paced = copy(trial)
     times_s = trial.intermediate_values
     paced.intermediate_values = {step: time_s / max(step, 1) for step, time_s in times_s.items()}
     return paced
-
-
-def _with_pruned_complete(view: View) -> View:
-    """A view in which pruned trials are complete: their value is where they were heading.
-
-    Optuna's GPSampler passes them over, and most launches are pruned.
-    """
-
-    def shown(study: Study) -> ShownStudy:
-        trials = [copy(trial) for trial in view(study).get_trials()]
-        for trial in trials:
-            if trial.state is TrialState.PRUNED:
-                trial.state = TrialState.COMPLETE
-        return ShownStudy(study, trials)
-
-    return shown
 
 
 @contextmanager
@@ -230,7 +116,6 @@ def guarded(
     except (TunerError, DBAPIError, StorageInternalError, UpdateFinishedTrialError):
         raise
     except (Exception, SystemExit) as error:  # it may be the user's code
-        code = getattr(code, "inner", code)
         name = f"{type(code).__module__}:{type(code).__qualname__}"
         file = folder / f"{what}-traceback.txt"
         with os.fdopen(create(file), "w", errors="backslashreplace") as opened:
@@ -244,13 +129,9 @@ def guarded(
 
 def check(spec: StudySpec) -> None:
     """Raise what :func:`sampler` and its like raise, before anything is made."""
-    sampler(spec, 0, _nothing)
-    pruner(spec, _nothing)
-    terminator(spec, _nothing)
-
-
-def _nothing(study: Study) -> ShownStudy:
-    return ShownStudy(study, ())
+    sampler(spec, 0)
+    pruner(spec)
+    terminator(spec)
 
 
 def lacks(name: str) -> list[str]:
@@ -258,7 +139,7 @@ def lacks(name: str) -> list[str]:
     return [package for package in _NEEDS.get(name, ()) if find_spec(package) is None]
 
 
-def sampler(spec: StudySpec, trials: int, view: View) -> BaseSampler | None:
+def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
     """Return the sampler of a study that has so many trials; ``None``: our own.
 
     Raises:
@@ -277,17 +158,14 @@ def sampler(spec: StudySpec, trials: int, view: View) -> BaseSampler | None:
                 "narrow the ranges, or take --sampler random",
             )
         options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
-    _require_packages("sampler", name)
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     chosen = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
-    # All that these do then is to stop the study once nothing is left; on an enqueued trial the
-    # grid fails.
-    is_told = name not in {"grid", "brute-force"}
-    shown = _with_pruned_complete(view) if name == "gp" else view
-    return ViewSampler(chosen, shown, is_told=is_told)
+    if name in _NOT_TOLD:
+        chosen.after_trial = lambda *_: None  # type: ignore[method-assign]
+    return chosen
 
 
-def pruner(spec: StudySpec, view: View) -> BasePruner | None:
+def pruner(spec: StudySpec) -> BasePruner | None:
     """Return the pruner of a study; ``None``: our own.
 
     Raises:
@@ -305,10 +183,10 @@ def pruner(spec: StudySpec, view: View) -> BasePruner | None:
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
     chosen = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
-    return ViewPruner(chosen, view, by_pace=name in PRUNERS)
+    return PacePruner(chosen) if name in PRUNERS else chosen
 
 
-def terminator(spec: StudySpec, view: View) -> BaseTerminator | None:
+def terminator(spec: StudySpec) -> BaseTerminator | None:
     """Return the terminator of a study; ``None``: our own.
 
     Raises:
@@ -318,24 +196,19 @@ def terminator(spec: StudySpec, view: View) -> BaseTerminator | None:
     if name == "tune":
         return None
     if name == "none":
-        return Never()
-    _require_packages("terminator", name)
+        return NeverTerminator()
+    kind = _class("terminator", name, TERMINATORS, optuna.terminator)
     if name in TERMINATORS:
         with warnings.catch_warnings():  # it is marked as one that Optuna 6 will not have
             warnings.simplefilter("ignore")
-            evaluator = getattr(optuna.terminator, TERMINATORS[name])()
-            return ViewTerminator(optuna.terminator.Terminator(evaluator), view)
-    kind = _class("terminator", name, TERMINATORS, optuna.terminator)
-    return ViewTerminator(_object("terminator", name, kind, BaseTerminator, {}), view)  # type: ignore[type-abstract]
-
-
-def _require_packages(what: str, name: str) -> None:
-    if packages := " ".join(lacks(name)):
-        raise UsageError(f"--{what} {name} needs {packages}", f"pip install {packages}")
+            return optuna.terminator.Terminator(kind())
+    return _object("terminator", name, kind, BaseTerminator, {})  # type: ignore[type-abstract]
 
 
 def _class(what: str, name: str, names: Mapping[str, str], package: ModuleType) -> Any:
     """Return the class of that name, or of the user's module in the current folder or elsewhere."""
+    if packages := " ".join(lacks(name)):
+        raise UsageError(f"--{what} {name} needs {packages}", f"pip install {packages}")
     if name in names:
         return getattr(package, names[name])
     module, _, attribute = name.partition(":")

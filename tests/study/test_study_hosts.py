@@ -13,7 +13,7 @@ from tests.study_surface import SPEC
 from tuner.hosts.remote.remote_hosts import HostLostError
 from tuner.model import Layout
 from tuner.model.errors import TunerError
-from tuner.study.hosts_there import HostsThere
+from tuner.study.study_hosts import StudyHosts
 
 LAYOUT = Layout(4, ("h1", "h2"), (2, 2))
 
@@ -39,9 +39,9 @@ class Cloud:
 
 def there(
     cloud: Cloud, source: dict[str, Any], cancelled: Callable[[], bool] = lambda: False
-) -> HostsThere:
+) -> StudyHosts:
     spec = replace(SPEC, layout=LAYOUT, **source)
-    return HostsThere(spec, LAYOUT, cloud, cloud.said.append, cancelled)  # type: ignore[arg-type]
+    return StudyHosts(spec, LAYOUT, cloud, cloud.said.append, cancelled)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

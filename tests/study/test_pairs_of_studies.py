@@ -11,23 +11,13 @@ import pytest
 
 from tests.study_surface import BEST, CRASH, SPEC, events_of, ran
 from tuner.launch.request import MeasurementRequest
-from tuner.model import (
-    Ending,
-    LaunchRecord,
-    Layout,
-    ObjectiveSpec,
-    Observation,
-    Outcome,
-    Purpose,
-    StudySpec,
-)
+from tuner.model import Ending, LaunchRecord, Layout, Observation, Outcome, Purpose, StudySpec
 from tuner.model import StudyState as State
-from tuner.results import study_view
 from tuner.store.store import Store
 from tuner.study.events import Note
 from tuner.study.interruption import StudyInterrupted
-from tuner.study.pairs_of_studies import Pairs
-from tuner.study.two_studies import ByPairs, Fails
+from tuner.study.pairing import Pairs
+from tuner.study.pairs_of_studies import ByPairs, Fails
 
 ONE, TWO = (
     replace(SPEC, name=f"job-1x{ranks}", layout=Layout(ranks), fixed=BEST, compare="auto")
@@ -87,16 +77,6 @@ def test_each_is_first_in_every_other_pair_until_these_are_enough(folder: Path) 
     assert gain.ratio == pytest.approx(2.0) and gain.low < 2.0 < gain.high
 
 
-def test_figures_of_a_paused_clock_are_compared_though_there_are_no_others(folder: Path) -> None:
-    printed = ObjectiveSpec("pattern", pattern="took (.*)", unit="s")
-    specs = [replace(spec, objective=printed) for spec in BOTH]
-    pairs = launch(folder, Machine({1: 4.0, 2: 2.0}), specs)
-    assert isinstance(pairs, Pairs) and pairs.is_side_by_side and len(pairs.launches) == 3
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        best = study_view.load(store, TWO.name).result.best
-    assert best is not None and best.elapsed_s == 2.0
-
-
 def test_the_same_again_launches_nothing_and_more_pairs_only_what_is_missing(folder: Path) -> None:
     first = launch(folder, Machine({1: 4.0, 2: 2.0}))
     again = Machine({})
@@ -141,17 +121,6 @@ def test_a_third_study_beside_one_of_the_two_has_pairs_of_its_own(folder: Path) 
         assert isinstance(pairs, Pairs) and pairs.gain.ratio == pytest.approx(2.0)
         assert len(pairs.launches) == 3
     assert not again.launched
-
-
-def test_one_command_warms_a_study_up_once_and_deletes_it_once(folder: Path) -> None:
-    four = replace(ONE, name="job-1x4", layout=Layout(4))
-    machine = Machine({1: 4.0, 2: 2.0, 4: 1.0})
-    by_pairs = ByPairs(str(folder / "tune.db"), fresh=True, run=machine)
-    for specs in (BOTH, (TWO, four)):
-        by_pairs.launch(specs, [lambda _: None] * 2, lambda pairs: len(pairs.launches) >= 2)
-    warm_ups = [ranks for purpose, ranks in machine.launched if purpose is Purpose.WARM_UP]
-    assert warm_ups == [1, 2, 4]
-    assert sum(record.purpose is Purpose.RECORD for record in stored(folder, TWO)) == 4
 
 
 def test_what_fails_by_itself_is_named_and_is_put_beside_nothing(folder: Path) -> None:
