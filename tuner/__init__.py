@@ -1,7 +1,7 @@
 """Finds the fastest runtime setting for a distributed training command.
 
 >>> import tuner
->>> result = tuner.tune("python train.py --out {out}", ranks=4)  # doctest: +SKIP
+>>> result = tuner.tune("python train.py --out {out}", mpi_procs=4)  # doctest: +SKIP
 
 ``tune`` prints only in a notebook and never exits; a :class:`TunerError` says what went wrong.
 The names load when they are first used, so that ``import tuner`` costs nothing.

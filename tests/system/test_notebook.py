@@ -52,7 +52,9 @@ def test_the_pieces_of_the_guide_run_one_after_the_other(tmp_path: Path) -> None
         'command = "python train.py --out {out}"\n[knobs.omp_threads]\nrange = "1..2"\n'
     )
     code = "\n".join(blocks("docs/how-to/python.md", "python"))
-    code = code.replace("ranks=4", "ranks=1, confirm='none'").replace("trials=", "trials=1+0*")
+    code = code.replace("mpi_procs=4", "mpi_procs=1, confirm='none'").replace(
+        "trials=", "trials=1+0*"
+    )
     code = code.replace("range(1, 9)", "range(1, 3)")
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuner.api.progress import show, trial_bar
+from tqdm.auto import tqdm
+
 from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec
-from tuner.model.errors import UsageError
-from tuner.model.wording import one_line
 from tuner.results import study_view, words
 from tuner.store import Store, resolve_url
 from tuner.study import tuning
-from tuner.study.events import Event
+from tuner.study.events import Event, LaunchStarted, StudyEnded
 
 if TYPE_CHECKING:
     import optuna
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class TuneResult(Result):
     """A :class:`tuner.model.Result`; a notebook shows its verdict and its times.
 
-    Attributes:
-        view: The study with its launches, from which reports and exports are made.
+    ``view`` is the study with its launches, from which reports and exports are made.
     """
 
     view: study_view.StudyView
@@ -39,7 +38,7 @@ class TuneResult(Result):
 
     @property
     def study(self) -> optuna.Study:
-        """The Optuna study, for ``optuna.visualization``; ``UsageError`` if it was deleted."""
+        """Return the Optuna study, as for its pictures; ``UsageError`` if it was deleted."""
         return Store.open(self._url, create=False).search(self.name)
 
     def __repr__(self) -> str:
@@ -55,9 +54,6 @@ class TuneResult(Result):
 def tune(
     command: str | Sequence[str] | Path | StudySpec,
     *,
-    ranks: int | None = None,
-    knobs: Mapping[str, Iterable[int | str] | Mapping[str, Any]] | None = None,
-    objective: str | Mapping[str, Any] | None = None,
     storage: str | Path | None = None,
     run_dir: str | Path | None = None,
     fresh: bool = False,
@@ -73,24 +69,19 @@ def tune(
 
     Args:
         command: What each rank runs: a text that is split as a shell would, or a list of words.
-            Or the ``Path`` of a study file, whose keys the other arguments replace; or a
-            ``StudySpec``, which takes none of them.
-        ranks: MPI ranks; a study file calls it ``mpi_procs``. Default: one for each GPU, else 2.
-        knobs: What is tuned: ``range(1, 9)``, ``[1, 2, 4]``, ``"1..8"`` or a table as in a study
-            file for each name. Default: the usual knobs and those in the command.
-        objective: What ``--objective`` takes, such as ``"wall"``, or a table as in a study file.
+            Or the ``Path`` of a study file, whose keys the options replace; or a ``StudySpec``,
+            beside which they have no meaning.
         storage: SQLite file or URL. Default: ``TUNE_STORAGE``, else ``studies/tune.db``.
         run_dir: The folder for what launches write. Default: beside the SQLite file.
         fresh: Delete what the study has and begin anew.
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
-        progress: Show a bar; ``None``: only in a notebook. Nothing else is ever printed.
+        progress: Show a bar of the settings; ``None``: only in a notebook. Nothing else is printed.
         on_event: Called with each :data:`tuner.study.events.Event`.
-        options: Any other key of a study file: ``name``, ``trials``, ``budget_s`` (seconds, or a
-            text such as ``"10m"``), ``min_gain`` (such as ``"1%"``), ``seed``, ``job`` …
-
-    Returns:
-        What was found, with the Optuna study; a notebook shows it as a table.
+        options: Any key of a study file: ``mpi_procs``, ``name``, ``trials``, ``budget_s``
+            (seconds, or a text such as ``"10m"``), ``min_gain`` (such as ``"1%"``), ``job`` …
+            ``knobs`` takes for each name ``range(1, 9)``, ``[1, 2, 4]``, ``"1..8"`` or a table as
+            in a study file; ``objective`` also what ``--objective`` takes, such as ``"wall"``.
 
     Raises:
         UsageError: Arguments that cannot be used, each by its name; or a study that belongs to
@@ -101,16 +92,19 @@ def tune(
         StudyInterrupted: A ``KeyboardInterrupt``: all processes are ended, and what was measured
             is kept. The same call goes on.
     """
-    own = {"mpi_procs": ranks, "knobs": knobs, "objective": objective}
-    given = options | {name: value for name, value in own.items() if value is not None}
-    if given and isinstance(command, StudySpec):
-        raise UsageError(f"a StudySpec takes no {next(iter(given))}", "give it to build_spec")
-    spec = command if isinstance(command, StudySpec) else _spec(command, given)
+    spec = command if isinstance(command, StudySpec) else _spec(command, options)
     database = str(storage) if storage else None
-    with trial_bar(spec, progress) as bar:
+    if progress is None:
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        progress = shell is not None and "IPKernelApp" in shell.config
+    with tqdm(total=spec.trials, desc=spec.name, unit="setting", disable=not progress) as bar:
 
         def tell(event: Event) -> None:
-            show(bar, spec, event)
+            if isinstance(event, LaunchStarted) and event.trial is not None:
+                bar.update(event.trial - 1 - bar.n)
+            elif isinstance(event, StudyEnded):
+                bar.reset(event.result.trials)  # it is over: these were enough
+                bar.update(event.result.trials)
             if on_event is not None:
                 on_event(event)
 
@@ -128,25 +122,21 @@ def tune(
         return TuneResult(study_view.load(store, spec.name), url)
 
 
-def _spec(command: str | Sequence[str] | Path, given: Mapping[str, Any]) -> StudySpec:
-    """The study that a command or a file, and arguments in the terms of a file, ask for."""
+def _spec(command: str | Sequence[str] | Path, options: dict[str, Any]) -> StudySpec:
+    """Return the study that a command or a file, and options in the terms of a file, ask for."""
     file = load(command) if isinstance(command, Path) else {"command": command}
-    document: dict[str, Any] = {**file, **given}
+    document: dict[str, Any] = {**file, **options}
     if isinstance(document.get("knobs"), Mapping):
         document["knobs"] = {name: _entry(knob) for name, knob in document["knobs"].items()}
-    typed = {"name": given.get("name")}  # as it is, without the number of ranks
+    typed = {"name": options.get("name")}  # as it is, without the number of ranks
     if isinstance(document.get("objective"), str):
         typed["objective"] = document.pop("objective")
-    try:
-        check(document, "tune()")
-    except UsageError as error:
-        said = error.message.replace("mpi_procs", "ranks")
-        raise UsageError(said, "help(tuner.tune) shows what it takes") from None
+    check(document, "tune()")
     return build_spec(file=document, options=typed)
 
 
 def _entry(values: object) -> object:
-    """A knob's values as a study file has them; what cannot be any is left to the check."""
+    """Return a knob's values as a study file has them; the check refuses what cannot be any."""
     if isinstance(values, range) and values and values.step == 1:
         return {"range": f"{values[0]}..{values[-1]}"}
     if isinstance(values, str):
