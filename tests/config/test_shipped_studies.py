@@ -14,7 +14,6 @@ from tuner.config.study_file import find_study_file
 from tuner.launch import command
 from tuner.launch.render import rank_argv
 from tuner.model import BASELINE, Choice, IntRange, StudySpec
-from tuner.model.errors import UsageError
 
 STUDIES = sorted(path.stem for path in command.shipped_dir("studies").glob("*.toml"))
 #: What the programs print, as they really did.
@@ -52,26 +51,18 @@ def spec_of(name: str, place: Path, **options: Any) -> StudySpec:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_it_can_be_run(name: str, place: Path) -> None:
+def test_it_can_be_run_and_what_its_program_prints_is_read(name: str, place: Path) -> None:
     spec = spec_of(name, place)
     assert spec.name.startswith(name)
     assert spec.trial_limit_s is not None
     # What cannot be left out has a default: the program runs with nothing set.
-    assert rank_argv(spec, BASELINE, out="/out", wrapper=(), template=spec.command)
-    if spec.job:
-        assert rank_argv(spec, BASELINE, out="/out", wrapper=(), template=spec.job)
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_what_a_program_prints_is_read(name: str, place: Path) -> None:
-    objective = spec_of(name, place).objective
-    if objective.kind != "pattern":
-        assert name not in PRINTED
-        return
-    line, figure = PRINTED[name]
-    found = re.findall(objective.pattern, line)
-    assert found == [figure]
-    assert objective.unit
+    for template in filter(None, (spec.command, spec.job)):
+        assert rank_argv(spec, BASELINE, out="/out", wrapper=(), template=template)
+    assert (spec.objective.kind == "pattern") == (name in PRINTED)
+    if name in PRINTED:
+        line, figure = PRINTED[name]
+        assert re.findall(spec.objective.pattern, line) == [figure]
+        assert spec.objective.unit
 
 
 def test_the_default_study(place: Path) -> None:
@@ -93,19 +84,3 @@ def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(place: Pat
     domains = {knob.name: knob.domain for knob in spec.knobs}
     assert domains["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
     assert "fp16_gradients" not in domains
-
-
-@pytest.mark.parametrize("name", [name for name in STUDIES if name.endswith("_gpu")])
-def test_a_gpu_study_is_refused_without_a_gpu(name: str, place: Path) -> None:
-    with pytest.raises(UsageError, match="asks for a GPU") as caught:
-        spec_of(name, place, machine=MACHINE)
-    assert caught.value.hint == f"On CPUs: tune --study {name.removesuffix('_gpu')}"
-
-
-def test_the_launches_of_an_earlier_run_are_no_study_file(tmp_path: Path) -> None:
-    (tmp_path / "hpl").mkdir()
-    for given in ("hpl", "hpl/", "./hpl"):
-        assert find_study_file(given, cwd=tmp_path)[1] == "hpl.toml (shipped)"
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(UsageError, match="mine cannot be read: Is a directory"):
-        find_study_file("mine", cwd=tmp_path)

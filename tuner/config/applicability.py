@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tuner import knobs as table
 from tuner.hosts.machine import HostFeatures, is_allocator
@@ -26,22 +28,30 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 
-_GLIBC_WITH_HUGE_PAGES = (2, 35)
-
 
 @dataclass(frozen=True)
 class TargetHost:
-    """All that says what can be set: the machine, the ranks on it, their mpirun."""
+    """The machine, the ranks on it and their mpirun say what can be set."""
 
     machine: Machine
     layout: Layout
     launcher: LauncherInfo
     features: HostFeatures
 
+    @property
+    def default_place(self) -> str:
+        """Return what the launcher binds ranks to by itself."""
+        return launcher_for(self.launcher.kind).default_place(self.layout)
+
+    @property
+    def is_one_place(self) -> bool:
+        """Return whether there is one socket and one NUMA node."""
+        return self.features.sockets < 2 and self.machine.numa_nodes < 2
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What a knob is here.
+    """An answer says what a knob is here.
 
     ``knob`` has its values cut to this host. ``why_not`` is empty if it applies; else there
     is a ``hint``, and ``possible`` says that it can be set all the same, to no avail.
@@ -53,24 +63,26 @@ class Answer:
     possible: bool = True
 
 
+#: Why a knob does not apply, what to do, and whether it can be set all the same.
+_Problem = tuple[str, str, bool]
+
+
 def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
     """Judge a row of the table, or a knob of the user's.
 
-    Args:
-        row: The knob; its domain may have ``cores``.
-        host: Where it is to be set.
-        own: The user named its values: none of them is cut, and one that cannot be set here is
-            said to be.
+    If the user named its values (``own``), none of them is cut, and one that cannot be set here
+    makes a problem.
     """
     knob = _on_host(row, host)
     listed = space.values(knob.domain, host.machine)
     refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
     if not own:
-        several = {"socket": host.features.sockets, "numa": host.machine.numa_nodes}
-        places = several if isinstance(knob.route, LauncherOption) else {}
+        places: dict[str, int] = {}
+        if isinstance(knob.route, LauncherOption):
+            places = {"socket": host.features.sockets, "numa": host.machine.numa_nodes}
         # Of a place that is there once, the value comes to another one.
         if _is_binding(knob):
-            places[launcher_for(host.launcher.kind).default_place(host.layout)] = 1
+            places[host.default_place] = 1
         kept = tuple(v for v in listed if v not in refused and places.get(str(v), 2) > 1)
         knob = knob if kept == listed else replace(knob, domain=Choice(kept))
     names = frozenset({knob.name} if own else ())
@@ -85,141 +97,109 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
 
 
 def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
-    """What keeps all values of the knob from being set, or from mattering."""
-    kind = host.launcher.kind
-    if knob.launchers and kind not in knob.launchers:
-        mine = " or ".join(
-            wording.LAUNCHER_NAMES.get(launcher, launcher) for launcher in knob.launchers
-        )
-        why = f"only {mine} reads it, and this is {wording.launcher(host.launcher)}"
+    """Return what keeps all values of the knob from being set, or from mattering."""
+    if knob.launchers and host.launcher.kind not in knob.launchers:
+        readers = " or ".join(wording.LAUNCHER_NAMES.get(kind, kind) for kind in knob.launchers)
+        why = f"only {readers} reads it, and this is {wording.launcher(host.launcher)}"
         return why, "leave it out, or name another mpirun with --mpirun PATH", False
-    for need in knob.needs:
-        problem = NEEDS[need](host)
-        if problem is not None:
-            return problem
+    for need in map(NEEDS.__getitem__, knob.needs):
+        if not need.is_met(host):
+            return need.why.format(host=host), need.hint, need.possible
     return None
 
 
-#: Why a knob does not apply, what to do, and whether it can be set all the same.
-_Problem = tuple[str, str, bool]
+class _Need(NamedTuple):
+    """What a host must have for a knob, and what is said if it does not."""
+
+    is_met: Callable[[TargetHost], bool]
+    why: str
+    hint: str
+    possible: bool = True
 
 
-def _gpu(host: TargetHost) -> _Problem | None:
-    if host.machine.gpus:
-        return None
-    return "no GPU was found here", "leave it out, or run on a host with a GPU", False
+def _frees_ranks(host: TargetHost) -> bool:
+    """Return whether the knob frees bound ranks, or can bind them to more than one core."""
+    cores = host.machine.usable_cores
+    is_bound = cores > 1 and host.default_place != "none"
+    return is_bound or (cores // host.layout.ranks_per_host > 1 and not host.is_one_place)
 
 
-def _huge_pages(host: TargetHost) -> _Problem | None:
-    mode, glibc = host.features.huge_pages, host.features.glibc
-    if mode == "madvise" and glibc >= _GLIBC_WITH_HUGE_PAGES:
-        return None
-    if mode == "always":
-        why = "the kernel gives them to every process (transparent_hugepage: always)"
-    elif mode == "madvise":
-        why = "it needs glibc 2.35 or later"
-    else:
-        why = f"the kernel gives them to none (transparent_hugepage: {mode or 'not there'})"
-    change = "have madvise written to /sys/kernel/mm/transparent_hugepage/enabled"
-    return why, f"leave it out, or {change}" if mode != "madvise" else "leave it out", False
-
-
-def _room(host: TargetHost) -> _Problem | None:
-    """Nothing to choose if ranks are free and have one core, or one core to be bound to."""
-    ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
-    if cores > 1 and launcher_for(host.launcher.kind).default_place(host.layout) != "none":
-        return None  # ranks are bound unless the knob frees them
-    hint = "--knob bind_to tunes it all the same"
-    if cores // ranks < 2:
-        have = f"{wording.count(ranks, 'rank')} on {wording.count(cores, 'core')}"
-        return f"{have}: no rank has two cores to be bound to", hint, True
-    if _is_one_place(host):
-        why = "with one socket and one NUMA node a rank can only be confined to one core"
-        return why, hint, True
-    return None
-
-
-def _places(host: TargetHost) -> _Problem | None:
-    if not _is_one_place(host):
-        return None
-    why = "with one socket and one NUMA node every order is the same"
-    return why, "--knob map_by tunes it all the same", True
-
-
-def _is_one_place(host: TargetHost) -> bool:
-    return host.features.sockets < 2 and host.machine.numa_nodes < 2
-
-
-def _btl_is_free(host: TargetHost) -> _Problem | None:
-    args = host.launcher.extra_args
-    for option, name, value in zip(args, args[1:], args[2:], strict=False):
-        if option.lstrip("-") in {"mca", "gmca", "omca"} and name == "btl":
-            why = f"the arguments for mpirun choose it: {value}"
-            return why, "leave one of the two out", False
-    return None
-
-
-def _hosts(host: TargetHost) -> _Problem | None:
-    if len(host.layout.hosts) > 1:
-        return None
-    return "all ranks are on one host", "leave it out, or name hosts with --hosts h1,h2", True
-
-
-def _networks(host: TargetHost) -> _Problem | None:
-    if len(host.features.interfaces) > 1:
-        return None
-    names = ", ".join(host.features.interfaces)
-    why = f"the hosts share {f'{names} alone' if names else 'no interface'}"
-    hint = f"--fix interface={names} keeps to it" if names else "leave it out"
-    return why, hint, bool(names)
-
-
-def _neighbours(host: TargetHost) -> _Problem | None:
-    if host.layout.ranks_per_host > 1:
-        return None
-    return "each host has one rank", "leave it out, or run more ranks on each with --ppn", True
+def _btl_is_free(host: TargetHost) -> bool:
+    pairs = itertools.pairwise(host.launcher.extra_args)
+    return not any(o.lstrip("-") in {"mca", "gmca", "omca"} and n == "btl" for o, n in pairs)
 
 
 #: What ``Knob.needs`` may name.
-NEEDS: Mapping[str, Callable[[TargetHost], _Problem | None]] = {
-    "gpu": _gpu,
-    "hosts": _hosts,
-    "huge_pages": _huge_pages,
-    "neighbours": _neighbours,
-    "networks": _networks,
-    "room": _room,
-    "places": _places,
-    "btl_is_free": _btl_is_free,
+NEEDS = {
+    "gpu": _Need(
+        lambda host: bool(host.machine.gpus),
+        "no GPU was found here",
+        "leave it out, or run on a host with a GPU",
+        possible=False,
+    ),
+    "hosts": _Need(
+        lambda host: len(host.layout.hosts) > 1,
+        "all ranks are on one host",
+        "leave it out, or name hosts with --hosts h1,h2",
+    ),
+    "huge_pages": _Need(
+        lambda host: host.features.huge_pages == "madvise" and host.features.glibc >= (2, 35),
+        "a program chooses with glibc 2.35 or later, where the kernel leaves it the choice"
+        " (transparent_hugepage: madvise; here: {host.features.huge_pages})",
+        "leave it out, or have madvise written to /sys/kernel/mm/transparent_hugepage/enabled",
+        possible=False,
+    ),
+    "neighbours": _Need(
+        lambda host: host.layout.ranks_per_host > 1,
+        "each host has one rank",
+        "leave it out, or run more ranks on each with --ppn",
+    ),
+    "networks": _Need(
+        lambda host: len(host.features.interfaces) > 1,
+        "the hosts do not share two networks",
+        "leave it out, or name the one network: --fix interface=NAME",
+    ),
+    "room": _Need(
+        _frees_ranks,
+        "each rank could only be confined to one core",
+        "--knob bind_to tunes it all the same",
+    ),
+    "places": _Need(
+        lambda host: not host.is_one_place,
+        "with one socket and one NUMA node every order is the same",
+        "--knob map_by tunes it all the same",
+    ),
+    "btl_is_free": _Need(
+        _btl_is_free,
+        "the arguments for mpirun choose it",
+        "leave one of the two out",
+        possible=False,
+    ),
 }
 
 
 def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | None:
-    """Why a value cannot be set here, and what to do; ``None`` if it can."""
-    is_ours = isinstance(knob.route, Env) and knob.route.texts
-    if (
-        is_ours
-        and knob.name == "allocator"
-        and value not in {UNSET, knob.neutral, *host.features.allocators}
-    ):
-        if value not in space.values(table.knob(knob.name).domain):
-            return f"it cannot be {value!r}", OTHER_ALLOCATOR
-        hint = "on Debian: apt-get install libjemalloc2 libtcmalloc-minimal4"
-        return f"{value} is not installed here", hint
-    is_interface = isinstance(knob.route, Env) and knob.name == "interface"
-    if is_interface and value not in {UNSET, *host.features.interfaces}:
-        hint = f"there are {', '.join(host.features.interfaces) or 'none'}"
-        return f"{value} is no interface of a network that all hosts share", hint
-    if isinstance(knob.route, LauncherOption) and value != UNSET:
-        options = {**_FREE.get(knob.name, {}), knob.route.option: value}
+    """Return why a value cannot be set here, and what to do; ``None`` if it can."""
+    if value != UNSET and isinstance(knob.route, LauncherOption):
+        # A launcher says whether it takes an order of ranks only if they are bound.
+        bound: dict[str, Value] = {"bind_to": "core"} if knob.name == "map_by" else {}
+        options = {**bound, knob.route.option: value}
         try:
             launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
         except UsageError as error:
             return error.message, error.hint
+    if value == UNSET or not isinstance(knob.route, Env):
+        return None
+    if knob.name == "interface" and value not in host.features.interfaces:
+        hint = f"there are {', '.join(host.features.interfaces) or 'none'}"
+        return f"{value} is no interface of a network that all hosts share", hint
+    if knob.name == "allocator" and knob.route.texts:  # the table's own route
+        if value not in space.values(table.knob(knob.name).domain):
+            return f"it cannot be {value!r}", OTHER_ALLOCATOR
+        if value not in {knob.neutral, *host.features.allocators}:
+            hint = "on Debian: apt-get install libjemalloc2 libtcmalloc-minimal4"
+            return f"{value} is not installed here", hint
     return None
-
-
-#: With what a launcher is asked whether it takes a value of another option.
-_FREE: Mapping[str, Mapping[str, Value]] = {"map_by": {"bind_to": "core"}}
 
 
 def _is_binding(knob: Knob) -> bool:
@@ -227,11 +207,10 @@ def _is_binding(knob: Knob) -> bool:
 
 
 def _on_host(knob: Knob, host: TargetHost) -> Knob:
-    """The row with what differs from host to host; one whose route the user changed stays."""
+    """Return the row with what differs from host to host, unless the user changed its route."""
     if _is_binding(knob) and UNSET not in space.values(knob.domain):
         # Of values that the user names, that of the launcher changes nothing.
-        place = launcher_for(host.launcher.kind).default_place(host.layout)
-        return replace(knob, neutral=place or None)
+        return replace(knob, neutral=host.default_place or None)
     if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob
     features = host.features

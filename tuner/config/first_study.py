@@ -30,7 +30,7 @@ _PLACES = {name: place for place, names in _OPTIONS.items() for name in names.sp
 
 
 def proposals(text: str) -> dict[str, list[str]]:
-    """The names of the options in a help text that ``tune`` could set, by placeholder."""
+    """Return the names of the options in a help text that ``tune`` could set, by placeholder."""
     names_by_place: dict[str, list[str]] = {}
     for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
@@ -48,7 +48,7 @@ def study_text(
     options: Mapping[str, Sequence[str]],
     objective: str,
 ) -> str:
-    """A study file of a command with placeholders for ``options`` (of :func:`proposals`).
+    """Return a study file of a command with placeholders for ``options`` (of :func:`proposals`).
 
     A value that stands in such a place becomes the baseline's.
     """

@@ -1,4 +1,4 @@
-"""Which hosts a job runs on, and how many ranks on each: read from what users have. Pure.
+"""Which hosts a job runs on, and how many ranks on each: read from what users have.
 
 A hostfile is Open MPI's (``h1 slots=2``, in short ``h1 2``) or MPICH's (``h1:2``); bare names are
 both. What it says is put into the words of whichever launcher is used, so any launcher takes
@@ -11,31 +11,27 @@ are filled in their order, each to its slots, or to ``--ppn``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tuner.hosts.process import run_tool
 from tuner.launch.launchers import in_slurm
 from tuner.model import LOCALHOST, Layout, Machine
 from tuner.model.errors import UsageError, shown
-from tuner.model.wording import count
+from tuner.model.wording import count, failed_command
 
 #: More hosts or slots than any job has.
 MOST = 100_000
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-_SLOTS = re.compile(r"[0-9]{1,6}")
-#: Open MPI takes ``slots = 2``, too.
-_SPACED = re.compile(r"\s*=\s*")
+#: The command of ``--hosts-from`` ends sooner, s: it may wait until there are enough hosts.
+LIMIT_S = 600.0
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 #: A name in Slurm's lists; the commas in its brackets are its own.
 _NODE = r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+"
-
-#: Words of Open MPI after a name that say how many slots it has; others of its words.
-_SLOT_WORDS = {"slots", "count", "cpu", "cpus"}
-_LIMIT_WORDS = {"max_slots", "max-slots", "slots_max", "slots-max"}
-
-OPENMPI, MPICH = "Open MPI", "MPICH"
+_SLURM_HINT = "name the hosts yourself: --hosts h1:4,h2:4"
 
 
 class Offer(NamedTuple):
@@ -46,66 +42,61 @@ class Offer(NamedTuple):
 
 
 def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
-    """The hosts of a hostfile; ``place`` names it in messages.
+    """Return the hosts of a hostfile; ``place`` names it in messages.
 
     Raises:
         UsageError: With the line that is wrong.
     """
     offers: list[Offer] = []
-    dialects: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        words = _SPACED.sub("=", line.partition("#")[0]).split()
-        if not words:
-            continue
         where = f"{place}, line {number}"
-        _refuse_ipv6(words[0], where)
-        name, colon, slots = words[0].partition(":")
-        if colon:
-            dialects.setdefault(MPICH, number)
-        if len(words) > 1:
-            dialects.setdefault(OPENMPI, number)
-        if len(dialects) > 1:
-            one, other = sorted(dialects.items(), key=lambda item: item[1])
-            raise UsageError(
-                f"{place} mixes two dialects: {one[0]}'s in line {one[1]}, {other[0]}'s in line"
-                f" {other[1]}",
-                "write every line as `h1 slots=2`, or every line as `h1:2`",
-            )
-        number_of = _slots(slots, where) if colon else None
-        for word in words[1:]:
-            key, _, value = word.partition("=")
-            if _SLOTS.fullmatch(word):
-                number_of = _slots(word, where)
-            elif key in _SLOT_WORDS:
-                number_of = _slots(value, where)
-            elif key not in _LIMIT_WORDS:
-                raise UsageError(
-                    f"{where}: {shown(word)} is no number of slots",
-                    "write `h1 slots=2`; users and ports of hosts belong into ~/.ssh/config",
-                )
-        offers.append(Offer(_name(name, where), number_of))
+        words = re.sub(r"\s*=\s*", "=", line.partition("#")[0]).split()  # Open MPI: `slots = 2`
+        for name in words[:1]:
+            offer = _offer(name, where)
+            for word in words[1:]:
+                key, _, value = word.rpartition("=")
+                if key in {"", "slots", "count", "cpu", "cpus"}:
+                    offer = offer._replace(slots=_slots(value, where))
+                elif key not in {"max_slots", "max-slots", "slots_max", "slots-max"}:
+                    _slots(word, where)
+            offers.append(offer)
     if not offers:
         raise UsageError(f"{place} names no host", "write a host a line, such as `h1 slots=2`")
     return _merged(offers, place)
 
 
 def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
-    """The hosts of ``h1:4,h2:4`` or ``h1,h2``.
+    """Return the hosts of ``h1:4,h2:4`` or ``h1,h2``.
 
     Raises:
         UsageError: With what is wrong.
     """
-    offers = []
-    for part in text.split(","):
-        where = f"{place} {shown(text)}"
-        _refuse_ipv6(part, where)
-        name, colon, slots = part.strip().partition(":")
-        offers.append(Offer(_name(name, where), _slots(slots, where) if colon else None))
-    return _merged(offers, place)
+    where = f"{place} {shown(text)}"
+    return _merged([_offer(part.strip(), where) for part in text.split(",")], place)
+
+
+def hosts_from(
+    command: Sequence[str], cancelled: Callable[[], bool] = lambda: False
+) -> tuple[Offer, ...]:
+    """Return the hosts that a command prints, as in a hostfile: those that there are now.
+
+    Raises:
+        KeyboardInterrupt: Cancelled.
+        UsageError: It fails, or prints something else.
+    """
+    source = f"--hosts-from {shlex.join(command)}"
+    hint = "run the command by itself: it must print one host a line, such as `h1 4`"
+    try:
+        done = run_tool(command, timeout_s=LIMIT_S, cancelled=cancelled)
+    except OSError as error:  # a TimeoutError too
+        raise UsageError(f"{source}: {error.strerror or error}", hint) from error
+    if done.returncode:
+        raise UsageError(f"{source}: {failed_command(done.returncode, done.stderr)}", hint)
+    return parse_hostfile(done.stdout, source)
 
 
 def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
-    """The hosts of the Slurm allocation that this runs in, with its tasks a node; else none.
+    """Return the hosts of the Slurm allocation that this runs in, with its tasks a node; else none.
 
     Raises:
         UsageError: Slurm's variables are not as Slurm writes them.
@@ -114,7 +105,7 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
     if not nodes or not in_slurm(environ):
         return ()
     place = f"SLURM_JOB_NODELIST={shown(nodes)}"
-    names = [_name(name, place) for name in expand_nodes(nodes, place)]
+    names = expand_nodes(nodes, place)
     if len(set(names)) < len(names):
         raise UsageError(f"{place} names a node twice", _SLURM_HINT)
     tasks = environ.get("SLURM_TASKS_PER_NODE", "")
@@ -136,20 +127,16 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> int:
-    """The tasks of the Slurm allocation that this runs in; 0 if there is none; errors as there."""
+    """Return the tasks of the Slurm allocation that this runs in, 0 without; errors as there."""
     return sum(offer.slots or 0 for offer in from_slurm(environ))
 
 
 def on_slots(
     layout: Layout, machine: Machine, args: Sequence[str], environ: Mapping[str, str]
 ) -> Layout:
-    """The layout with whether an mpirun has fewer slots than ranks on a host.
+    """Return the layout, which says if an mpirun with ``args`` has too few slots on a host.
 
-    Args:
-        layout: Where the ranks run.
-        machine: The host with the fewest cores.
-        args: The user's own arguments for the mpirun.
-        environ: Where Slurm says how many tasks it has given.
+    ``machine`` is the host with the fewest cores; ``environ`` says how many tasks Slurm has given.
     """
     slots = machine.affinity_cores
     if not {"--use-hwthread-cpus", "-use-hwthread-cpus"}.isdisjoint(args):
@@ -159,80 +146,61 @@ def on_slots(
     return replace(layout, oversubscribed=layout.ranks_per_host > slots)
 
 
-_SLURM_HINT = "name the hosts yourself: --hosts h1:4,h2:4"
-
-
 def expand_nodes(text: str, place: str) -> list[str]:
-    """``n[01-03,7]x,login`` as single names, in order.
+    """Return ``n[01-03,7]x,login`` as single names, in order.
 
     Raises:
         UsageError: It is not as Slurm writes it.
     """
+    wrong = UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
     if not re.fullmatch(rf"{_NODE}(?:,{_NODE})*", text):
-        raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
+        raise wrong
     hosts: list[str] = []
     for node in re.findall(_NODE, text):
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]+)\]", node):
-            ends = [plain] if plain else _numbers(ranges, place)
+            ends = [plain] if plain else []
+            for part in ranges.split(",") if ranges else ():  # 01-03,7
+                match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
+                first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+                if match is None or not first <= last < first + MOST:
+                    raise wrong
+                ends += [str(n).zfill(len(match[1])) for n in range(first, last + 1)]
             if len(names) * len(ends) > MOST:
-                raise UsageError(f"{place} names more than {MOST} hosts", _SLURM_HINT)
+                raise wrong
             names = [name + end for name in names for end in ends]
         hosts += names
-    return hosts
+    return [_offer(name, place).name for name in hosts]
 
 
-def _numbers(ranges: str, place: str) -> list[str]:
-    """``01-03,7`` as ``01 02 03 7``."""
-    numbers: list[str] = []
-    for part in ranges.split(","):
-        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if match is None or not first <= last < first + MOST:
-            raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
-        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-    return numbers
-
-
-def _name(text: str, where: str) -> str:
-    """A host's name, checked: it becomes a word of a command."""
-    if _NAME.fullmatch(text):
-        return text
-    if text.startswith("-"):
-        why, hint = "looks like an option", "a host's name begins with a letter or a digit"
-    elif "@" in text:
-        why, hint = "names a user", "users of other hosts belong into ~/.ssh/config"
-    else:
-        why, hint = "is no host's name", "such as h1, h1.example.org or 10.0.0.1"
-    raise UsageError(f"{where}: {shown(text)} {why}", hint)
-
-
-def _refuse_ipv6(word: str, where: str) -> None:
-    if word.count(":") > 1 or word.lstrip().startswith("["):
-        raise UsageError(
-            f"{where}: {shown(word)} is an IPv6 address, which tune and the launchers do not take"
-            " for a host",
-            "give it a name in /etc/hosts, or in ~/.ssh/config as HostName, and write that",
-        )
+def _offer(text: str, where: str) -> Offer:
+    """Return a host, with its slots after a colon; the name may become a word of a command."""
+    name, colon, slots = text.partition(":")
+    if _NAME.fullmatch(name) and ":" not in slots:
+        return Offer(name, _slots(slots, where) if colon else None)
+    raise UsageError(
+        f"{where}: {shown(text)} is no host's name",
+        "such as h1, h1.example.org or 10.0.0.1; users, ports and IPv6 addresses belong into"
+        " ~/.ssh/config",
+    )
 
 
 def _slots(text: str, where: str) -> int:
-    if _SLOTS.fullmatch(text) and 1 <= int(text) <= MOST:
+    if re.fullmatch(r"[0-9]{1,6}", text) and 1 <= int(text) <= MOST:
         return int(text)
     raise UsageError(
-        f"{where}: {shown(text)} is no number of slots", f"a whole number from 1 to {MOST}"
+        f"{where}: {shown(text)} is no number of slots",
+        f"a whole number from 1 to {MOST}, such as `h1 slots=2`; users and ports of hosts belong"
+        " into ~/.ssh/config",
     )
 
 
 def _merged(offers: Sequence[Offer], place: str) -> tuple[Offer, ...]:
-    """Each host once, in the order of their first lines."""
-    repeated = len({offer.name for offer in offers}) < len(offers)
-    slots: dict[str, int | None] = {}
+    """Return each host once, in the order of their first lines."""
+    slots: dict[str, int | None] = {offer.name: None for offer in offers}
+    repeated = len(slots) < len(offers)
     for name, number in offers:
-        if repeated:
-            slots[name] = (slots.get(name) or 0) + (number or 1)
-        else:
-            slots[name] = number
+        slots[name] = (slots[name] or 0) + (number or 1) if repeated else number
     if None in slots.values() and set(slots.values()) != {None}:
         bare = next(name for name, number in slots.items() if number is None)
         raise UsageError(
@@ -250,14 +218,10 @@ def place(
     ppn: int | None = None,
     oversubscribe: bool = False,
 ) -> Layout:
-    """The hosts that are used, with the ranks of each.
+    """Return the hosts that are used, with the ranks of each; messages name the ``source``.
 
-    Args:
-        offers: The hosts there are, in order.
-        source: Where they are named, for messages.
-        ranks: How many ranks there are; ``None``: one a slot, or ``ppn`` on each host.
-        ppn: How many run on each host, the last one perhaps taking fewer.
-        oversubscribe: A host may take more ranks than it has slots.
+    Without ``ranks`` there is one a slot, or ``ppn`` on each host. The last host may take fewer
+    than the others. With ``oversubscribe`` a host may take more than it has slots.
 
     Raises:
         UsageError: There are more ranks than slots, or nothing says how many ranks there are.
@@ -279,36 +243,33 @@ def place(
                 "--oversubscribe-hosts runs more ranks on a host than it has slots",
             )
     total = sum(room)
-    total_ranks = total if ranks is None else ranks
-    if total_ranks > total and oversubscribe and ppn is None:
-        room = [slots * -(-total_ranks // total) for slots in room]
-    elif total_ranks > total:
-        have = f"{count(len(offers), 'host')} with " + (
-            f"--ppn {ppn}" if ppn else f"{count(total, 'slot')} in all"
-        )
+    left = ranks = total if ranks is None else ranks
+    if ranks > total and oversubscribe and ppn is None:
+        room = [slots * -(-ranks // total) for slots in room]
+    elif ranks > total:
+        have = f"--ppn {ppn}" if ppn else f"{count(total, 'slot')} in all"
         raise UsageError(
-            f"--mpi-procs {total_ranks}, but {source} has {have}",
+            f"--mpi-procs {ranks}, but {source} has {count(len(offers), 'host')} with {have}",
             "name more hosts, or fewer ranks"
             + ("" if ppn else "; --oversubscribe-hosts runs more ranks than there are slots"),
         )
     by_host: dict[str, int] = {}
-    left = total_ranks
     for offer, most in zip(offers, room, strict=True):
         if min(most, left):
             by_host[offer.name] = min(most, left)
             left -= by_host[offer.name]
     if [*by_host] == [LOCALHOST]:
-        return Layout(total_ranks)
-    return Layout(total_ranks, tuple(by_host), tuple(by_host.values()))
+        return Layout(ranks)
+    return Layout(ranks, tuple(by_host), tuple(by_host.values()))
 
 
 def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:
-    """The hosts that take so many ranks each."""
+    """Return the hosts that take so many ranks each."""
     return tuple(offer.name for offer in offers if (offer.slots or ranks) >= ranks)
 
 
 def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
-    """The same on 1, 2, 3, 4, 8 ... hosts, on one host with 1, 2, 4 ... ranks; or with ``ppns``."""
+    """Return the same on 1, 2, 3, 4, 8 ... hosts, or here with 1, 2, 4 ... ranks or ``ppns``."""
     most = layout.ranks if layout.is_local else len(layout.hosts)
     sizes = {2**power for power in range(most.bit_length())} | {most}
     if layout.is_local:

@@ -1,4 +1,4 @@
-"""Study files: which one is used, and every mistake in it at once, each with its place.
+"""Study files: their keys, which file is used, and every mistake in it at once with its place.
 
 Relative paths in a study file mean what they would mean in the shell that starts ``tune``:
 they are looked up from the current folder. ``{workloads}`` stands for the shipped trainers.
@@ -9,26 +9,33 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from typing import Any
 
 from tuner import knobs as table
-from tuner.config.options import OPTIONS
-from tuner.config.schema import KEYS, STUDY, KnobEntry, Study
+from tuner.config.options import BY_KEY, OPTIONS, SWITCH, TEXT, WORDS
 from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.knobs import domains
-from tuner.launch.command import RESERVED, knobs_in, shipped_dir
+from tuner.launch.command import RESERVED, shipped_dir
 from tuner.launch.objectives import objective_for
-from tuner.model import OFF, ON, Choice
+from tuner.model import (
+    OFF,
+    ON,
+    Choice,
+    Domain,
+    Env,
+    Flag,
+    Knob,
+    LauncherOption,
+    ObjectiveSpec,
+    Value,
+    When,
+)
 from tuner.model.errors import UsageError, shown, suggestion
 from tuner.model.wording import capital
-
-T = TypeVar("T", bound=BaseModel)
 
 #: What a study file holds, as TOML gives it; checked.
 Document = dict[str, Any]
@@ -41,15 +48,250 @@ DEFAULT_STUDY = "chainer_mnist"
 MOST_BYTES = 1_000_000
 
 
-def shipped_studies() -> dict[str, Path]:
-    """The study files that come with the tool, by name."""
-    return {path.stem: path for path in sorted(shipped_dir("studies").glob("*.toml"))}
+def _names(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+        raise ValueError("must be a name or a list of names")
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise ValueError(f"{name!r} is not the name of a variable")
+    return tuple(names)
+
+
+def _value(value: object) -> Value:
+    if not isinstance(value, str) and type(value) is not int:
+        raise ValueError("must be a whole number or a string")
+    if isinstance(value, int) and abs(value) > domains.MAX_INT:
+        raise ValueError("must be a whole number of up to 15 digits, or a string")
+    return value
+
+
+def _values(value: object) -> tuple[Value, ...]:
+    if not isinstance(value, list):
+        raise ValueError("must be a list of whole numbers or strings")
+    return tuple(_value(item) for item in value)
+
+
+def _conditions(value: object) -> When:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table of knobs, each with its values")
+    if [] in value.values():
+        raise ValueError("must name at least one value of each knob")
+    return tuple(
+        (str(name), _values(listed if isinstance(listed, list) else [listed]))
+        for name, listed in value.items()
+    )
+
+
+_KNOB: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("range", "flag", "switch", "launcher_option", "help"), TEXT.read),
+    "values": _values,
+    "fix": _value,
+    "baseline": _value,
+    "env": _names,
+    "when": _conditions,
+    "changes_numerics": SWITCH.read,
+}
+_OBJECTIVE = {field.name: TEXT.read for field in fields(ObjectiveSpec)} | {"maximize": SWITCH.read}
+
+
+@dataclass(frozen=True)
+class KnobEntry:
+    """An entry ``[knobs.NAME]``, or what is typed of a knob, says how it differs from the table."""
+
+    range: str | None = None
+    values: tuple[Value, ...] | None = None
+    fix: Value | None = None
+    baseline: Value | None = None
+    env: tuple[str, ...] | None = None
+    flag: str | None = None
+    switch: str | None = None
+    launcher_option: str | None = None
+    when: When = ()
+    changes_numerics: bool | None = None
+    help: str | None = None
+
+    @property
+    def has_own_values(self) -> bool:
+        """Return whether the entry says which values are tried."""
+        return self.range is not None or self.values is not None or self.fix is not None
+
+    def knob(self, name: str, where: str) -> Knob:
+        """Return the tool's row with this entry's changes, or a knob of the user's own.
+
+        Raises:
+            UsageError: The entry, which stands at ``where``, makes no sense for the knob.
+        """
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
+            raise UsageError(f"{where}: cannot be the name of a knob", "letters, digits and _")
+        for keys in (("range", "values", "fix"), ("env", "flag", "switch", "launcher_option")):
+            given = [key for key in keys if getattr(self, key) is not None]
+            if len(given) > 1:
+                raise UsageError(f"{where}: has {' and '.join(given)}", "keep one of them")
+        of_table = table.knob(name) if table.is_known(name) else None
+        domain = self._domain(of_table, where)
+        row = of_table or Knob(name, domain, Flag())
+        if (route := self.route()) is not None:  # it does not need what the table's needs
+            row = replace(row, route=route, launchers=(), needs=())
+        numerics = self.changes_numerics
+        return replace(
+            row,
+            domain=domain,
+            help=self.help or row.help,
+            default=self.baseline,
+            when=self.when or row.when,
+            changes_numerics=row.changes_numerics if numerics is None else numerics,
+            neutral=OFF if self.switch is not None else row.neutral,
+        )
+
+    def _domain(self, row: Knob | None, where: str) -> Domain:
+        """Return the values, which must be some that the table's row can have."""
+        if self.fix is not None:
+            domain: Domain = Choice((self.fix,))
+        elif self.range is not None:
+            domain = domains.parse_domain(self.range, where=where)
+        elif self.values is not None:
+            domain = domains.check_domain(Choice(self.values), where=where)
+        elif row is not None:
+            return row.domain
+        elif self.switch is not None:
+            return Choice((OFF, ON))
+        else:
+            raise UsageError(f"{where}: needs range, values or fix", "or --knob NAME=1..8")
+        if self.switch is not None and not {*getattr(domain, "values", (0,))} <= {ON, OFF}:
+            raise UsageError(f"{where}: a switch has the values on and off")
+        # A list in a file may name other values than a choice of the table.
+        if row is not None and (self.values is None or not isinstance(row.domain, Choice)):
+            domains.check_against(row, domain, where=where)
+        return domain
+
+    def route(self) -> Env | Flag | LauncherOption | None:
+        """Return how the value reaches the program; ``None`` if the entry does not say."""
+        if self.env is not None:
+            return Env(self.env)
+        if self.switch is not None:
+            return Flag(self.switch, switch=True)
+        if self.launcher_option is not None:
+            return LauncherOption(self.launcher_option)
+        return Flag(self.flag) if self.flag is not None else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study is what the file and the command line say."""
+
+    command: tuple[str, ...]
+    job: tuple[str, ...]
+    objective: ObjectiveSpec
+    knobs: Mapping[str, KnobEntry]
+    left_out: Mapping[str, str]
+    options: Mapping[str, Any]
+
+    def option(self, key: str) -> Any:
+        """Return the value of an option of :mod:`tuner.config.options`, or its default."""
+        return self.options.get(key, BY_KEY[key].default)
+
+
+def study_of(
+    document: Document,
+    typed: Mapping[str, Any] = MappingProxyType({}),
+    command: Sequence[str] | None = None,
+) -> Study:
+    """Return the study that a checked document and what is typed make together; what is typed wins.
+
+    A typed command takes the place of the file's command, job and name. A typed mpirun is not of
+    the kind that the file names, and the other way round.
+
+    Raises:
+        UsageError: Every mistake of what was typed.
+    """
+    replaced = {"command", "job", "name"} if command is not None else set()
+    if not typed.keys().isdisjoint({"mpirun", "launcher"}):
+        replaced |= {"mpirun", "launcher"}
+    kept = {key: value for key, value in document.items() if key not in replaced}
+    study, _ = _read_study(kept)
+    options, problems = dict(study.options), []
+    for key in (key for key in typed if key in _FILED):
+        value = typed[key]
+        try:
+            options[key] = _FILED[key](value)
+        except ValueError as error:
+            text = shlex.quote(value) if isinstance(value, str) else shown(value)
+            problems.append(f"{BY_KEY[key].flag} {text}: {error}.")
+    if problems:
+        raise UsageError("\n".join(problems), "`tune --help` lists what each option takes")
+    words = study.command if command is None else tuple(command)
+    return replace(study, command=words, options=options)
+
+
+#: How each key of a file is read that is not a table, nor the command.
+_FILED = {option.key: option.kind.read for option in OPTIONS if option.example}
+
+
+def _read_study(document: Document) -> tuple[Study, list[str]]:
+    """Return the study of a document, and every key that is unknown or has a wrong value."""
+    problems: list[str] = []
+    tables: dict[str, dict[str, Any]] = {"objective": {}, "knobs": {}, "left_out": {}}
+    rest = {key: value for key, value in document.items() if key not in tables}
+    for name in tables.keys() & document.keys():
+        tables[name] = _table(document[name], name, problems)
+    kinds = {"command": WORDS.read, "job": WORDS.read, **_FILED}
+    options = _read(rest, kinds, "", problems, (*kinds, *tables))
+    knobs = {
+        name: KnobEntry(
+            **_read(_table(entry, f"knobs.{name}", problems), _KNOB, f"knobs.{name}.", problems)
+        )
+        for name, entry in tables["knobs"].items()
+    }
+    texts = dict.fromkeys(tables["left_out"], TEXT.read)
+    study = Study(
+        command=options.pop("command", ()),
+        job=options.pop("job", ()),
+        objective=ObjectiveSpec(**_read(tables["objective"], _OBJECTIVE, "objective.", problems)),
+        knobs=knobs,
+        left_out=_read(tables["left_out"], texts, "left_out.", problems),
+        options=options,
+    )
+    return study, problems
+
+
+def _table(value: object, place: str, problems: list[str]) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    problems.append(f"{place}: must be a table, is {shown(value)}.")
+    return {}
+
+
+def _read(
+    values: Mapping[str, Any],
+    kinds: Mapping[str, Callable[[Any], Any]],
+    place: str,
+    problems: list[str],
+    known: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the values as their kinds read them; what is wrong is added to the problems."""
+    read: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in kinds:
+            near = capital(suggestion(key, known or kinds))
+            problems.append(f"{place}{key}: unknown key. {near}")
+            continue
+        try:
+            read[key] = kinds[key](value)
+        except ValueError as error:
+            is_said = value == "" or (isinstance(value, str) and repr(value) in str(error))
+            what = "" if is_said else f", is {shown(value)}"
+            problems.append(f"{place}{key}: {error}{what}.")
+    return read
+
+
+# --- which file is read ----------------------------------------------------------------------
 
 
 def find_study_file(
     given: str | None, *, cwd: Path, has_command: bool = False
 ) -> tuple[Document | None, str]:
-    """The study file to use and how to name it to the user.
+    """Return the study file to use and how to name it to the user.
 
     In this order: ``given`` (a path, or the name of a shipped study), ``tune.toml`` in
     ``cwd``, and the shipped ``chainer_mnist`` unless a command was typed.
@@ -57,26 +299,24 @@ def find_study_file(
     Raises:
         UsageError: There is no such file, or it has mistakes.
     """
-    shipped = shipped_studies()
+    shipped = {path.stem: path for path in sorted(shipped_dir("studies").glob("*.toml"))}
     if given is None:
         if (cwd / LOCAL_NAME).is_file():
             return load(cwd / LOCAL_NAME), LOCAL_NAME
         if has_command:
             return None, "command line"
         given = DEFAULT_STUDY
-    else:
-        path = typed_path(given, "--study", cwd)
-        # A folder of a shipped study's name holds the launches of an earlier run.
-        name = path.name if path.is_dir() else given.removesuffix(".toml")
-        if path.exists() and not (path.is_dir() and name in shipped):
-            return load(path), given
-        if name not in shipped:
-            raise UsageError(
-                f"--study: there is no file {given!r} and no shipped study of that name",
-                f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one",
-            )
-        given = name
-    return load(shipped[given]), f"{given}.toml (shipped)"
+    path = typed_path(given, "--study", cwd)
+    # A folder of a shipped study's name holds the launches of an earlier run.
+    name = path.name if path.is_dir() else given.removesuffix(".toml")
+    if path.exists() and not (path.is_dir() and name in shipped):
+        return load(path), given
+    if name not in shipped:
+        raise UsageError(
+            f"--study: there is no file {given!r} and no shipped study of that name",
+            f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one",
+        )
+    return load(shipped[name]), f"{name}.toml (shipped)"
 
 
 def load(path: Path) -> Document:
@@ -86,16 +326,11 @@ def load(path: Path) -> Document:
         UsageError: It cannot be read, is not TOML (line and column), or holds mistakes: all
             of them, each with its place.
     """
-    data = read_typed(path, f"the study file {path}", MOST_BYTES)
-    return parse(data, str(path))
+    return parse(read_typed(path, f"the study file {path}", MOST_BYTES), str(path))
 
 
 def parse(data: bytes, place: str) -> Document:
-    """What the content of a file says; errors name the ``place``.
-
-    Raises:
-        UsageError: As :func:`load`.
-    """
+    """Return what the content of a file at a ``place`` says; errors as those of :func:`load`."""
     try:
         document = tomllib.loads(data.decode("utf-8"))
         check(document, place)
@@ -108,137 +343,28 @@ def parse(data: bytes, place: str) -> Document:
 
 
 def check(document: Document, place: str) -> None:
-    """Raise ``UsageError`` with every mistake of a document."""
-    if mistakes := _mistakes(document):
+    """Raise ``UsageError`` with every wrong key and form; if there is none, with all nonsense."""
+    study, mistakes = _read_study(document)
+    if "\\x00" in repr(document):
+        mistakes.append("a text holds a NUL character, which no command can be given.")
+    if not mistakes:
+        mistakes = _senseless(study)
+    if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
 
 
-def study_of(
-    document: Document,
-    typed: Mapping[str, Any] = MappingProxyType({}),
-    places: Mapping[str, str] = MappingProxyType({}),
-) -> Study:
-    """The study that a checked document and typed options make together; what is typed wins.
-
-    Args:
-        document: What the study file says.
-        typed: Further keys of a study.
-        places: How the user knows each of these, such as ``--trials``.
-
-    Raises:
-        UsageError: Every mistake of what was typed.
-    """
-    errors, study = _validated(STUDY, {**document, **typed})
-    if study is None:
-        lines = [_line(error, places) for error in errors]
-        raise UsageError("\n".join(lines), "`tune --help` lists what each option takes")
-    return study
-
-
-def _validated(kind: type[T], data: object) -> tuple[list[ErrorDetails], T | None]:
-    try:
-        return [], kind.model_validate(data)
-    except ValidationError as error:
-        return error.errors(), None
-
-
-# --- the mistakes of a file -----------------------------------------------------------------
-
-
-def _mistakes(data: Document) -> list[str]:
-    """Every wrong key and form; if there is none, everything that makes no sense."""
-    errors, study = _validated(STUDY, data)
-    mistakes = list(dict.fromkeys([*map(_line, errors), *_nul_mistakes(data)]))
-    if mistakes or study is None:
-        return mistakes
-    placed = knobs_in(study.command)
+def _senseless(study: Study) -> list[str]:
+    mistakes = []
     for name, entry in study.knobs.items():
-        mistakes += _knob_mistakes(name, entry, bool(study.command) and name not in placed)
+        try:
+            entry.knob(name, f"knobs.{name}")
+        except UsageError as error:
+            mistakes.append(_sentences(error))
     try:
-        objective_for(study.objective.spec())
+        objective_for(study.objective)
     except UsageError as error:
         mistakes.append(f"objective: {_sentences(error)}")
-    return mistakes + _left_out_mistakes(study)
-
-
-def _line(error: ErrorDetails, places: Mapping[str, str] | None = None) -> str:
-    """One of pydantic's errors in the words of this tool, with its place."""
-    first, *rest = error["loc"]
-    place = ".".join(map(str, ((places or {}).get(str(first), first), *rest)))
-    given, kind = error["input"], error["type"]
-    if kind == "extra_forbidden":
-        keys = KEYS[str(first) if rest else ""]
-        return f"{place}: unknown key. {capital(suggestion(str(error['loc'][-1]), keys))}"
-    if kind == "string_too_short" or given == "":
-        return f"{place}: must not be empty."
-    types = {
-        "int_type": "must be a whole number",
-        "bool_type": "must be true or false",
-        "string_type": "must be a string",
-        "dict_type": "must be a table",
-        "model_type": "must be a table",
-    }
-    text = types.get(kind) or str(error.get("ctx", {}).get("error", error["msg"]))
-    if places and first in places:
-        value = shlex.quote(given) if isinstance(given, str) else shown(given)
-        return f"{place} {value}: {text}."
-    said = isinstance(given, str) and repr(given) in text
-    return f"{place}: {text}." if said else f"{place}: {text}, is {shown(given)}."
-
-
-def _nul_mistakes(value: object, place: str = "") -> list[str]:
-    """Every text with a character that no argument or variable can hold."""
-    if isinstance(value, str) and "\0" in value:
-        return [f"{place}: holds a NUL character, which no command can be given."]
-    if isinstance(value, dict):
-        inner = [(f"{place}.{key}" if place else key, item) for key, item in value.items()]
-    else:
-        inner = [(place, item) for item in value] if isinstance(value, list) else []
-    return [mistake for where, item in inner for mistake in _nul_mistakes(item, where)]
-
-
-_DOMAIN_KEYS = ("range", "values", "fix")
-_ROUTE_KEYS = ("env", "flag", "switch", "launcher_option")
-
-
-def _knob_mistakes(name: str, entry: KnobEntry, is_not_placed: bool) -> list[str]:
-    """What makes no sense about an entry; ``is_not_placed``: the command has no place for it."""
-    where = f"knobs.{name}"
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
-        return [f"{where}: cannot be the name of a knob."]
-    for keys in (_DOMAIN_KEYS, _ROUTE_KEYS):
-        given = [key for key in keys if getattr(entry, key) is not None]
-        if len(given) > 1:
-            return [f"{where}: has {' and '.join(given)}: keep one of them."]
-    is_ours = table.is_known(name)
-    if not is_ours and entry.route() is None and is_not_placed:
-        return [
-            f"{where}: nothing carries it to the program: "
-            f"{suggestion(name, table.names())} A knob of your own needs env, flag, "
-            f"switch, launcher_option, or {{{name}}} in the command."
-        ]
-    listed = (entry.fix,) if entry.fix is not None else entry.values or ()
-    if entry.switch is not None and (entry.range is not None or not set(listed) <= {ON, OFF}):
-        return [f"{where}: a switch has the values on and off."]
-    try:
-        knob = entry.knob(name, where)
-        if is_ours and entry.values is None:
-            domains.check_against(table.knob(name), knob.domain, where=where)
-        elif is_ours and not isinstance(table.knob(name).domain, Choice):
-            domains.check_against(table.knob(name), knob.domain, where=f"{where}.values")
-    except UsageError as error:
-        return [_sentences(error)]
-    return []
-
-
-def _sentences(error: UsageError) -> str:
-    """The error as a part of a list: its message, then its hint."""
-    return ". ".join(filter(None, (error.message.rstrip("."), capital(error.hint))))
-
-
-def _left_out_mistakes(study: Study) -> list[str]:
-    mistakes = []
     for name in study.left_out:
         if name in study.knobs:
             mistakes.append(f"left_out.{name}: is under knobs as well: keep one of them.")
@@ -248,15 +374,16 @@ def _left_out_mistakes(study: Study) -> list[str]:
     return mistakes
 
 
-# --- the template ---------------------------------------------------------------------------
+def _sentences(error: UsageError) -> str:
+    """Return the error as a part of a list: its message, then its hint."""
+    return ". ".join(filter(None, (error.message.rstrip("."), capital(error.hint))))
 
 
 def template(name: str) -> str:
-    """The text that ``tune init`` writes: a study file with comments that loads as it is.
+    """Return the text that ``tune init`` writes: a study file with comments that loads as it is.
 
-    Args:
-        name: The study's name, other characters than a name can have replaced; ``tune``
-            (of ``tune.toml``) is none, and leaves it to be made of the program's.
+    ``name`` is the study's; ``tune`` (of ``tune.toml``) is none, and leaves it to be made of the
+    program's.
     """
     from tuner.config.program import as_name
 
@@ -269,6 +396,7 @@ def template(name: str) -> str:
             line = named
         elif option.key not in ("mpi_procs", "trials"):
             line = f"#{line}"
-        lines.append(f"# {option.help} ({option.flag.partition('/')[0]}).\n{line}")
+        if option.example:
+            lines.append(f"# {option.help} ({option.flag}).\n{line}")
     text = Path(__file__).with_name("template.toml").read_text()
     return text.replace("@OPTIONS@", "\n".join(lines))

@@ -28,14 +28,13 @@ from tuner.model.errors import UsageError
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
+_ByRole = Mapping[Role, Sequence[Option]]
+
 
 class TypedLaunch(NamedTuple):
-    """What a launch line says.
+    """What a launch line says: keys of the study file, and the program that each rank runs.
 
-    Attributes:
-        keys: Keys of the study file.
-        command: The program that each rank runs.
-        left_out: What stood before the launcher and changes nothing that is measured.
+    ``left_out`` stood before the launcher and changes nothing that is measured.
     """
 
     keys: dict[str, Any]
@@ -59,37 +58,41 @@ def typed_launch(line: LaunchLine, environ: Mapping[str, str]) -> TypedLaunch:
         keys["mpirun"] = line.launcher[0]
     elif syntax is MPIRUN and line.name not in ("mpirun", "mpiexec"):
         keys["mpirun"] = line.name
-    options_by_role: dict[Role, list[Option]] = {}
+    by_role: dict[Role, list[Option]] = {}
     arguments: list[str] = []
     for option in options:
         if role := syntax.roles.get(option.name):
-            options_by_role.setdefault(role, []).append(option)
+            by_role.setdefault(role, []).append(option)
         else:
             arguments += option.words
-    _refuse_unheld(syntax, options_by_role, program)
-    keys |= _hosts(syntax, options_by_role)
-    keys |= _ranks(line, syntax, options_by_role, keys, environ)
-    if {"hosts", "hostfile"} & keys.keys() and syntax is MPIRUN:
+    _refuse_unheld(syntax, by_role, program)
+    keys |= _hosts(syntax, by_role)
+    names_hosts = bool(keys.keys() & {"hosts", "hostfile"})
+    if syntax is TORCHRUN:
+        keys |= _ranks_of_torchrun(by_role)
+        program = _of_python(line, {option.name for option in options}, program)
+    else:
+        keys |= _ranks(line, syntax, by_role, needs_none=names_hosts or in_slurm(environ))
+    is_here = not (names_hosts or Role.NODES in by_role or in_slurm(environ))
+    if keys.get("ppn", 0) < keys.get("mpi_procs", 0) and is_here:
+        keys.pop("ppn", None)  # it says nothing where there is one host
+    if names_hosts and syntax is MPIRUN:
         # Hosts are filled by tune, which must know that they may hold more ranks than slots.
         kept = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
         keys |= {"more_ranks_than_slots": True} if len(kept) < len(arguments) else {}
         arguments = kept
     if arguments:
         keys["mpirun_args"] = arguments
-    if syntax is TORCHRUN and program:
-        program = _of_python(line, {option.name for option in options}, program)
     return TypedLaunch(keys, list(program), left_out)
 
 
-def _refuse_unheld(
-    syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]], program: Sequence[str]
-) -> None:
+def _refuse_unheld(syntax: Syntax, by_role: _ByRole, program: Sequence[str]) -> None:
     """Raise ``UsageError`` for what no key of a study can say."""
-    if several := options_by_role.get(Role.SEVERAL):
+    if several := by_role.get(Role.SEVERAL):
         raise several_programs(" ".join(several[0].words))
     if syntax is not TORCHRUN and ":" in program:
         raise several_programs("`:`")
-    if folders := options_by_role.get(Role.FOLDER):
+    if folders := by_role.get(Role.FOLDER):
         raise UsageError(
             f"{' '.join(folders[-1].words)} runs the program elsewhere, and each launch of a study"
             " runs in the folder that tune is started in",
@@ -108,25 +111,22 @@ def several_programs(what: str) -> UsageError:
 
 
 def _checked_before(line: LaunchLine) -> list[str]:
-    """Return what stands before the launcher and may be left out.
-
-    Raises:
-        UsageError: A study cannot hold what stands there.
-    """
+    """Return what stands before the launcher and may be left out."""
     if line.in_shell:
         raise UsageError(
             f"the script of the shell does more than start {line.name}, and a study has one"
             " program",
             f"type the line with {line.name} by itself, as the shell makes it",
         )
+    rest = shlex.join((*line.launcher, *line.arguments))
     for words in line.before:
-        name, rest = PurePath(words[0]).name, shlex.join((*line.launcher, *line.arguments))
-        assignments = [shlex.join((word,)) for word in words if ASSIGNMENT.fullmatch(word)]
-        if ASSIGNMENT.fullmatch(words[0]) or (name == "env" and len(assignments) + 1 == len(words)):
+        name = PurePath(words[0]).name
+        assignments = " ".join(shlex.join((w,)) for w in words if ASSIGNMENT.fullmatch(w))
+        if ASSIGNMENT.fullmatch(words[0]) or (name == "env" and assignments):
             raise UsageError(
-                f"a study has no place for {' '.join(assignments)} before {line.name}: each launch"
-                " has the environment of tune",
-                f"export {' '.join(assignments)}\ntune init -- {rest}",
+                f"a study has no place for {assignments} before {line.name}: each launch has the"
+                " environment of tune",
+                f"export {assignments}\ntune init -- {rest}",
             )
         if name in KEEPS:
             raise UsageError(
@@ -138,23 +138,20 @@ def _checked_before(line: LaunchLine) -> list[str]:
     return [shlex.join(words) for words in line.before if PurePath(words[0]).name not in SHELLS]
 
 
-def _hosts(syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]]) -> dict[str, Any]:
+def _hosts(syntax: Syntax, by_role: _ByRole) -> dict[str, Any]:
     """Return the key that names the hosts; none if the line names none."""
-    lists = options_by_role.get(Role.HOSTS, [])
-    files = [option.value[0] for option in options_by_role.get(Role.HOSTFILE, [])]
+    files = [option.value[0] for option in by_role.get(Role.HOSTFILE, [])]
     names: list[str] = []
-    for option in lists:
-        if syntax is SRUN and "/" in option.value[0]:
-            files.append(option.value[0])
-        elif syntax is SRUN:
-            names += expand_nodes(option.value[0], " ".join(option.words))
-        else:
+    for option in by_role.get(Role.HOSTS, []):
+        if syntax is not SRUN:
             names += option.value[0].split(",")
+        elif "/" in option.value[0]:
+            files.append(option.value[0])
+        else:
+            names += expand_nodes(option.value[0], " ".join(option.words))
     if len(files) + bool(names) > 1:
-        both = [*options_by_role.get(Role.HOSTFILE, []), *lists]
         raise UsageError(
-            "the line names hosts more than once: " + ", ".join(" ".join(o.words) for o in both),
-            "name them once, with their slots: h1:4,h2:4",
+            "the line names hosts more than once", "name them once, with their slots: h1:4,h2:4"
         )
     if any(":" in name for name in names):  # one slot is what the launcher takes it for
         names = [name if ":" in name else f"{name}:1" for name in names]
@@ -164,18 +161,11 @@ def _hosts(syntax: Syntax, options_by_role: Mapping[Role, Sequence[Option]]) -> 
 
 
 def _ranks(
-    line: LaunchLine,
-    syntax: Syntax,
-    options_by_role: Mapping[Role, Sequence[Option]],
-    keys: Mapping[str, Any],
-    environ: Mapping[str, str],
+    line: LaunchLine, syntax: Syntax, by_role: _ByRole, *, needs_none: bool
 ) -> dict[str, Any]:
     """Return the keys that say how many ranks there are."""
-    last = {role: options[-1] for role, options in options_by_role.items()}
-    if syntax is TORCHRUN:
-        return _ranks_of_torchrun(last)
     ranks, nodes, per_host = (
-        _count(last[role]) if role in last else 0
+        _count(by_role[role][-1]) if role in by_role else 0
         for role in (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST)
     )
     if nodes:  # of srun: one rank a node if nothing else is said
@@ -186,8 +176,7 @@ def _ranks(
                 f"a multiple of {nodes} as --ntasks",
             )
         per_host = per_host or ranks // nodes
-    names_hosts = bool({"hosts", "hostfile"} & keys.keys())
-    if not (ranks or per_host or names_hosts or in_slurm(environ)):
+    if not (ranks or per_host or needs_none):
         if syntax is MPIRUN:
             raise UsageError(
                 f"{line.name} without a number of ranks starts as many as it finds cores, and the"
@@ -195,19 +184,17 @@ def _ranks(
                 f"say it: {line.name} -n 4 …",
             )
         ranks = 1
-    if per_host and ranks > per_host and not (nodes or names_hosts or in_slurm(environ)):
-        per_host = 0  # it says nothing where there is one host
     return {key: n for key, n in (("mpi_procs", ranks), ("ppn", per_host)) if n}
 
 
-def _ranks_of_torchrun(last: Mapping[Role, Option]) -> dict[str, Any]:
-    nodes = last[Role.NODES].value[0] if Role.NODES in last else "1"
+def _ranks_of_torchrun(by_role: _ByRole) -> dict[str, Any]:
+    nodes = by_role[Role.NODES][-1].value[0] if Role.NODES in by_role else "1"
     if nodes not in ("1", "1:1"):
         raise UsageError(
             f"torchrun --nnodes {nodes} is typed once on each host, and tune starts all of them",
             'leave --nnodes out, and name the hosts in the study file: hosts = "h1:8,h2:8"',
         )
-    return {"mpi_procs": _count(last[Role.RANKS]) if Role.RANKS in last else 1}
+    return {"mpi_procs": _count(by_role[Role.RANKS][-1]) if Role.RANKS in by_role else 1}
 
 
 def _count(option: Option) -> int:
@@ -223,7 +210,7 @@ def _count(option: Option) -> int:
 
 def _of_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) -> tuple[str, ...]:
     """Return the program as torchrun starts it: by its own Python, unless by ``--no-python``."""
-    if "no-python" in options:
+    if "no-python" in options or not program:
         return program
     first = line.launcher[0]
     if len(line.launcher) > 1:  # python -m torch.distributed.run

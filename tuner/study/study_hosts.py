@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tuner.config.hosts import with_room
-from tuner.config.hosts_from import hosts_from
+from tuner.config.hosts import hosts_from, with_room
 from tuner.hosts.remote.remote_hosts import GOES_ON, HostLostError, Hosts
 from tuner.model import Layout, StudySpec
 from tuner.model.errors import TunerError
