@@ -122,8 +122,6 @@ REFUSED: list[tuple[str, str, str, str]] = [
     (O5, "mpirun -n 2 -wdir sub python3 t.py", "-wdir sub runs the program elsewhere", "cd sub"),
     (O5, "mpirun ./solver", "without a number of ranks", "mpirun -n 4"),
     (O5, "mpirun -n 2 -H a --hostfile hosts ./solver", "names hosts more than once", ""),
-    (O5, "mpirun -n 2 -H me@h1 ./solver", "names a user", "ssh/config"),
-    (O5, "mpirun -n 5 --hostfile hosts ./solver", "--mpi-procs 5, but --hostfile hosts", ""),
     (TORCH, "torchrun --nnodes 2 t.py", "--nnodes 2 is typed once on each host", "hosts ="),
     (O5, "env OMP_NUM_THREADS=4 mpirun -n 2 ./solver", "OMP_NUM_THREADS=4 before mpirun",
      "export OMP_NUM_THREADS=4\n        tune init -- mpirun -n 2 ./solver"),
@@ -200,24 +198,11 @@ def test_a_word_that_only_looks_like_a_launcher_is_left_alone(
     assert done.code == 0, done.err
 
 
-def test_what_stood_before_the_launcher_and_what_is_missing_is_told(
+def test_what_stood_before_the_launcher_is_told(
     tune: Tune, install: Install
 ) -> None:
     done = tune("init", "--", *shlex.split("time mpirun -n 2 --hostfile later ./solver"))
     assert "left out: time" in done.err
-    assert "the hostfile later does not exist yet" in done.err
-    assert "TUNE_MPIRUN: there is no " in done.err
-
-
-@pytest.mark.parametrize(
-    ("options", "is_told"), [("-n 1", True), ("-n 1 --bind-to core", False), ("-n 2", False)]
-)
-def test_one_rank_that_mpirun_would_bind_is_told(
-    tune: Tune, install: Install, options: str, is_told: bool
-) -> None:
-    install(O5)
-    done = tune("init", "-", "--", *shlex.split(f"mpirun {options} ./solver"))
-    assert ("tune starts one rank unbound" in done.err) == is_told
 
 
 def test_the_mpirun_that_was_typed_is_the_one_that_tune_takes(
@@ -248,4 +233,4 @@ def test_arguments_for_mpirun_are_split_as_a_shell_would(
     assert f" {words} -n 2 " in done.out
     done = tune("--mpirun-arg", "-x 'A", "--dry-run", "--", "./solver")
     assert done.code == 2
-    assert "--mpirun-arg -x 'A: a quotation is not closed" in done.err
+    assert "--mpirun-arg" in done.err and "a quotation is not closed" in done.err

@@ -128,16 +128,12 @@ PROCESSES = {
         2,
         "the current folder cannot be used: No such file or directory",
     ),
-    "too little memory": (
-        'ulimit -v 200000; exec "$@" show',
-        2,
-        "ulimit -v 200000 leaves tune too little memory",
-    ),
     "a full disk for the result": (
         'exec "$@" knobs > /dev/full',
         2,
         "the output cannot be written: No space left on device",
     ),
+    "a closed stream": ('exec "$@" show 2>&-', 2, ""),
     "a full disk for both": ('exec "$@" knobs > /dev/full 2>&1', 2, ""),
     "a full disk for errors": ('exec "$@" knobs 2> /dev/full', 0, ""),
     "closed pipes": ('"$@" no-such-command 2>&1 | true; exit $((PIPESTATUS + 0))', 141, ""),

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-import stat
 from pathlib import Path
 
-import click
 import pytest
 
 from tests.cli.conftest import Tune
@@ -22,10 +19,8 @@ def at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dashboard(tune: Tune, database: Path, *more: str) -> tuple[str, str]:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     done = tune("dashboard", "--storage", str(database), "--port", "0", *more)
     assert done.code == 0, done.err
-    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     return done.out, done.err
 
 
@@ -36,25 +31,3 @@ def test_the_url_with_its_token_is_the_result(tune: Tune, database: Path) -> Non
     assert err == "dashboard ended\n"
     _, err = dashboard(tune, database, "--host", "0.0.0.0")
     assert "tune: warning: everybody who can reach " in err
-
-
-def test_the_browser_is_given_a_file_that_nobody_else_reads(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[Path, str, list[int]]] = []
-
-    def launch(address: str) -> int:
-        path = Path(address.removeprefix("file://"))
-        modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)]
-        seen.append((path, path.read_text(), modes))
-        return 1
-
-    monkeypatch.setattr(click, "launch", launch)
-    out, err = dashboard(tune, database, "--open")
-    url = re.search(r"http://\S+", out)
-    assert url is not None
-    ((path, text, modes),) = seen
-    assert f"url={url[0]}" in text
-    assert modes == [0o600, 0o700]
-    assert not path.exists()
-    assert "no browser could be started" in err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -50,19 +49,6 @@ def test_without_a_terminal_a_command_is_taken_as_it_is(tune: Tune, tmp_path: Pa
     assert (study.option("mpi_procs"), study.objective.kind) == (3, "logreport")
 
 
-def test_the_file_at_the_input_is_named_for_the_study(tune: Tune, tmp_path: Path) -> None:
-    (tmp_path / "job.in").write_text("a\n")
-    before = os.dup(0)
-    try:
-        with (tmp_path / "job.in").open() as file:
-            os.dup2(file.fileno(), 0)
-        done = tune("init", "--", "sh", "-c", "cat")
-    finally:
-        os.dup2(before, 0)
-        os.close(before)
-    assert f"then: tune < {tmp_path}/job.in" in done.err
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -79,7 +65,3 @@ def test_a_program_that_is_not_there_is_one_error(
     assert (done.code, done.err.count("tune: error:")) == (2, 1)
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_folder_is_one_error(tune: Tune) -> None:
-    assert tune("init", "no/such.toml").code == 2

@@ -20,59 +20,56 @@ from tuner.store.identity import difference, identity
 
 
 @contextmanager
-def pipe(written: bytes, *, ends: bool) -> Iterator[int]:
+def at_input(descriptor: int) -> Iterator[None]:
+    """Put a file or a pipe at the standard input of this process."""
+    before = os.dup(0)
+    os.dup2(descriptor, 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+def test_a_file_is_named_and_another_content_is_another_job(tmp_path: Path) -> None:
+    path, identities = tmp_path / "job.in", []
+    for content in ("a\n", "a\n", "b\n"):
+        path.write_text(content)
+        with path.open() as file, at_input(file.fileno()):
+            assert standard_input.file_at_input() == path
+        digest = standard_input.digest(path)
+        identities.append(identity(replace(SPEC, input=str(path), input_digest=digest)))
+    assert difference(*identities[:2]) == []
+    (text,) = difference(*identities[1:])
+    assert text.startswith(f"standard input: {path} (SHA-256 87428fc52280…) -> {path} (SHA-256")
+
+
+@pytest.mark.parametrize(("written", "ends"), [(b"", True), (b"", False), (b"x", True)])
+def test_a_pipe_is_empty_or_an_error(written: bytes, ends: bool) -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
         writer.write(written)
         writer.flush()
         if ends:
             writer.close()
-        yield reader.fileno()
+        with at_input(reader.fileno()):
+            if not written:
+                assert standard_input.file_at_input() is None
+                return
+            with pytest.raises(UsageError, match="a pipe or a here-document") as caught:
+                standard_input.file_at_input()
+            assert "< FILE" in caught.value.hint
 
 
-def test_a_file_is_named_and_not_read(tmp_path: Path) -> None:
-    file = tmp_path / "job.in"
-    for content, expected in (("a\n", str(file)), ("", "")):
-        file.write_text(content)
-        with file.open() as opened:
-            assert standard_input.read(opened.fileno()) == expected
-            assert opened.read() == content
-
-
-def test_a_file_that_changes_is_another_job(tmp_path: Path) -> None:
-    file, identities = tmp_path / "job.in", []
-    for content in ("a\n", "a\n", "b\n"):
-        file.write_text(content)
-        digest = standard_input.digest(str(file))
-        identities.append(identity(replace(SPEC, input=str(file), input_digest=digest)))
-    assert difference(*identities[:2]) == []
-    (text,) = difference(*identities[1:])
-    assert text.startswith(f"standard input: {file} (SHA-256 87428fc52280…) -> {file} (SHA-256")
-
-
-def test_a_here_document_and_a_pipe_are_read_to_their_end() -> None:
-    with tempfile.TemporaryFile() as file:  # as bash writes it: without a name
-        file.write(b"a\nb\n")
+def test_a_device_and_an_empty_file_are_empty_and_a_file_without_a_name_is_an_error() -> None:
+    with Path(os.devnull).open() as device, at_input(device.fileno()):
+        assert standard_input.file_at_input() is None
+    with tempfile.TemporaryFile() as file, at_input(file.fileno()):  # as some shells write <<
+        assert standard_input.file_at_input() is None
+        file.write(b"a")
         file.flush()
-        file.seek(0)
-        assert standard_input.read(file.fileno()) == b"a\nb\n"
-    for content in (b"x" * 9999, b""):
-        with pipe(content, ends=True) as descriptor:
-            assert standard_input.read(descriptor) == content
-
-
-def test_a_device_and_a_pipe_without_a_word_are_empty() -> None:
-    with Path(os.devnull).open() as device:
-        assert standard_input.read(device.fileno()) == ""
-    with pipe(b"", ends=False) as descriptor:
-        assert standard_input.read(descriptor, first_s=0.01) == ""
-
-
-def test_a_pipe_that_stops_in_the_middle_is_an_error() -> None:
-    with pipe(b"half", ends=False) as descriptor, pytest.raises(UsageError) as caught:
-        standard_input.read(descriptor, pause_s=0.01)
-    assert "a pipe that gave 4 bytes and then nothing" in caught.value.message
-    assert "< FILE" in caught.value.hint
+        with pytest.raises(UsageError, match="a here-document"):
+            standard_input.file_at_input()
 
 
 @pytest.mark.parametrize("variable", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"])

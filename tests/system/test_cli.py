@@ -47,15 +47,10 @@ def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:
     # Handed over is the best setting, less what makes no difference to it.
     assert document["export"].items() <= document["best"]["setting"].items()
     assert done.stderr == ""
-
-
-def test_show_studies_and_exec_read_the_study(quick_study: Path) -> None:
-    result = json.loads(tune(quick_study, "show", "--json").stdout)["result"]
-    assert result["study"] == "quick"
     assert json.loads(tune(quick_study, "studies", "--json").stdout)["studies"][0]["trials"] == 4
     program = "import os, sys; print(os.environ['OMP_NUM_THREADS'], sys.argv[1])"
     done = tune(quick_study, "exec", "--", sys.executable, "-c", program, "{iterator_workers}")
-    best = result["best"]["setting"]
+    best = document["best"]["setting"]
     assert done.stdout.split() == [str(best["omp_threads"]), str(best["iterator_workers"])]
 
 
@@ -100,19 +95,12 @@ def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
     assert "\x1b[1m" in text  # a heading
 
 
+WALL = ("-n", "1", "--no-confirm", "--objective", "wall")
+SLEEP = ("--knob", "k=1,2", "--baseline", "k=1", "--", "sleep", "0.{k}")
+
+
 def test_a_command_prepares_each_launch_and_leaves_nothing(tmp_path: Path) -> None:
-    program = (
-        "--baseline",
-        "k=1",
-        "--knob",
-        "k=1,2",
-        "--objective",
-        "wall",
-        "--",
-        "sleep",
-        "0.{k}",
-    )
-    args = ("-n", "1", "--name", "s", "--no-confirm", "--prepare", "sh prepare.sh", *program)
+    args = ("--name", "s", "--prepare", "sh prepare.sh", *WALL, *SLEEP)
     script = tmp_path / "prepare.sh"
     script.write_text("echo to fail; exit 3")
     done = tune(tmp_path, *args)
@@ -155,57 +143,12 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
     assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
 
 
-def test_the_result_is_given_to_a_command_at_the_end(tmp_path: Path) -> None:
-    knob = ("--knob", "k=1,2", "--baseline", "k=1")
-    program = ("--objective", "wall", *knob, "--", "sleep", "0.{k}")
-    args = ("-n", "1", "--no-confirm", *program)
-    done = tune(tmp_path, "--on-finish", "sh -c 'cat > told; sleep 300 &'", "--json", *args)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "told").read_text() == done.stdout
-    assert json.loads(done.stdout)["schema"] == "tuner.result/1"
-    mail = "sh -c 'echo sent; echo no mail for hunter2hunter2 >&2; exit 3' --password"
-    failed = tune(tmp_path, "--on-finish", f"{mail} hunter2hunter2", *args)
-    assert failed.returncode == 0
-    assert "\nsent\n" in failed.stderr and "sent" not in failed.stdout
-    assert "--password '***': exit code 3: no mail for ***\n" in failed.stderr
-    assert "hunter2" not in failed.stderr
-
-
-def test_the_command_at_the_end_runs_for_a_study_without_a_result_too(tmp_path: Path) -> None:
-    program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "false")
-    done = tune(tmp_path, "--on-finish", "tee told", "-n", "1", *program)
-    assert done.returncode == 3, done.stderr
-    told = json.loads((tmp_path / "told").read_text())
-    assert (told["state"], told["best"]) == ("failed", None) and told["failures"]
-
-
-@pytest.mark.parametrize("command", ["", "no-such-program x", "./told"])
-def test_a_command_for_the_end_that_cannot_run_is_refused_at_once(
-    tmp_path: Path, command: str
-) -> None:
-    (tmp_path / "told").touch()  # not executable
-    done = tune(tmp_path, "--on-finish", command, "--objective", "wall", "--", "true")
-    assert done.returncode == 2 and "--on-finish: " in done.stderr
-    assert not (tmp_path / "studies").exists()
-
-
 def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:
     (tmp_path / "prepare.sh").write_text("echo $$ > pid; kill -INT $TUNE; sleep 300")
     program = ("--objective", "wall", "--knob", "omp_threads", "--", "true")
-    start = 'export TUNE=$$; exec "$@"'
+    words = [sys.executable, "-c", MAIN, "--prepare", "sh prepare.sh", *program]
     ended = subprocess.run(
-        [
-            "sh",
-            "-c",
-            start,
-            "sh",
-            sys.executable,
-            "-c",
-            MAIN,
-            "--prepare",
-            "sh prepare.sh",
-            *program,
-        ],
+        ["sh", "-c", 'export TUNE=$$; exec "$@"', "sh", *words],
         cwd=tmp_path,
         env=environment(tmp_path),
         check=False,
@@ -231,17 +174,14 @@ def best(exported: Path) -> list[int]:
     return [setting["omp_threads"], setting["iterator_workers"]]
 
 
-def test_the_script_trains_with_the_best_setting(exported: Path) -> None:
-    subprocess.run(["./job.sh", "res ult"], cwd=exported, env=environment(exported), check=True)
+def test_the_script_trains_with_the_best_setting_and_little_of_the_environment(
+    exported: Path,
+) -> None:
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(exported)}
+    assert "task_wrapper" not in (exported / "job.sh").read_text()
+    subprocess.run(["./job.sh", "res ult"], cwd=exported, env=env, check=True)
     assert json.loads((exported / "res ult" / "got").read_text()) == best(exported)
     assert len(json.loads((exported / "res ult" / "log").read_text())) == 5
-
-
-def test_the_script_needs_no_tune_and_little_of_the_environment(exported: Path) -> None:
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(exported), "OUT": "other"}
-    assert "task_wrapper" not in (exported / "job.sh").read_text()
-    subprocess.run(["sh", "job.sh"], cwd=exported, env=env, check=True)
-    assert json.loads((exported / "other" / "got").read_text()) == best(exported)
 
 
 def test_the_script_is_clean_under_shellcheck(exported: Path, require_program: object) -> None:
@@ -273,27 +213,3 @@ def test_the_function_that_waited_is_named(quick_study: Path) -> None:
     assert slept["points"] < 0
     after = tune(quick_study, "export", "--format", "json").stdout
     assert after == before, "the runs of a profile do not count"
-
-
-@pytest.mark.slow
-def test_people_get_a_table(quick_study: Path) -> None:
-    done = tune(quick_study, "profile", "--top", "3")
-    assert done.returncode == 0, done.stderr
-    assert "Profile of quick" in done.stdout
-    assert "time.sleep" in done.stdout
-    assert "profiling defaults" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_program_that_leaves_no_profile_is_an_error(tmp_path: Path) -> None:
-    script = 'exec "$0" -S train.py --out "$1" -j "$2"'
-    words = ("--", "sh", "-c", script, sys.executable, "{out}", "{iterator_workers}")
-    space = ("--knob", "iterator_workers=1..2", "--fix", "omp_threads=1")
-    quick = ("-n", "2", "--name", "bare", "--warm-ups", "0", "--no-confirm", "--trials", "1")
-    options = (*quick, *space, "--baseline", "iterator_workers=2")
-    done = tune(make_folder(tmp_path), *options, *words)
-    assert done.returncode == 0, done.stderr
-    done = tune(tmp_path, "profile", "bare")
-    assert done.returncode == 3
-    assert "no rank of baseline left a profile" in done.stderr
-    assert "Traceback" not in done.stderr

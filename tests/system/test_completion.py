@@ -19,11 +19,10 @@ pytestmark = pytest.mark.system
 CASES = {
     ("tune", "--trial"): ["--trials", "--trial-limit"],
     ("tune", "show", ""): ["mnist"],
-    ("tune", "--knob", "openc"): ["opencv_threads="],
+    ("tune", "--knob", "openc"): ["opencv_threads"],
     ("tune", "--pruner", "me"): ["median"],
     ("tune", "compare", "mnist", "m"): ["mnist"],
     ("tune", "export", "--format", "sl"): ["slurm"],
-    ("tune", "--study", "chainer_mnist_"): ["chainer_mnist_gpu"],
 }
 
 #: How to start a shell, and a function of it that prints the answers for its arguments.

@@ -59,7 +59,7 @@ def assert_in(page: Any, server: DashboardServer) -> None:
 def test_a_link_in_a_file_and_on_another_site_lets_in(
     browser: Any, server: DashboardServer, tmp_path: Path
 ) -> None:
-    """What ``--open`` makes, and a terminal in a browser: strict cookies do not come along."""
+    """As from a terminal in a browser: strict cookies do not come along."""
     file = tmp_path / "open.html"
     file.write_text(f'<meta http-equiv="refresh" content="0; url={server.url}">')
     page = stranger(browser)

@@ -67,11 +67,10 @@ def on_terminal(
 def test_enter_is_enough_for_a_study_that_runs(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     typed = f"mpirun -n 3 {sys.executable} train.py -j 2"
-    code, screen = on_terminal(tmp_path, answers=[typed, "", ""])
+    code, screen = on_terminal(tmp_path, answers=[typed, ""])
     assert code == 0, screen
     assert f"Run `{sys.executable} train.py -j 2 --help` to find its options? [Y/n]" in screen
     assert "  --workers {iterator_workers}\n  --output-dir {out}\n" in screen
-    assert "Let tune set them? [Y/n]: " in screen
     last = screen.splitlines()[-1]
     assert last == "wrote tune.toml; next: tune --dry-run, then: tune"
     shown = tune(tmp_path, "--dry-run")
@@ -87,7 +86,7 @@ def test_the_command_behind_dashes_is_not_asked_for_and_a_no_leaves_it_as_it_is(
 ) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     words = ("my.toml", "--", sys.executable, "train.py")
-    code, screen = on_terminal(tmp_path, *words, answers=["", "n", "0", "2"])
+    code, screen = on_terminal(tmp_path, *words, answers=["n", "0", "2"])
     assert code == 0, screen
     assert "0 is not in the range" in screen
     assert screen.endswith("next: tune --study my.toml --dry-run, then: tune --study my.toml\n")

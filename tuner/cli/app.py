@@ -40,17 +40,16 @@ COMMANDS = {
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate that ``word`` was probably meant to be; dashes in front say nothing."""
+    """Return the candidate that ``word`` was probably meant to be, whatever its dashes."""
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     closest = errors.nearest(word.lstrip("-"), bare)
     return None if closest is None else bare[closest]
 
 
 class TuneGroup(click.Group):
-    """``tune``: its commands are imported when they are asked for."""
+    """The group ``tune`` imports its commands when they are asked for."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set the tail apart and put ``run`` in front if no command is named."""
         words, rest = split_tail(args)
         ctx.meta[TAIL], ctx.meta[TYPED] = rest, tuple(args)
         own = ("-h", "--help", "--version")
@@ -61,11 +60,9 @@ class TuneGroup(click.Group):
         return super().parse_args(ctx, words)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command."""
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"tuner.cli.{cmd_name}").command
@@ -75,7 +72,6 @@ class TuneGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one was meant."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             meant = nearest(args[0], list(COMMANDS))
             hint = f"did you mean `tune {meant}`? " if meant else ""
@@ -86,13 +82,12 @@ class TuneGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The three ways to call it."""
         formatter.write_usage("tune", "[OPTIONS]")
         formatter.write_usage("tune", "[OPTIONS] -- PROGRAM [ARGUMENTS]", prefix=" " * 7)
         formatter.write_usage("tune", "COMMAND [ARGUMENTS]", prefix=" " * 7)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples, commands, then the options of ``tune run``, which are ``tune``'s own."""
+        """Write examples, commands, then the options of ``tune run``, which are ``tune``'s own."""
         from tuner.cli.exits import MEANINGS
 
         write_pairs(formatter, "Examples", EXAMPLES)
@@ -106,28 +101,12 @@ class TuneGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the commands, and the options of ``tune run``."""
-        from click.shell_completion import CompletionItem
-
+        items = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
             run = self.get_command(ctx, "run")
             assert run is not None
-            items = run.shell_complete(click.Context(run, parent=ctx), incomplete)
-            own = [CompletionItem("--version", help="Show the version.")]
-            return items + [item for item in own if item.value.startswith(incomplete)]
-        return [
-            CompletionItem(name, help=text)
-            for name, text in COMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-
-
-def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Print the version; the metadata is read only when it is asked for."""
-    if value and not ctx.resilient_parsing:
-        import tuner
-
-        click.echo(f"tune {tuner.__version__}")
-        ctx.exit()
+            items += run.shell_complete(click.Context(run, parent=ctx), incomplete)
+        return items
 
 
 cli = TuneGroup(
@@ -136,15 +115,8 @@ cli = TuneGroup(
         "Find the fastest runtime setting for a distributed training job, compare it with"
         " your defaults, and hand it over ready to run."
     ),
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            callback=print_version,
-            help="Show the version.",
-        )
-    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+)
+click.version_option(package_name="tuner", message="tune %(version)s", help="Show the version.")(
+    cli
 )

@@ -40,28 +40,17 @@ def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
 
 
 def tail(ctx: click.Context) -> tuple[str, ...] | None:
-    """The words after the first ``--`` of the command line, ``None`` without one."""
+    """Return the words after the first ``--`` of the command line, ``None`` without one."""
     words: tuple[str, ...] | None = ctx.meta.get(TAIL)
     return words
 
 
 class GroupedOption(click.Option):
-    """An option under a heading in the help."""
+    """An option that stands under a heading in the help."""
 
     def __init__(self, *args: Any, heading: str = "Options", **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.heading = heading
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the value; files or folders if the metavar says so."""
-        from click.shell_completion import CompletionItem
-
-        own = super().shell_complete(ctx, incomplete)
-        is_file = {"FILE", "PATH", "COMMAND"} & {*(self.metavar or "").split("|")}
-        if isinstance(self.type, click.Path) or not (is_file or self.metavar == "FOLDER"):
-            return own
-        # Bash shows files only if there is nothing else, the other shells both.
-        return [CompletionItem(incomplete, type="file" if is_file else "dir"), *own]
 
 
 class TuneCommand(click.Command):
@@ -90,18 +79,24 @@ class TuneCommand(click.Command):
         for word in args:
             require_text(word)
         rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:
-            _refuse_empty(self, ctx)
-        if ctx.args and not ctx.resilient_parsing:
+        if ctx.resilient_parsing:
+            return rest
+        for param in self.get_params(ctx):
+            value = ctx.params.get(param.name or "")
+            is_typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+            if is_typed and "" in (value if isinstance(value, tuple) else (value,)):
+                is_option = isinstance(param, click.Option)
+                name = param.opts[0] if is_option else param.human_readable_name
+                hint = "leave it out, or give it a value: is a variable unset?"
+                raise UsageError(f"{name.strip('[]')} is empty", hint)
+        if ctx.args:
             raise UsageError(f"unexpected words: {' '.join(ctx.args)}", BEHIND_DASHES)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
         write_options(self.get_params(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
         write_pairs(formatter, "Examples", self.examples)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -111,19 +106,6 @@ class TuneCommand(click.Command):
 
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
-
-
-def _refuse_empty(command: click.Command, ctx: click.Context) -> None:
-    """Raise ``UsageError`` for what was typed as an empty word, such as an unset variable."""
-    for param in command.get_params(ctx):
-        value = ctx.params.get(param.name or "")
-        is_typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        if is_typed and "" in (value if isinstance(value, tuple) else (value,)):
-            name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
-            raise UsageError(
-                f"{name.strip('[]')} is empty",
-                "leave it out, or give it a value: is a variable unset?",
-            )
 
 
 def write_options(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from tuner.model.errors import UsageError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -20,17 +22,17 @@ MAX_WIDTH = 140
 
 
 def is_live(stream: TextIO) -> bool:
-    """True if lines can be redrawn: a terminal that is not a dumb one."""
+    """Return whether lines can be redrawn: on a terminal that is not a dumb one."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def in_colour(stream: TextIO) -> bool:
-    """True if colours are wanted (https://no-color.org)."""
+    """Return whether colours are wanted (https://no-color.org)."""
     return is_live(stream) and not os.environ.get("NO_COLOR")
 
 
 def harmless(text: str) -> str:
-    """One line of text that cannot steer the terminal, whatever foreign text is in it.
+    """Return one line of text that cannot steer the terminal, whatever foreign text is in it.
 
     Control characters, ends of lines and what turns the direction of text around come as Python
     writes them.
@@ -55,14 +57,11 @@ def out(
     lead: str = "",
     colour: str = "",
 ) -> None:
-    """Write a line of the result to stdout.
+    """Write a line of the result, made :func:`harmless`, to stdout.
 
-    Args:
-        text: The line; made :func:`harmless`.
-        indent: Put this before it, and on a terminal before each line that it is wrapped into.
-        bold: It is a heading.
-        lead: It takes the place of the indent's begin in the first line.
-        colour: That of the lead's first word.
+    ``indent`` stands before it, and on a terminal before each line that it is wrapped into.
+    ``lead`` takes the place of the indent's begin in the first line, and its first word has a
+    ``colour``.
     """
     line = harmless(text)
     if indent is not None:
@@ -75,29 +74,46 @@ def out(
     if colour and in_colour(sys.stdout):
         first, blank, rest = line.partition(" ")
         line = f"{click.style(first, fg=colour, bold=True)}{blank}{rest}"
-    sys.stdout.write(_encodable(line, sys.stdout) + "\n")
+    sys.stdout.write(line + "\n")
+
+
+def flush() -> None:
+    """Write out what stdout still has.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard(sys.stdout)
+        raise UsageError(
+            f"the output cannot be written: {error.strerror}",
+            "free space, or send it elsewhere; `tune show` prints the result of a study again",
+        ) from error
 
 
 def err(text: str) -> None:
     """Write a line about what happens to stderr."""
-    sys.stderr.write(_encodable(harmless(text), sys.stderr) + "\n")
-    sys.stderr.flush()
+    write_error(harmless(text) + "\n")
 
 
-def _wrapped(text: str, indent: str) -> str:
-    """Text after an indent, wrapped between words."""
-    import shutil
-    import textwrap
+def write_error(text: str) -> None:
+    """Write to stderr; where nobody can read it (a full disk), that ends no study."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:  # the reader wants no more
+        raise
+    except OSError:
+        discard(sys.stderr)
 
-    width = min(MAX_WIDTH, shutil.get_terminal_size().columns)
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+
+def discard(stream: TextIO) -> None:
+    """Let what is still to be written to a stream go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def warn(text: str) -> None:
@@ -105,8 +121,23 @@ def warn(text: str) -> None:
     err(f"tune: warning: {text}")
 
 
+def _wrapped(text: str, indent: str) -> str:
+    """Return text after an indent, wrapped between words."""
+    import shutil
+    import textwrap
+
+    return textwrap.fill(
+        text,
+        min(MAX_WIDTH, shutil.get_terminal_size().columns),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def rich_console(stream: TextIO) -> Console:
-    """A rich console on a stream; rich reads ``NO_COLOR`` and ``COLUMNS`` itself."""
+    """Return a rich console on a stream; rich reads ``NO_COLOR`` and ``COLUMNS`` itself."""
     from rich.console import Console
 
     return Console(file=stream, highlight=False, soft_wrap=False)
@@ -117,12 +148,11 @@ def print_table(
     rows: Sequence[Sequence[str]],
     right: Collection[int] = (),
     *,
-    most: int | None = None,
+    most: int = 10_000,
 ) -> None:
-    """Print a table: with rich on a terminal, else aligned text without lines.
+    """Print a table with a title for each column; the columns in ``right`` are aligned there.
 
-    The columns ``right`` are aligned to the right. ``most`` is how many characters wide it is at
-    most; by default a terminal decides, and elsewhere it is as wide as it needs.
+    It is as wide as the terminal, and elsewhere as it must be, up to ``most`` columns of text.
     """
     from io import StringIO
 
@@ -131,43 +161,19 @@ def print_table(
     from rich.text import Text
 
     live = is_live(sys.stdout)
-    cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
-    if not live and most is None:  # there may be thousands of rows, and rich takes 1 ms for each
-        _print_aligned(cells, right)
-        return
     table = Table(
         box=box.SIMPLE_HEAD if live else None,
         pad_edge=False,
         header_style="bold",
         padding=(0, 2, 0, 0),
     )
-    for column, title in enumerate(cells[0]):
+    for column, title in enumerate(titles):
         table.add_column(title, justify="right" if column in right else "left", overflow="fold")
-    for row in cells[1:]:
-        table.add_row(*(Text(cell) for cell in row))  # Text: a name with [brackets] is not markup
+    for row in rows:  # Text: a name with [brackets] is not markup
+        table.add_row(*(Text(harmless(cell)) for cell in row))
     console = rich_console(sys.stdout if live else StringIO())
-    console.width = most or min(console.width, MAX_WIDTH)
+    console.width = min(console.width, MAX_WIDTH) if live else most
     console.print(table)
     if isinstance(console.file, StringIO):
         for line in console.file.getvalue().splitlines():
             out(line.rstrip())
-
-
-def _print_aligned(cells: Sequence[Sequence[str]], right: Collection[int]) -> None:
-    """Print rows of text as wide as they are; ``right``: the columns aligned to the right."""
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        padded = [
-            gap + cell if column in right else cell + gap
-            for column, (cell, gap) in enumerate(zip(row, gaps, strict=True))
-        ]
-        out("  ".join(padded).rstrip())
-
-
-def _encodable(text: str, stream: TextIO) -> str:
-    """Text that the stream's encoding can hold: a log in latin-1 must not end the study."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -91,11 +91,10 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     typed = {key: given[key] for key in keys if given[key] is not None}
     if not typed and not in_slurm(os.environ):
         return [], ()
-    from tuner.config.options import BY_KEY
     from tuner.config.spec import offered
     from tuner.config.study_file import study_of
 
-    study = study_of({}, typed, {key: BY_KEY[key].flag for key in typed})
+    study = study_of({}, typed)
     offers, _ = offered(study, socket.gethostname(), environ=os.environ, cwd=Path.cwd())
     return [offer.name for offer in offers], study.option("ssh") or ()
 

@@ -27,9 +27,15 @@ OUTPUTS = Path("OUTPUTS")
 
 
 def print_launches(spec: StudySpec, *, as_json: bool) -> None:
-    """Print what the baseline and the guesses would run."""
+    """Print what the guesses and the baseline would run, in the order of a study."""
     environment = launcher_for(spec.launcher.kind).environment(spec.launcher)
-    launches = _launches(spec)
+    launches = [
+        (
+            setting,
+            render.launch(spec, setting, OUTPUTS / str(number), environ=os.environ, cwd=Path.cwd()),
+        )
+        for number, setting in enumerate((*space.guesses(spec), BASELINE), start=1)
+    ]
     redactor = Redactor.of(os.environ, *(launch.argv for _, launch in launches))
     spec = redact_spec(spec, os.environ)
     launches = [
@@ -53,34 +59,19 @@ def print_launches(spec: StudySpec, *, as_json: bool) -> None:
 def script(
     spec: StudySpec, launches: list[tuple[Setting, Launch]], environment: dict[str, str]
 ) -> Iterator[str]:
-    """Lines to be pasted: everything but the commands of the launches is in one-line comments."""
+    """Yield lines to be pasted: what is no command of a launch is in one-line comments."""
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     for setting, launch in launches:
         yield wording.one_line(f"# {setting_text.assigned(setting, spec.knobs)}", None)
         yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
         yield shlex.join((*(variables if environment else ()), *launch.argv))
-    if any(HIDDEN in word for _, launch in launches for word in launch.argv):
-        yield f"# {HIDDEN} stands for a secret of your command, which is not printed"
     size = space.size(spec.knobs, requirements_of(spec))
     most = wording.count(min(spec.trials, size), "setting")
-    yield f"# including the search: at most {most} of {size}"
+    notes = [f"including the search: at most {most} of {size}", core_budget.left_out(spec)]
+    if any(HIDDEN in word for _, launch in launches for word in launch.argv):
+        notes.append(f"{HIDDEN} stands for a secret of your command, which is not printed")
     if spec.require:
-        yield wording.one_line(
-            f"# only settings with {' and '.join(spec.require)} (--require)", None
-        )
-    left_out = core_budget.left_out(spec)
-    if left_out:
-        yield f"# {left_out}"
-    for name, why in spec.left_out:
-        yield wording.one_line(f"# not tuned: {name}: {why}", None)
-
-
-def _launches(spec: StudySpec) -> list[tuple[Setting, Launch]]:
-    """The guesses and the baseline, in the order of a study, each with a folder of its own."""
-    return [
-        (
-            setting,
-            render.launch(spec, setting, OUTPUTS / str(number), environ=os.environ, cwd=Path.cwd()),
-        )
-        for number, setting in enumerate((*space.guesses(spec), BASELINE), start=1)
-    ]
+        notes.append(f"only settings with {' and '.join(spec.require)} (--require)")
+    notes += [f"not tuned: {name}: {why}" for name, why in spec.left_out]
+    for note in filter(None, notes):
+        yield wording.one_line(f"# {note}", None)

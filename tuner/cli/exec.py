@@ -19,21 +19,11 @@ from tuner.model import Env
 if TYPE_CHECKING:
     from tuner.model import StudySpec
     from tuner.results.study_view import StudyView
-    from tuner.store import Store
-
-
-class ExecCommand(TuneCommand):
-    """``tune exec``: without ``--`` the first word that is not an option begins the command."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave the options after the command's first word to the command."""
-        ctx.allow_interspersed_args = tail(ctx) is not None
-        return super().parse_args(ctx, args)
 
 
 @click.command(
     "exec",
-    cls=ExecCommand,
+    cls=TuneCommand,
     takes_tail=True,
     help=(
         "Run COMMAND with the environment of the best setting. A placeholder such as"
@@ -73,12 +63,12 @@ class ExecCommand(TuneCommand):
     metavar="COMMAND",
     help="Ask it before each try what {hosts} is [as the study].",
 )
-@click.argument("words", nargs=-1, shell_complete=study_names, metavar="[STUDY] [--] COMMAND ...")
+@click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY] -- COMMAND")
 @click.pass_context
 def command(
     ctx: click.Context,
     *,
-    words: tuple[str, ...],
+    study: str | None,
     storage: str | None,
     tries: int,
     resume_arg: tuple[str, ...],
@@ -90,29 +80,33 @@ def command(
     from tuner.cli import console, stored
     from tuner.hosts import process
     from tuner.launch import render
+    from tuner.launch.command import knobs_in
     from tuner.model.errors import TunerError, UsageError
     from tuner.results import claims
 
-    store = stored.open_store(storage)
-    study, argv = split(words, tail(ctx), store)
-    data = stored.load(store, study)
-    unset, values = render.assignments(data.spec, data.best_setting, argv)
+    typed = tail(ctx)
+    if not typed:
+        raise UsageError("there is no command to run after `--`", "tune exec [STUDY] -- COMMAND")
+    data = stored.load(stored.open_store(storage), study)
+    unset, values = render.assignments(data.spec, data.best_setting, typed)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
-    warnings = not_carried(data, argv)
-    argv = filled(argv, data)
-    if not argv:
-        raise UsageError("nothing is left of the command", "tune exec [STUDY] -- COMMAND")
-    if shutil.which(argv[0], path=env.get("PATH")) is None:
-        raise UsageError(f"there is no program {argv[0]}", "name it by its path, or set PATH")
-    for warning in warnings:
-        console.warn(warning)
+    argv = filled(typed, data)
+    if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
+        raise UsageError(f"there is no program {typed[0]}", "name it by its path, or set PATH")
+    setting, placed = data.best_setting.as_dict(), knobs_in(typed)
+    for knob in data.spec.knobs:
+        if knob.name in {*setting} - {*placed} and not isinstance(knob.route, Env):
+            console.warn(
+                f"the command does not get {knob.name}={setting[knob.name]}: an environment cannot"
+                f" carry it, so write {{{knob.name}}} where the command takes it"
+            )
     if data.keeps_defaults:
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
     for number in range(1, tries + 1):
-        resumed = newest(resume_arg) if number > 1 else ()
+        resumed = _newest(resume_arg) if number > 1 else ()
         try:
-            with hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (placed, lost):
-                ended = process.execute((*placed, *resumed), env, lost)
+            with _hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (ready, lost):
+                ended = process.execute((*ready, *resumed), env, lost)
                 is_last = number == tries and not lost()
         except TunerError as error:  # a host that has just been lost may still be named
             if number in {1, tries}:
@@ -125,8 +119,8 @@ def command(
     return ended.code
 
 
-def newest(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words, with the newest file for a pattern at their end; none if there is no file."""
+def _newest(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words, with the newest file for a pattern at their end; no words without one."""
     import glob
 
     if not words or not glob.has_magic(words[-1]):
@@ -136,19 +130,16 @@ def newest(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @contextmanager
-def hosts_of(
+def _hosts_of(
     spec: StudySpec, command: tuple[str, ...], argv: tuple[str, ...]
 ) -> Iterator[tuple[list[str], Callable[[], str]]]:
-    """A command with its hosts put in, and what says which of them are lost.
+    """Return ``argv`` with its hosts put in, and what says which of them are lost.
 
     ``command`` says which hosts there are; empty: those of the study. Without ``{hosts}`` in
-    ``argv`` no host is watched.
-
-    Raises:
-        TunerError: There are not enough, or one cannot be reached.
+    ``argv`` no host is watched. If there are not enough, or one cannot be reached, that is a
+    ``TunerError``.
     """
-    from tuner.config.hosts import with_room
-    from tuner.config.hosts_from import hosts_from
+    from tuner.config.hosts import hosts_from, with_room
     from tuner.launch.hosts import reach
     from tuner.model.errors import TunerError
 
@@ -157,11 +148,11 @@ def hosts_of(
         yield list(argv), lambda: ""
         return
     if command:
-        there = with_room(hosts_from(command), ranks)
-        if len(there) < len(names):
-            what = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(there)}"
+        offered = with_room(hosts_from(command), ranks)
+        if len(offered) < len(names):
+            what = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(offered)}"
             raise TunerError(f"the job needs {what}", "COMMAND may wait until they are there")
-        names = there[: len(names)]
+        names = offered[: len(names)]
     listed = replace(spec.layout, hosts=names).listed
     with closing(reach(spec.launcher, names, os.environ)) as hosts:
         yield (
@@ -170,52 +161,15 @@ def hosts_of(
         )
 
 
-def split(
-    words: tuple[str, ...], rest: tuple[str, ...] | None, store: Store
-) -> tuple[str | None, tuple[str, ...]]:
-    """The study and the command; without ``--`` the first word is a study if one is so called.
-
-    Raises:
-        UsageError: There is no command, or more than one word before ``--``.
-    """
-    from tuner.model.errors import UsageError
-
-    hint = "tune exec [STUDY] -- COMMAND"
-    if rest is None:
-        names = {summary.name for summary in store.studies()}
-        study, argv = (words[0], words[1:]) if words and words[0] in names else (None, words)
-    elif len(words) > 1:
-        raise UsageError(f"only a study's name can come before `--`, not: {' '.join(words)}", hint)
-    else:
-        study, argv = (words[0] if words else None), rest
-    if not argv:
-        raise UsageError("there is no command to run", hint)
-    return study, argv
-
-
-def not_carried(data: StudyView, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """A line for each part of the setting that does not reach the command."""
-    from tuner.launch.command import knobs_in
-
-    values, placed = data.best_setting.as_dict(), knobs_in(argv)
-    return tuple(
-        f"the command does not get {knob.name}={values[knob.name]}: an environment cannot carry"
-        f" it, so write {{{knob.name}}} where the command takes it"
-        for knob in data.spec.knobs
-        if knob.name in values and knob.name not in placed and not isinstance(knob.route, Env)
-    )
-
-
 def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
-    """The command with the study's placeholders replaced; other braces are the command's own.
+    """Return the command with the study's placeholders replaced; other braces are its own.
 
     A knob that the setting leaves as it is goes with the option before it, as in the baseline.
     """
     from tuner.launch.command import option_before
 
-    values = data.best_setting.as_dict()
     defaults = {k.name: k.default for k in data.spec.knobs if k.default is not None}
-    values = {**defaults, **values}
+    values = {**defaults, **data.best_setting.as_dict()}
     unset = [f"{{{knob.name}}}" for knob in data.spec.knobs if knob.name not in values]
     placeholder = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
     result: list[str] = []

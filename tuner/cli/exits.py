@@ -29,5 +29,5 @@ MEANINGS = (
 
 
 def by_signal(number: int = signal.SIGINT) -> int:
-    """The code of a program that was ended by a signal, as shells give it."""
+    """Return the code of a program that a signal has ended, as shells give it."""
     return 128 + number

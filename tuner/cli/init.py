@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.launch.launch_line import LaunchLine
-    from tuner.model import LauncherInfo
 
 #: A ``--help`` that takes longer is ended, s: to import PyTorch may take a while.
 HELP_LIMIT_S = 60.0
@@ -58,8 +57,6 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     is_template = words is None and not asks
     text = template(path.stem) if is_template else _study(words, asks)
     parse(text.encode(), file)
-    if not is_template:
-        _check_study(text, file)
     if to_stdout:
         sys.stdout.write(text)
         return exits.OK
@@ -67,14 +64,14 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     study = "" if file == "tune.toml" else f" --study {shlex.quote(file)}"
     then = "edit its command; next" if is_template else "next"
     # A study file does not hold the program's input, which stands at that of `tune`.
-    given = None if is_template else standard_input.file_at()
+    given = None if is_template else standard_input.file_at_input()
     redirected = f" < {shlex.quote(str(given))}" if given else ""
     console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}{redirected}")
     return exits.OK
 
 
 def _study(words: tuple[str, ...] | None, asks: bool) -> str:
-    """A study file for a command; ``asks``: for what the user answers."""
+    """Return a study file for a command; if it ``asks``, for what the user answers."""
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
     from tuner.launch.command import OUT, placeholders
@@ -105,26 +102,18 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
 
 
 def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
-    """The keys of a study for a launch line, and the program that it starts."""
+    """Return the keys of a study for a launch line, and the program that it starts."""
     from tuner.config.typed_launch import typed_launch
     from tuner.launch import launchers
     from tuner.launch.launch_line import LAUNCHERS, MPIRUN
-    from tuner.launch.launchers.kinds import places_ranks
 
-    mpirun, is_open_mpi = "", False
+    mpirun = ""
     if LAUNCHERS[line.name] is MPIRUN:
         with suppress(UsageError):  # there is none here, or it cannot be asked
-            info = launchers.find(line.launcher[0], environ=os.environ)
-            mpirun, is_open_mpi = info.mpirun, info.kind == "openmpi"
+            mpirun = launchers.find(line.launcher[0], environ=os.environ).mpirun
     keys, command, left_out = typed_launch(line, os.environ)
     for words in left_out:
         console.err(f"left out: {words}, since tune starts, times and ends the launches")
-    is_alone = keys.get("mpi_procs") == 1 and not {"hosts", "hostfile"} & keys.keys()
-    if is_open_mpi and is_alone and not places_ranks(keys.get("mpirun_args", ())):
-        console.err(
-            f"{line.name} confines one rank to one core, and tune starts one rank unbound, as"
-            ' without it; mpirun_args = ["--bind-to", "core"] in the study file keeps it there'
-        )
     if mpirun and command and "mpirun" not in keys:
         with suppress(UsageError):
             usual = launchers.find(None, program=command[0], environ=os.environ)
@@ -133,44 +122,8 @@ def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
     return keys, command
 
 
-def _check_study(text: str, file: str) -> None:
-    """Check a new study as ``tune`` will, and say what it will need that is not here yet.
-
-    Raises:
-        UsageError: ``tune`` would refuse the file, wherever it is used.
-    """
-    from tuner.config.spec import WantedLauncher, build_spec, find_launcher
-    from tuner.config.study_file import parse
-    from tuner.hosts.machine import this_machine
-    from tuner.launch.launchers import in_slurm
-    from tuner.model import LauncherInfo
-
-    document = parse(text.encode(), file)
-    missing: list[UsageError] = []
-
-    def find(launcher: WantedLauncher, path: str, environ: Mapping[str, str]) -> LauncherInfo:
-        try:
-            return find_launcher(launcher, path, environ)
-        except UsageError as error:
-            missing.append(error)
-            kind, mpirun = launcher.kind or "openmpi", launcher.mpirun or "mpirun"
-            return LauncherInfo(kind, mpirun, "", extra_args=launcher.args)
-
-    if document.get("launcher") == "srun" and not in_slurm(os.environ):  # has the nodes later
-        document = {key: value for key, value in document.items() if key != "ppn"}
-    hostfile = document.get("hostfile")
-    if hostfile and not typed_path(hostfile, "the hostfile").exists():
-        missing.append(UsageError(f"the hostfile {hostfile} does not exist yet", "write it"))
-        document = {key: value for key, value in document.items() if key != "hostfile"}
-    build_spec(file=document, source=file, machine=this_machine(environ=os.environ), find=find)
-    for error in missing:
-        console.warn(f"what the study needs is not here yet: {error.message}")
-        for line in error.hint.splitlines():
-            console.err(f"  {line}")
-
-
 def _options(command: Sequence[str]) -> dict[str, list[str]]:
-    """The options that the program's ``--help`` names and ``tune`` may set, if the user agrees."""
+    """Return the options of the program's ``--help`` that ``tune`` can set, if it may ask."""
     from tuner.config.first_study import proposals
     from tuner.hosts.process import run_tool
     from tuner.launch.command import OUT, shipped_dir, substitute
@@ -190,7 +143,6 @@ def _options(command: Sequence[str]) -> dict[str, list[str]]:
         problem = f": {error.strerror or error}"
     for place, (name, *_) in proposed.items():
         console.err(f"  {name} {{{place}}}")
-    if proposed:
-        return proposed if click.confirm("Let tune set them?", True, err=True) else {}
-    console.err(f"it names no option that tune can set{problem}")
-    return {}
+    if not proposed:
+        console.err(f"it names no option that tune can set{problem}")
+    return proposed

@@ -10,10 +10,6 @@ from pathlib import Path
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 
-#: How each database file of SQLite begins, and what it appends to the name for others.
-_SQLITE = b"SQLite format 3\0"
-_BESIDE = ("-wal", "-shm", "-journal")
-
 
 def write(path: Path, export: Export) -> None:
     """Write a plain file whole or not at all; a pipe or a device takes the text as it comes.
@@ -27,56 +23,28 @@ def write(path: Path, export: Export) -> None:
     """
     data = export.text.encode("utf-8", "surrogateescape")
     try:
-        mode = _mode(path)
-        if stat.S_ISDIR(mode):
-            raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG | 0o600
         if not stat.S_ISREG(mode):
             path.write_bytes(data)
             return
-        if _is_database(path):
-            raise UsageError(
-                f"cannot write {path}: it is a database, with all that was measured",
-                "name another file",
-            )
-        permissions = stat.S_IMODE(mode)
-        if export.executable:
-            permissions |= (permissions & 0o444) >> 2
-        _replace(Path(os.path.realpath(path)), data, permissions)
+        if path.exists():
+            with path.open("rb") as file:
+                if file.read(16) == b"SQLite format 3\0":
+                    what = "it is a database, with all that was measured"
+                    raise UsageError(f"cannot write {path}: {what}", "name another file")
+        executable = (mode & 0o444) >> 2 if export.executable else 0
+        target = Path(os.path.realpath(path))
+        handle, draft = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), stat.S_IMODE(mode) | executable)
+            Path(draft).replace(target)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
             "make the folder, free space, or name another file",
         ) from error
-
-
-def _is_database(path: Path) -> bool:
-    """True for a file of SQLite, and for those that it keeps beside one."""
-    name = str(path)
-    databases = [name, *(name.removesuffix(end) for end in _BESIDE if name.endswith(end))]
-    for database in map(Path, databases):
-        if database.is_file():
-            with database.open("rb") as file:
-                if file.read(len(_SQLITE)) == _SQLITE:
-                    return True
-    return False
-
-
-def _mode(path: Path) -> int:
-    """The kind and the permissions of a file, or what a new one would have."""
-    try:
-        return path.stat().st_mode
-    except FileNotFoundError:
-        return stat.S_IFREG | 0o600
-
-
-def _replace(path: Path, data: bytes, permissions: int) -> None:
-    """Put a new file in the place of ``path``; on an error nothing has changed."""
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), permissions)
-        Path(draft).replace(path)
-    except OSError:
-        Path(draft).unlink(missing_ok=True)
-        raise

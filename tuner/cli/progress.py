@@ -54,7 +54,7 @@ class PlainView:
 
 
 def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
-    """The live view on a terminal, timed lines elsewhere, nothing if ``quiet``."""
+    """Return the live view on a terminal, timed lines elsewhere, nothing if ``quiet``."""
     if quiet:
         return nullcontext(lambda _: None)
     if not console.is_live(sys.stderr):

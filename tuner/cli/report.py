@@ -32,28 +32,19 @@ from tuner.cli.options import option, storage_option, study_argument
     show_default=True,
     help="Write to this file; -: to stdout.",
 )
-@option("--open", "open_browser", is_flag=True, help="Open the browser as well.")
 @storage_option()
-def command(study: str | None, filename: str, open_browser: bool, storage: str | None) -> None:
+def command(study: str | None, filename: str, storage: str | None) -> None:
     """Write the page of one study."""
     from tuner.cli import console, outfile, stored
-    from tuner.model.errors import UsageError
     from tuner.results.exporters import Export
     from tuner.results.report import report
 
-    to_stdout = filename in ("-", "/dev/stdout")
-    if to_stdout and open_browser:
-        raise UsageError("--open needs a file", "name one with -o FILE")
     store = stored.open_store(storage)
     data = stored.watched(store, stored.load(store, study))
     text = report(data)
-    if to_stdout:
+    if filename in ("-", "/dev/stdout"):
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
         return
-    path = Path(filename)
-    outfile.write(path, Export(text=text))
-    size_mb = len(text.encode()) / 1e6
-    console.err(f"wrote {filename} ({size_mb:.1f} MB, study {data.spec.name})")
-    if open_browser and click.launch(path.absolute().as_uri()):
-        console.warn(f"no browser could be started: open {filename}")
+    outfile.write(Path(filename), Export(text=text))
+    console.err(f"wrote {filename} ({len(text) / 1e6:.1f} MB, study {data.spec.name})")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import exits, on_finish, options
+from tuner.cli import exits, options
 from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
 from tuner.cli.options import (
     OUTPUT,
@@ -22,10 +22,13 @@ from tuner.cli.options import (
     quiet_option,
     study_options,
 )
-from tuner.config.options import WORDS
+from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
 
 if TYPE_CHECKING:
     from tuner.model import Result, StudySpec
+
+#: What else can be typed beside ``--join``: all the rest is in the stored study.
+_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
 
 
 @click.command(
@@ -47,23 +50,12 @@ if TYPE_CHECKING:
     heading=PLACE,
     help="Keep the stored study, but count none of its times; measure again.",
 )
-@option(
-    "--on-finish",
-    type=WORDS.read,
-    metavar="COMMAND",
-    heading=OUTPUT,
-    help="Run COMMAND at the end, also if nothing could be measured, with the result as JSON on its"
-    " input: to mail it, say. It is words, not shell (for that: sh -c '…'); what it prints goes to"
-    " stderr. It is ended after 5 minutes.",
-)
 @option("--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing.")
 @json_option(OUTPUT)
 @quiet_option()
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Make the `StudySpec`, tune, and print the result."""
-    if given["on_finish"] is not None:
-        on_finish.check(given["on_finish"])
     spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
@@ -77,52 +69,27 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         dry_run.print_launches(spec, as_json=given["as_json"])
         return exits.OK
     from tuner.cli import progress, standard_input
-    from tuner.model.errors import LimitReachedError, NothingMeasuredError
     from tuner.study import tune
 
-    piped = b""
-    if not given["join"]:
-        content = standard_input.read()
-        if isinstance(content, str):
-            digest = standard_input.digest(content) if content else ""
-            spec = replace(spec, input=content, input_digest=digest)
-        else:
-            piped = content
-    try:
-        with progress.view(given["quiet"]) as view:
-            result = tune(
-                spec,
-                piped=piped,
-                storage=given["storage"],
-                outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-                fresh=given["fresh"],
-                remeasure=given["remeasure"],
-                wait=given["wait"],
-                joined=given["join"] is not None,
-                on_event=view,
-            )
-    except (NothingMeasuredError, LimitReachedError):
-        if given["on_finish"]:
-            from tuner.cli import stored
-
-            data = stored.load(stored.open_store(given["storage"]), spec.name)
-            on_finish.tell(given["on_finish"], _document(data.result, data.spec))
-        raise
+    if not given["join"] and (path := standard_input.file_at_input()) is not None:
+        spec = replace(spec, input=str(path), input_digest=standard_input.digest(path))
+    with progress.view(given["quiet"]) as view:
+        result = tune(
+            spec,
+            storage=given["storage"],
+            outputs=Path(given["run_dir"]) if given["run_dir"] else None,
+            fresh=given["fresh"],
+            remeasure=given["remeasure"],
+            wait=given["wait"],
+            joined=given["join"] is not None,
+            on_event=view,
+        )
     typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
     return _finish(result, given, shown=given["storage"] if typed else None)
 
 
-#: What else can be typed beside ``--join``: all the rest is in the stored study.
-_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet", "on_finish"}
-
-
 def _joined(ctx: click.Context, name: str) -> StudySpec:
-    """The stored study, for this host.
-
-    Raises:
-        UsageError: Something else is typed that belongs to the study.
-    """
-    from tuner.model.errors import UsageError
+    """Return the stored study for this host; ``UsageError`` if more is typed that belongs to it."""
     from tuner.store.urls import resolve_url
     from tuner.study.tuning import to_join
 
@@ -140,31 +107,20 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
     return to_join(resolve_url(ctx.params["storage"], os.environ), name)
 
 
-def _document(result: Result, spec: StudySpec) -> str:
-    """What ``--json`` prints."""
-    from tuner.results.exporters.json import dumps, result_json
-
-    return dumps({"schema": "tuner.result/1", **result_json(result, spec)})
-
-
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     """Print the result, attach it to the dashboard's study, and give the exit code.
 
-    Args:
-        shown: The storage that the commands to type next must name, if any.
-
-    Raises:
-        NothingMeasuredError: What is asked for now holds no setting with a time.
+    ``shown`` is the storage that the commands to type next must name, if any.
     """
     from tuner.cli import console, explain, printed, stored
-    from tuner.model.errors import NothingMeasuredError, TunerError
     from tuner.results import dashboard
+    from tuner.results.exporters.json import dumps, result_json
 
     store = stored.open_store(given["storage"])
     data = stored.load(store, result.name)
-    document = _document(result, data.spec)
     if given["as_json"]:
-        sys.stdout.write(document)
+        document = {"schema": "tuner.result/1", **result_json(result, data.spec)}
+        sys.stdout.write(dumps(document))
     else:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, shown)
@@ -172,8 +128,6 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
         dashboard.annotate(store.url, stored.watched(store, data))
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
-    if given["on_finish"]:
-        on_finish.tell(given["on_finish"], document)
     if result.best is None:
         raise NothingMeasuredError(
             f"study {result.name} has no measured setting among those asked for now",

@@ -38,7 +38,7 @@ MOST_BYTES = 1 << 20
     examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
 )
 @options.study_options(without={"ppn", "price_per_hour"}, more=options.OF_SCALE)
-@options.place_options(without={"--join"})
+@options.place_options(can_join=False)
 @options.json_option(options.OUTPUT)
 @options.quiet_option()
 @click.pass_context
@@ -97,7 +97,7 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
         of_host = {
             "machine": largest.machine,
             "features": features,
-            "find": lambda *_: largest.launcher,
+            "find": lambda *_, **__: largest.launcher,
         }
         specs = []
         for layout in layouts:

@@ -10,64 +10,34 @@ from pathlib import Path
 
 from tuner.model.errors import UsageError
 
-#: A pipe into which nobody has written by then is empty, as those of ssh and cron are, s.
-FIRST_S = 1.0
-#: The writer of a pipe may pause for so long, s.
-PAUSE_S = 60.0
-#: More is not kept, bytes.
-MOST = 64 << 20
-
-_HINT = "put it into a file and type `tune … < FILE`, or give none with `< /dev/null`"
+_INPUT = "/proc/self/fd/0"
 
 
-def read(descriptor: int = 0, *, first_s: float = FIRST_S, pause_s: float = PAUSE_S) -> str | bytes:
-    """The path of a file that stands at the input, or what a pipe holds; empty: nothing.
-
-    A terminal and devices have nothing. A file without a name (a here-document) is read.
+def file_at_input() -> Path | None:
+    """Return the file that stands at the input; ``None``: it is empty, a terminal or a device.
 
     Raises:
-        UsageError: A pipe goes on without an end, or holds more than 64 MiB.
+        UsageError: What stands there cannot be read again for each launch.
     """
-    status = os.fstat(descriptor)
-    if (path := file_at(descriptor)) is not None:
-        return str(path) if status.st_size else ""
-    if not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)
-            or stat.S_ISSOCK(status.st_mode)):  # fmt: skip
-        return ""
-    parts: list[bytes] = []
-    while _is_ready(descriptor, pause_s if parts else first_s):
-        parts.append(os.read(descriptor, 1 << 20))
-        if not parts[-1]:
-            return b"".join(parts)
-        if sum(map(len, parts)) > MOST:
-            raise UsageError(f"standard input holds more than {MOST >> 20} MiB", _HINT)
-    if not parts:
-        return ""
-    size = sum(map(len, parts))
-    raise UsageError(
-        f"standard input is a pipe that gave {size} bytes and then nothing for {pause_s:g} s,"
-        " and has no end",
-        _HINT,
-    )
-
-
-def file_at(descriptor: int = 0) -> Path | None:
-    """Return the path of the file that stands at the input; ``None``: no file that has a name."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return None
-    path = Path(f"/proc/self/fd/{descriptor}").readlink()
-    return path if path.exists() and path.samefile(f"/proc/self/fd/{descriptor}") else None
-
-
-def digest(path: str) -> str:
-    """Return the SHA-256 of a file at the input; empty if that is larger than 64 MiB."""
-    with Path(path).open("rb") as file:
-        is_large = os.fstat(file.fileno()).st_size > MOST
-        return "" if is_large else hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_ready(descriptor: int, limit_s: float) -> bool:
-    """Wait until there is something to read, or its end."""
+    status, path = os.fstat(0), Path(_INPUT).readlink()
     poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    return bool(poller.poll(limit_s * 1e3))
+    poller.register(0, select.POLLIN)
+    has_content = bool(status.st_size)
+    if stat.S_ISREG(status.st_mode) and path.exists() and path.samefile(_INPUT):
+        return path if has_content else None
+    if stat.S_ISFIFO(status.st_mode):  # those of ssh and cron say nothing
+        has_content = any(events & select.POLLIN for _, events in poller.poll(0))
+    elif not stat.S_ISREG(status.st_mode):
+        return None
+    if has_content:
+        raise UsageError(
+            "standard input is a pipe or a here-document, and each launch must read it anew",
+            "put it into a file and type `tune … < FILE`, or give none with `< /dev/null`",
+        )
+    return None
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -60,7 +60,7 @@ def command(gone: str | None, run_dir: str | None, storage: str | None, as_json:
 
 
 def _row(study: StudyRow) -> list[str]:
-    """A study in the table; the last cell is what an export holds."""
+    """Return a study in the table; the last cell is what an export holds."""
     from tuner.knobs import setting_text
     from tuner.model import figures
     from tuner.results import claims
@@ -83,7 +83,7 @@ def _row(study: StudyRow) -> list[str]:
 
 
 def _json(study: StudyRow) -> JsonDict:
-    """A study as a document; times are none if its figures are none."""
+    """Return a study as a document; times are none if its figures are none."""
     from tuner.model import figures
     from tuner.results.exporters.json import plain
 

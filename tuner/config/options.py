@@ -202,9 +202,6 @@ OPTIONS = (
     Option("unit", "--unit", TEXT, WHAT,
            "Unit of a key or a pattern: us, ms, s, min, h are times; any other is shown as it is",
            metavar="UNIT"),
-    Option("decimal", "--decimal", _name_of(("comma", "point"), "MARK"), WHAT,
-           "What 1,204 of a pattern means: comma (1.204) or point (1204)",
-           usual="as other figures show"),
     Option("maximize", "--maximize", SWITCH, WHAT, "A larger figure is better (a rate)"),
     Option("knobs", "--knob", TEXTS, SPACE,
            "Tune a knob beside the usual ones: omp_threads=1..16, communicator=naive,flat, bind_to"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -10,13 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuner.hosts.typed_paths import typed_path
-from tuner.hosts.untrusted_files import create, make_folder
+from tuner.hosts.untrusted_files import make_folder
 from tuner.model.errors import TunerError, UsageError
 from tuner.store.failures import from_os_error
 from tuner.store.urls import sqlite_path
-
-#: The file in a study's folder that holds what was piped into `tune`.
-INPUT = "input"
 
 #: Where outputs go when the database is a server.
 DEFAULT_OUTPUTS = Path("studies")
@@ -84,23 +80,8 @@ def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
         elif launch.exists():
             left[launch.parent] = None
     with suppress(OSError):  # something of another origin is in it
-        (folder / INPUT).unlink(missing_ok=True)
         folder.rmdir()
     return tuple(left)
-
-
-def write_input(folder: Path, piped: bytes) -> None:
-    """Keep in the study's folder what was piped into `tune`.
-
-    Raises:
-        UsageError, TunerError: As :func:`prepare`.
-    """
-    path = folder / INPUT
-    try:
-        with os.fdopen(create(path), "wb") as file:
-            file.write(piped)
-    except OSError as error:
-        raise not_written(str(path), error) from error
 
 
 def not_written(what: str, error: OSError) -> TunerError:

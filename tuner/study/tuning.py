@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -60,7 +59,6 @@ def tune(
     remeasure: bool = False,
     wait: bool = False,
     joined: bool = False,
-    piped: bytes = b"",
     on_event: Callable[[Event], None] | None = None,
     run: TrialRunner | None = None,
     jobs: LiveJobs | None = None,
@@ -79,8 +77,6 @@ def tune(
         remeasure: Keep what the study has, but count none of its times any more.
         wait: Wait while another process measures on this host.
         joined: Another host began the study: measure a part of its search (:func:`to_join`).
-        piped: What rank 0 of each launch reads, kept in the study's folder; for a file there is
-            ``spec.input``.
         on_event: Called with each :data:`tuner.study.events.Event`.
         run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
         jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
@@ -102,9 +98,6 @@ def tune(
     folder = folders.study_folder(outputs, url, spec.name)
     if joined:  # the hosts may share a disk
         folder /= spec.machine.hostname
-    if piped:
-        digest = hashlib.sha256(piped).hexdigest()
-        spec = replace(spec, input=str(folder / folders.INPUT), input_digest=digest)
     with ExitStack() as stack:
         stop = stack.enter_context(Interruption())
         emit = on_event or (lambda _: None)
@@ -128,7 +121,7 @@ def tune(
         try:
             with held(context, run, jobs, wait=wait) as (context, live):
                 is_real = run is None
-                with opened(context, live, fresh=fresh, is_real=is_real, piped=piped) as study_run:
+                with opened(context, live, fresh=fresh, is_real=is_real) as study_run:
                     return close(study_run, StudyState.FINISHED, study_run.measure())
         except StudyInterrupted:
             raise
@@ -243,7 +236,6 @@ def opened(
     *,
     fresh: bool = False,
     is_real: bool = True,
-    piped: bytes = b"",
 ) -> Iterator[StudyRun]:
     """Create or resume a study; whatever ends the work on it, it is not left as running.
 
@@ -260,8 +252,6 @@ def opened(
     before = store.find(name)
     if before is not None:
         require_same(name, before.identity, identity(spec))
-    if piped:
-        folders.write_input(context.folder, piped)
     try:
         optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
         if before is None:
