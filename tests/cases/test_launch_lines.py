@@ -198,9 +198,7 @@ def test_a_word_that_only_looks_like_a_launcher_is_left_alone(
     assert done.code == 0, done.err
 
 
-def test_what_stood_before_the_launcher_is_told(
-    tune: Tune, install: Install
-) -> None:
+def test_what_stood_before_the_launcher_is_told(tune: Tune, install: Install) -> None:
     done = tune("init", "--", *shlex.split("time mpirun -n 2 --hostfile later ./solver"))
     assert "left out: time" in done.err
 

@@ -21,8 +21,7 @@ from tests.study_samples import (
     study,
 )
 from tuner.cli import console
-from tuner.cli.live import LiveView
-from tuner.cli.progress import PlainView
+from tuner.cli.progress import LiveView, PlainView
 from tuner.cli.tally import Tally
 from tuner.model import (
     BASELINE,
