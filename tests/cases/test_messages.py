@@ -131,7 +131,7 @@ PROCESSES = {
     "a full disk for the result": (
         'exec "$@" knobs > /dev/full',
         2,
-        "the output cannot be written: No space left on device",
+        "No space left on device",
     ),
     "a closed stream": ('exec "$@" show 2>&-', 2, ""),
     "a full disk for both": ('exec "$@" knobs > /dev/full 2>&1', 2, ""),

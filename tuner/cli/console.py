@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from tuner.model.errors import UsageError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -75,24 +73,6 @@ def out(
         first, blank, rest = line.partition(" ")
         line = f"{click.style(first, fg=colour, bold=True)}{blank}{rest}"
     sys.stdout.write(line + "\n")
-
-
-def flush() -> None:
-    """Write out what stdout still has.
-
-    Raises:
-        UsageError: It cannot be written.
-    """
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        discard(sys.stdout)
-        raise UsageError(
-            f"the output cannot be written: {error.strerror}",
-            "free space, or send it elsewhere; `tune show` prints the result of a study again",
-        ) from error
 
 
 def err(text: str) -> None:

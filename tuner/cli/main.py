@@ -58,7 +58,7 @@ def _answer(args: list[str], command: click.Command, program: str, is_own: bool)
     try:
         try:
             code = _run(args, command, program)
-            console.flush()
+            sys.stdout.flush()
         finally:
             if is_own and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
                 # From now on Ctrl-C ends the process without a word: Python's end takes a moment.
@@ -149,7 +149,7 @@ def _lines(text: str) -> list[str]:
 
 #: What to do about the errors of the system that no place foresaw but the user can mend.
 _NEXT = {
-    errno.ENOSPC: "free space there, or name another place with --storage, --run-dir or -o",
+    errno.ENOSPC: "free space, or name another place with --storage, --run-dir or -o",
     errno.EDQUOT: "free space within your quota, or name another place with --storage or --run-dir",
     errno.EACCES: "give yourself the permission, or name another place",
     errno.EPERM: "give yourself the permission, or name another place",
