@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec
+from tuner.model.wording import one_line
 from tuner.results import study_view, words
 from tuner.store import Store, resolve_url
 from tuner.study import tuning
