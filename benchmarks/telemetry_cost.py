@@ -1,10 +1,10 @@
-"""What recording a launch costs: the sampler's own CPU time, and the time of the job beside it.
+"""What recording a launch costs: the recorder's own CPU time, and the time of the job beside it.
 
     python benchmarks/telemetry_cost.py [--pairs 6]
 
 The jobs: 8 ranks with 4 workers each that all work and sleep in turn, and 64 ranks that sleep.
-The same job runs with and without the sampler, in alternation; the ratio is that of the median
-times. The sampler's CPU time is that of its thread, over the whole launch.
+The same job runs with and without the recorder, in alternation; the ratio is that of the median
+times. The recorder's CPU time is that of its thread, over the whole launch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tuner.hosts import process
 from tuner.hosts.observe import Watcher
-from tuner.hosts.telemetry import Sampler
+from tuner.hosts.telemetry.recording import Recorder
 from tuner.launch import monitor
 from tuner.model import Launch
 
@@ -55,19 +55,19 @@ def main() -> int:
 
 
 def compare(name: str, ranks: list[str], folder: Path, pairs: int) -> bool:
-    """One line: a job with and without the sampler; True where the target is kept."""
+    """One line: a job with and without the recorder; True where the target is kept."""
     begun = [f"OMPI_COMM_WORLD_RANK={rank} {line} &" for rank, line in enumerate(ranks)]
     argv = ("sh", "-c", " ".join([*begun, "wait"]))
     launch = Launch(argv, dict(os.environ), folder, folder, folder)
     without_s, with_s, costs, points = [], [], [], []
     for _ in range(pairs):
         without_s.append(followed(launch, None))
-        sampler = Sampler(tuple, ranks=len(ranks), gpus=False, environ={})
-        with_s.append(followed(launch, sampler))
-        costs.append(sampler.telemetry.cost_cores)
-        assert sampler.telemetry.tracks, sampler.telemetry.gaps
-        points.append(len(sampler.telemetry.tracks[-1].times_s))
-        assert len(sampler.telemetry.tracks) == len(ranks) + 1, sampler.telemetry.gaps
+        recorder = Recorder(tuple, ranks=len(ranks), gpus=False, environ={})
+        with_s.append(followed(launch, recorder))
+        costs.append(recorder.telemetry.cost_cores)
+        assert recorder.telemetry.tracks, recorder.telemetry.gaps
+        points.append(len(recorder.telemetry.tracks[-1].times_s))
+        assert len(recorder.telemetry.tracks) == len(ranks) + 1, recorder.telemetry.gaps
     cost, ratio = statistics.median(costs), statistics.median(with_s) / statistics.median(without_s)
     print(
         f"{name:24} {cost:6.2%} of a core  {'ok' if max(costs) < TARGET else 'OVER'}"
@@ -77,15 +77,15 @@ def compare(name: str, ranks: list[str], folder: Path, pairs: int) -> bool:
     return max(costs) < TARGET
 
 
-def followed(launch: Launch, sampler: Sampler | None) -> float:
+def followed(launch: Launch, recorder: Recorder | None) -> float:
     """The time of a launch that is watched as a trial is, s."""
     running, watcher = process.start(launch), Watcher(launch.folder)
     begun_s = looked_s = time.monotonic()
     with ExitStack() as stack:
         stack.callback(running.stop)
-        if sampler is not None:
-            sampler.members = lambda: watcher.members
-            stack.enter_context(sampler)
+        if recorder is not None:
+            recorder.members = lambda: watcher.members
+            stack.enter_context(recorder)
         while running.wait(monitor.TICK_S) is None:
             if time.monotonic() - looked_s >= monitor.SAMPLE_S or not watcher.members:
                 looked_s = time.monotonic()

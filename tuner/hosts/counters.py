@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,52 +119,21 @@ def is_of_host(before: HostCounters, after: HostCounters) -> bool:
     return before.cpus == after.cpus > 0 and off_s <= OFF * clock_s + cut_s
 
 
-def gaps(first: HostCounters, last: HostCounters) -> list[str]:
-    """What the counters do not tell, a sentence each."""
-    sentences = []
-    if not first.cpus:
-        sentences.append("The host's CPUs are not recorded: /proc/stat cannot be read.")
-    elif not is_of_host(first, last):
-        sentences.append(
-            "The host's CPUs are not recorded: /proc/stat does not keep up with the time."
-        )
-    missing = [name for name in PRESSURES if name not in first.waited_s]
-    if missing:
-        sentences.append(
-            f"Pressure ({', '.join(missing)}) is not recorded: /proc/pressure cannot be read"
-            " (the kernel lacks PSI, or it wants psi=1 on its command line)."
-        )
-    if not last.quotas:
-        sentences.append("Throttling is not recorded: no control group of the trial says how long.")
-    if not first.interfaces:
-        sentences.append("The network is not recorded: /proc/net/dev cannot be read.")
-    return sentences
+def host_row(before: HostCounters, after: HostCounters, trial_s: float) -> dict[str, float | None]:
+    """Return the columns of `HOST_COLUMNS` for one interval, but for those of GPUs.
 
-
-def host_row(
-    before: HostCounters,
-    after: HostCounters,
-    *,
-    trial_s: float,
-    memory_bytes: float,
-    interface: str = "",
-) -> dict[str, float | None]:
-    """The columns of `HOST_COLUMNS` for one interval, but for bursts and GPUs.
-
-    Args:
-        before: The counters at its begin.
-        after: Those at its end, later.
-        trial_s: CPU time of the trial's processes in it.
-        memory_bytes: Of the trial's processes at its end.
-        interface: That of which the network is told.
+    ``trial_s`` is the CPU time of the trial's processes in it.
     """
     interval_s = after.at_s - before.at_s
-    moved_bytes = moved(before, after).get(interface)
+    moved = [
+        max(0, count - before.interfaces[name])
+        for name, count in after.interfaces.items()
+        if name in before.interfaces
+    ]
     row: dict[str, float | None] = {
         "runnable_threads": None if after.runnable is None else float(after.runnable),
         "throttled_share": _throttled(before, after, trial_s),
-        "network_bytes_per_s": None if moved_bytes is None else moved_bytes / interval_s,
-        "memory_bytes": memory_bytes,
+        "network_bytes_per_s": max(moved) / interval_s if moved else None,
     }
     has_cpu_times = 0 < before.cpus == after.cpus
     grown_s = {
@@ -184,15 +152,6 @@ def host_row(
     return row
 
 
-def moved(before: HostCounters, after: HostCounters) -> dict[str, int]:
-    """The bytes that each interface moved."""
-    return {
-        name: max(0, count - before.interfaces[name])
-        for name, count in after.interfaces.items()
-        if name in before.interfaces
-    }
-
-
 def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
     """Of the CPU time that was used or held back, the part that was held back; the worst group."""
     shares = []
@@ -205,63 +164,3 @@ def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> flo
         held_s = max(0.0, now.held_s - then.held_s)
         shares.append(held_s / (held_s + used_s) if held_s else 0.0)
     return max(shares, default=None)
-
-
-# --- the network at a millisecond, since a mean hides bursts ---------------------------------
-
-#: A window is this long, and is read this often, s.
-WINDOW_S = 0.05
-STEP_S = 0.001
-
-#: A reading that took longer is of no certain moment, s: the thread had lost its CPU meanwhile.
-MOST_READ_S = STEP_S / 5
-
-
-class Burst(NamedTuple):
-    """What was seen of an interface in one window or more."""
-
-    most_bytes_per_s: float  # in one step
-    busy_s: float  # in steps with traffic
-    looked_s: float
-
-    def joined(self, other: Burst) -> Burst:
-        """Both together."""
-        most = max(self.most_bytes_per_s, other.most_bytes_per_s)
-        return Burst(most, self.busy_s + other.busy_s, self.looked_s + other.looked_s)
-
-
-def of_steps(readings: list[tuple[float, int]]) -> Burst | None:
-    """The burst in readings of (moment in s, bytes so far); ``None`` of fewer than two.
-
-    A step that came late counts with its real length: its rate is a mean, never too high.
-    """
-    most, busy_s, looked_s = 0.0, 0.0, 0.0
-    for (then_s, then), (at_s, count) in itertools.pairwise(readings):
-        step_s, grown = at_s - then_s, max(0, count - then)
-        if step_s > 0:
-            most = max(most, grown / step_s)
-            busy_s += step_s if grown else 0.0
-            looked_s += step_s
-    return Burst(most, busy_s, looked_s) if looked_s else None
-
-
-def window(interface: str, ended: Callable[[], bool], root: Path = Path("/")) -> Burst | None:
-    """Read the counters of an interface for `WINDOW_S`, or until it is ended.
-
-    ``None``: they cannot be read, or not in time.
-    """
-    # What goes over lo comes in as well: it is counted once.
-    names = ("rx_bytes",) if interface == "lo" else ("rx_bytes", "tx_bytes")
-    files = [f"{root}/sys/class/net/{interface}/statistics/{name}" for name in names]
-    readings: list[tuple[float, int]] = []
-    end_s = time.monotonic() + WINDOW_S
-    while not readings or (time.monotonic() < end_s and not ended()):
-        begun_s = time.monotonic()
-        texts = [procfs.read(file).strip() for file in files]
-        at_s = time.monotonic()
-        if not all(text.isdigit() for text in texts):
-            return None
-        if at_s - begun_s <= MOST_READ_S or not readings:
-            readings.append((at_s, sum(map(int, texts))))
-        time.sleep(STEP_S)
-    return of_steps(readings)

@@ -18,7 +18,7 @@ from tuner.hosts.activity import Activity, Computing, activities, running_thread
 from tuner.hosts.interference import between, look
 from tuner.hosts.observe import Watcher
 from tuner.hosts.probe import read_phases
-from tuner.hosts.telemetry import Sampler
+from tuner.hosts.telemetry.recording import Recorder
 from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
 
 
@@ -105,17 +105,17 @@ class LaunchObserver(Observer):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        sampler = Sampler(
+        recorder = Recorder(
             lambda: self._watcher.members,
             ranks=self._ranks,
             gpus=self._gpus,
             environ=self._environ,
         )
         try:
-            with sampler:
+            with recorder:
                 yield
         finally:
-            self._telemetry = sampler.telemetry
+            self._telemetry = recorder.telemetry
 
     def sample(self) -> float:
         before_s = time.thread_time()

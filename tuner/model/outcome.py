@@ -22,9 +22,6 @@ HOST_COLUMNS: Mapping[str, str] = {
     "io_pressure_share": "time in which some task waited for a disk (PSI)",
     "memory_pressure_share": "time in which some task waited for memory (PSI)",
     "network_bytes_per_s": "sent and received on the busiest interface (on lo counted once)",
-    "network_burst_bytes_per_s": "the most within one of the milliseconds that were looked at",
-    "network_busy_share": "of the milliseconds that were looked at, those with traffic",
-    "memory_bytes": "resident memory of the trial's processes, what they share counted for each",
     "gpu_share": "GPUs' utilisation as NVML says, mean over GPUs",
     "gpu_power_w": "GPUs' power, sum",
 }
@@ -36,9 +33,6 @@ RANK_COLUMNS: Mapping[str, str] = {
     "own_queue_threads": "its threads that waited for a CPU, on average",
     "children_cores": "CPUs that its child processes (loader workers) used",
     "children_queue_threads": "their threads that waited for a CPU, on average",
-    "runnable_threads": "threads of it and its children that run or wait for a CPU",
-    "threads": "threads of it and its children",
-    "memory_bytes": "resident memory of it and its children, what they share counted for each",
 }
 
 #: What a rank's main thread was seen doing (the probe inside Python ranks looks).
@@ -51,7 +45,7 @@ class Track:
 
     ``columns`` holds as many values a name as there are ``times_s`` (seconds since the launch,
     the end of each interval; the first begins with the launch); ``None`` if one was not seen.
-    Values are means over the interval, but the greatest of memory, threads and bursts.
+    Values are means over the interval.
     """
 
     host: str
@@ -82,15 +76,13 @@ class Telemetry:
     """All that the sampler saw of a launch.
 
     ``gaps`` says in a sentence each what could not be seen, and why. ``cost_cores`` is what the
-    sampler itself used, in cores. ``interface`` moved the most bytes; it is the one whose bursts
-    were looked at, empty if there was no traffic.
+    recorder itself used, in cores.
     """
 
     tracks: tuple[Track, ...] = ()
     phases: tuple[PhaseShare, ...] = ()
     gaps: tuple[str, ...] = field(default=())
     cost_cores: float = 0.0
-    interface: str = ""
 
 
 @dataclass(frozen=True)

@@ -36,47 +36,27 @@ class Nvml:
         self.open += 1
 
     def nvmlShutdown(self) -> None:
+        if not self.open:
+            self.refuse()
         self.open -= 1
 
 
 @pytest.mark.parametrize(
-    ("visible", "share", "power_w"),
+    ("visible", "refused", "columns"),
     [
-        (None, 0.5, 450.0),
-        ("0", 1.0, 300.0),
-        ("2, 1", 0.25, 150.0),
-        ("GPU-1", 0.5, 100.0),
-        ("MIG-1", 0.5, 450.0),
-        ("", None, None),
-        ("9", None, None),
-        ("²", None, None),
+        (None, "", (0.5, 450.0)),
+        ("2, 1", "", (0.25, 150.0)),
+        ("MIG-1", "", (0.5, 450.0)),
+        ("9", "", (None, None)),
+        (None, "nvmlDeviceGetPowerUsage", (0.5, None)),
+        (None, "nvmlInit", (None, None)),
     ],
 )
-def test_those_that_a_job_may_use(
-    visible: str | None, share: float | None, power_w: float | None
+def test_gpus_that_a_job_may_use_as_far_as_nvml_tells(
+    visible: str | None, refused: str, columns: tuple[float | None, ...]
 ) -> None:
-    gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, Nvml())
-    found = {"gpu_share": share, "gpu_power_w": power_w}
-    assert (gpus.columns(), gpus.gaps) == (found, [])
-
-
-def test_what_nvml_does_not_tell_is_a_gap_once() -> None:
-    nvml = Nvml("nvmlDeviceGetPowerUsage")
-    gpus = Gpus({}, nvml)
-    for _ in range(3):
-        columns = gpus.columns()
-    assert (columns["gpu_share"], columns["gpu_power_w"]) == (0.5, None)
-    assert gpus.gaps == ["GPUs' power is not recorded: NVML says Not Supported."]
-    assert nvml.open == 1
-    gpus.close()
-    gpus.close()
-    assert nvml.open == 0
-
-
-def test_without_nvml_there_are_none() -> None:
-    nvml = Nvml("nvmlInit")
-    gpus = Gpus({}, nvml)
-    assert set(gpus.columns().values()) == {None}
-    assert gpus.gaps == ["GPUs are not recorded: NVML says Not Supported."]
+    nvml = Nvml(*filter(None, [refused]))
+    gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, nvml)
+    assert tuple(gpus.columns().values()) == columns
     gpus.close()
     assert nvml.open == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,31 +12,34 @@ from hypothesis import strategies as st
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
-from tuner.hosts.telemetry.processes import ProcessSnapshot, Seen, look, rank_row, reaped_s, used
+from tuner.hosts.telemetry.processes import (
+    ProcessAccount,
+    ProcessSnapshot,
+    look,
+    rank_row,
+    reaped_s,
+    used,
+)
 from tuner.model import RANK_COLUMNS
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
-
-def seen(
+def account(
     pid: int,
     user_s: float = 0.0,
     system_s: float = 0.0,
     reaped: float = 0.0,
-    tasks: dict[int, float] | None = None,
+    waited_s: dict[int, float] | None = None,
     started: int = 100,
-) -> tuple[tuple[int, int], Seen]:
-    stat = Stat(pid, started, 1, threads=2, user_s=user_s, system_s=system_s, reaped_s=reaped,
-                resident_bytes=1000)  # fmt: skip
-    return (pid, started), Seen(0, stat, tasks or {})
-
-
-# --- rates -------------------------------------------------------------------------------
+) -> tuple[tuple[int, int], ProcessAccount]:
+    stat = Stat(pid, started, 1, user_s=user_s, system_s=system_s, reaped_s=reaped)
+    return (pid, started), ProcessAccount(0, stat, waited_s or {})
 
 
 def test_a_rank_and_its_child() -> None:
-    before = dict([seen(10, 1.0, 0.5), seen(11, 2.0)])
-    after = dict([seen(10, 2.0, 1.0, tasks={10: 0.5, 12: 0.5}), seen(11, 3.0, tasks={11: 2.0})])
+    before = dict([account(10, 1.0, 0.5), account(11, 2.0)])
+    after = dict(
+        [account(10, 2.0, 1.0, waited_s={10: 0.5, 12: 0.5}), account(11, 3.0, waited_s={11: 2.0})]
+    )
     row = rank_row(before, after, 2.0)
     assert row.keys() == RANK_COLUMNS.keys()
     assert row == {
@@ -46,27 +48,16 @@ def test_a_rank_and_its_child() -> None:
         "own_queue_threads": 0.5,
         "children_cores": 0.5,
         "children_queue_threads": 1.0,
-        "runnable_threads": 2.75,
-        "threads": 4.0,
-        "memory_bytes": 2000.0,
-    }
-    row = rank_row(before, after, 2.0, waits=False)
-    assert {name for name, value in row.items() if value is None} == {
-        "own_queue_threads",
-        "children_queue_threads",
-        "runnable_threads",
     }
 
 
 def test_a_new_process_of_an_old_id_counts_whole() -> None:
-    before = dict([seen(10, 50.0)])
-    after = dict([seen(10, 1.0, started=300)])
-    assert used(before, after).cpu_s == 1.0
+    assert used(dict([account(10, 50.0)]), dict([account(10, 1.0, started=300)])).user_s == 1.0
 
 
 counters = st.floats(0, 1e6)
 processes = st.builds(
-    seen,
+    account,
     st.integers(1, 4),
     counters,
     counters,
@@ -85,9 +76,6 @@ def test_no_rate_is_ever_negative(
     assert all(
         value is not None and value >= 0 for value in rank_row(before, after, interval_s).values()
     )
-
-
-# --- nothing is lost, nothing counted twice ----------------------------------------------
 
 
 @dataclass
@@ -117,7 +105,7 @@ class Family:
             self.reaped[parent] += self.own.pop(pid) + self.reaped.pop(pid)
 
     def look(self) -> ProcessSnapshot:
-        return dict(seen(pid, self.own[pid], 0.0, self.reaped[pid]) for pid in self.own)
+        return dict(account(pid, self.own[pid], 0.0, self.reaped[pid]) for pid in self.own)
 
 
 acts = st.tuples(
@@ -134,67 +122,25 @@ def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> No
             family.act(act, pick, time_s)
             continue
         after = family.look()
-        counted_s += used(before, after).cpu_s + reaped_s(before, after)
+        counted_s += used(before, after).user_s + reaped_s(before, after)
         before = after
     assert counted_s == pytest.approx(family.spent_s, abs=1e-6)
 
 
-# --- reading -----------------------------------------------------------------------------
-
-FAR = 1 << 23
-KEY = (FAR, 100 + FAR)
-RANK = Member(*KEY, 0)
-
-
-@dataclass
-class Proc:
-    """A folder in the form of /proc."""
-
-    root: Path
-
-    def add(
-        self, pid: int, *, parent: int = 1, state: str = "S", ticks: int = 0, **threads: str
-    ) -> None:
-        line = stat_line(pid, started=100 + pid, name="a (b) c", state=state, parent=parent,
-                         ticks=ticks, threads=len(threads), pages=5)  # fmt: skip
-        plant(self.root, {f"{pid}/stat": line})
-        for thread, text in threads.items():
-            plant(self.root, {f"{pid}/task/{thread.removeprefix('t')}/schedstat": text})
-
-    def look(self, before: ProcessSnapshot | None = None) -> ProcessSnapshot:
-        return look([RANK], before or {}, str(self.root))
-
-
-@pytest.fixture
-def proc(tmp_path: Path) -> Proc:
-    return Proc(tmp_path)
-
-
-def test_the_accounts_are_read(proc: Proc) -> None:
-    assert proc.look() == {}, "a process that is gone is passed over"
-    proc.add(FAR, parent=FAR + 9, ticks=50, t1="5000 2000000000 3", t2="1 500000000 1", t3="odd",
-             t4="1 2")  # fmt: skip
-    proc.add(FAR + 9, parent=1, ticks=7)
-    found = proc.look()
-    assert found.keys() == {KEY, (FAR + 9, 109 + FAR)}, "with its supervisor"
-    assert found[KEY].tasks == {1: 2.0, 2: 0.5}
-    assert found[KEY].stat.resident_bytes == 5 * PAGE
-    assert used({}, found).cpu_s == pytest.approx(57 / TICKS)
-    assert used({}, found).queue_s == 2.5
-
-
-def test_threads_of_one_that_sleeps_are_not_read_again(proc: Proc) -> None:
-    proc.add(FAR, ticks=50, t1="5000 2000000000 3")
-    before = proc.look()
-    proc.add(FAR, ticks=50, t1="5000 9000000000 9")
-    assert proc.look(before)[KEY].tasks is before[KEY].tasks
-    proc.add(FAR, ticks=51, t1="5000 9000000000 9")
-    assert proc.look(before)[KEY].tasks == {1: 9.0}
-
-
-def test_one_that_has_not_run_has_no_threads_to_read(proc: Proc) -> None:
-    proc.add(FAR, t1="5000 2000000000 3")
-    before = proc.look()
-    assert before[KEY].tasks == {}
-    proc.add(FAR, state="R", t1="5000 2000000000 3")
-    assert used(before, proc.look(before)).queue_s == 2.0
+def test_the_accounts_are_read(tmp_path: Path) -> None:
+    pid, supervisor = 1 << 23, (1 << 23) + 9
+    rank = Member(pid, 5, 0)
+    assert look([rank], str(tmp_path)) == {}, "a process that is gone is passed over"
+    waits = {1: "5000 2000000000 3", 2: "1 500000000 1", 3: "odd", 4: "1 2"}
+    plant(
+        tmp_path,
+        {
+            f"{pid}/stat": stat_line(pid, started=5, name="a (b) c", parent=supervisor, ticks=50),
+            f"{supervisor}/stat": stat_line(supervisor, started=4, ticks=7),
+            **{f"{pid}/task/{n}/schedstat": text for n, text in waits.items()},
+        },
+    )
+    snapshot = look([rank], str(tmp_path))
+    assert snapshot.keys() == {(pid, 5), (supervisor, 4)}
+    assert snapshot[pid, 5].waited_s == {1: 2.0, 2: 0.5}
+    assert used({}, snapshot) == pytest.approx((57 / TICKS, 0.0, 2.5))

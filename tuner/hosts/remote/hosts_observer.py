@@ -113,7 +113,6 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
             phases=tuple(phase for telemetry in telemetries for phase in telemetry.phases),
             gaps=tuple(f"{name}: {gap}" for name, v in views.items() for gap in v.telemetry.gaps),
             cost_cores=max((telemetry.cost_cores for telemetry in telemetries), default=0.0),
-            interface=next((t.interface for t in telemetries if t.interface), ""),
         ),
         worst({name: view.load for name, view in views.items()}),
     )

@@ -16,146 +16,118 @@ from tuner.hosts.observe import Member
 from tuner.hosts.procfs import Stat
 
 
-def parse_wait(line: bytes) -> tuple[float, float] | None:
-    """Seconds that a thread ran, and that it was ready but another had the CPU.
+class ProcessAccount(NamedTuple):
+    """A process at one look."""
+
+    rank: int | None  # None: the launcher's
+    stat: Stat
+    waited_s: Mapping[int, float]  # for a CPU, by thread
+
+
+#: The processes of a look by (id, start).
+ProcessSnapshot = Mapping[tuple[int, int], ProcessAccount]
+
+
+class Use(NamedTuple):
+    """What was used in an interval."""
+
+    user_s: float
+    system_s: float
+    queue_s: float
+
+
+def waited_s(line: bytes) -> float | None:
+    """Return for how long a thread was ready while another had the CPU, s.
 
     ``None`` if it is not a line of ``/proc/PID/task/TID/schedstat``.
     """
     fields = line.split()
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
         return None
-    return int(fields[0]) / 1e9, int(fields[1]) / 1e9
+    return int(fields[1]) / 1e9
 
 
-class Seen(NamedTuple):
-    """A process at one look."""
-
-    rank: int | None  # None: the launcher's
-    stat: Stat
-    tasks: Mapping[int, float]  # what each thread has waited for a CPU, s
-
-
-#: The processes of a look by (id, start).
-ProcessSnapshot = Mapping[tuple[int, int], Seen]
-
-
-class Use(NamedTuple):
-    """What was used in an interval."""
-
-    user_s: float = 0.0
-    system_s: float = 0.0
-    queue_s: float = 0.0
-
-    @property
-    def cpu_s(self) -> float:
-        """User and system."""
-        return self.user_s + self.system_s
-
-
-def look(
-    members: Iterable[Member], before: ProcessSnapshot, proc: str = "/proc"
-) -> ProcessSnapshot:
+def look(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     """Read the accounts of these processes, and of those that started them.
 
-    Args:
-        members: The processes that were found last; those that are gone are passed over.
-        before: The look before: a thread that has not run since keeps its account of then.
-        proc: The mounted procfs; another folder in tests.
+    Processes that are gone are passed over. ``proc`` is the mounted procfs.
     """
-    snapshot: dict[tuple[int, int], Seen] = {}
+    snapshot: dict[tuple[int, int], ProcessAccount] = {}
     for member in members:
-        key = (member.pid, member.started)
         stat = procfs.stat(member.pid, proc)
         if stat is not None and stat.started == member.started:
-            tasks = {} if member.rank is None else _tasks(stat, before.get(key), proc)
-            snapshot[key] = Seen(member.rank, stat, tasks)
+            waits = {} if member.rank is None else _waits(stat.pid, proc)
+            snapshot[member.pid, member.started] = ProcessAccount(member.rank, stat, waits)
     # The supervisor: what the launcher leaves behind is waited for by it.
     parents = {process.stat.parent for process in snapshot.values()}
     for pid in parents - {pid for pid, _ in snapshot} - {0, 1, os.getpid()}:
         stat = procfs.stat(pid, proc)
         if stat is not None:
-            snapshot[pid, stat.started] = Seen(None, stat, {})
+            snapshot[pid, stat.started] = ProcessAccount(None, stat, {})
     return snapshot
 
 
-def _tasks(stat: Stat, before: Seen | None, proc: str) -> Mapping[int, float]:
-    """What a process's threads have waited, as far as it has run."""
-    if stat.state != "R" and stat.cpu_s == (before.stat.cpu_s if before else 0.0):
-        return before.tasks if before else {}
-    folder = f"{proc}/{stat.pid}/task"
-    threads = procfs.names(folder)
-    waits = {int(name): parse_wait(procfs.read(f"{folder}/{name}/schedstat")) for name in threads}
-    return {thread: wait[1] for thread, wait in waits.items() if wait is not None}
+def _waits(pid: int, proc: str) -> dict[int, float]:
+    folder = f"{proc}/{pid}/task"
+    waits = {n: waited_s(procfs.read(f"{folder}/{n}/schedstat")) for n in procfs.names(folder)}
+    return {int(thread): time_s for thread, time_s in waits.items() if time_s is not None}
 
 
 def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
-    """What these processes used themselves; an account that was set back counts as nothing."""
+    """Return what these processes used themselves; an account that was set back counts as 0."""
     user_s = system_s = queue_s = 0.0
     for key, process in after.items():
         then = before.get(key)
         user_s += max(0.0, process.stat.user_s - (then.stat.user_s if then else 0.0))
         system_s += max(0.0, process.stat.system_s - (then.stat.system_s if then else 0.0))
-        waited = then.tasks if then else {}
-        queue_s += sum(max(0.0, s - waited.get(thread, 0.0)) for thread, s in process.tasks.items())
+        waits = then.waited_s if then else {}
+        queue_s += sum(max(0.0, s - waits.get(n, 0.0)) for n, s in process.waited_s.items())
     return Use(user_s, system_s, queue_s)
 
 
 def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
-    """CPU time of processes that have ended since, as far as it was not known before."""
+    """Return the CPU time of processes that have ended since, without what was counted before."""
     grown_s = sum(
         process.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
         for key, process in after.items()
     )
-    known_s = sum(
+    counted_s = sum(
         process.stat.cpu_s + process.stat.reaped_s
         for key, process in before.items()
         if key not in after
     )
-    return max(0.0, grown_s - known_s)
+    return max(0.0, grown_s - counted_s)
 
 
-def by_rank(look_: ProcessSnapshot) -> dict[int, dict[tuple[int, int], Seen]]:
-    """The processes of each rank."""
-    groups: dict[int, dict[tuple[int, int], Seen]] = {}
-    for key, process in look_.items():
+def by_rank(snapshot: ProcessSnapshot) -> dict[int, dict[tuple[int, int], ProcessAccount]]:
+    """Return the processes of each rank."""
+    groups: dict[int, dict[tuple[int, int], ProcessAccount]] = {}
+    for key, process in snapshot.items():
         if process.rank is not None:
             groups.setdefault(process.rank, {})[key] = process
     return groups
 
 
-def root(look_: ProcessSnapshot) -> tuple[int, int]:
-    """A rank's own process among its processes: the oldest, which the others inherit from."""
-    return min(look_, key=lambda key: (key[1], key[0]))
+def root(snapshot: ProcessSnapshot) -> tuple[int, int]:
+    """Return a rank's own process among its processes: the oldest, which started the others."""
+    return min(snapshot, key=lambda key: (key[1], key[0]))
 
 
 def rank_row(
-    before: ProcessSnapshot, after: ProcessSnapshot, interval_s: float, *, waits: bool = True
+    before: ProcessSnapshot, after: ProcessSnapshot, interval_s: float
 ) -> dict[str, float | None]:
-    """The columns of `RANK_COLUMNS` for one interval.
+    """Return the columns of `RANK_COLUMNS` for one interval.
 
-    Args:
-        before: The rank's processes at its begin.
-        after: Those at its end, at least one.
-        interval_s: Its length.
-        waits: Whether the kernel counts what threads wait for a CPU.
+    ``before`` are the rank's processes at its begin, ``after`` those at its end, at least one.
     """
-    own_key = root(after)
-    own = used(before, {own_key: after[own_key]})
-    children = used(before, {key: process for key, process in after.items() if key != own_key})
-    children_s = children.cpu_s + reaped_s(before, after)
-    rates = {
-        "own_user_cores": own.user_s,
-        "own_system_cores": own.system_s,
-        "children_cores": children_s,
+    own = root(after)
+    children = {key: process for key, process in after.items() if key != own}
+    own_use, children_use = used(before, {own: after[own]}), used(before, children)
+    totals_s = {
+        "own_user_cores": own_use.user_s,
+        "own_system_cores": own_use.system_s,
+        "own_queue_threads": own_use.queue_s,
+        "children_cores": children_use.user_s + children_use.system_s + reaped_s(before, after),
+        "children_queue_threads": children_use.queue_s,
     }
-    waiting = {
-        "own_queue_threads": own.queue_s,
-        "children_queue_threads": children.queue_s,
-        "runnable_threads": own.cpu_s + own.queue_s + children_s + children.queue_s,
-    }
-    return {
-        **{name: total / interval_s for name, total in rates.items()},
-        **{name: total / interval_s if waits else None for name, total in waiting.items()},
-        "threads": float(sum(process.stat.threads for process in after.values())),
-        "memory_bytes": float(sum(process.stat.resident_bytes for process in after.values())),
-    }
+    return {name: total_s / interval_s for name, total_s in totals_s.items()}

@@ -1,0 +1,158 @@
+"""Records a launch while it runs, from a thread of its own, for less than 1 % of a core."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tuner.hosts import counters, procfs
+from tuner.hosts.observe import Member
+from tuner.hosts.telemetry import processes
+from tuner.hosts.telemetry.gpu import Gpus
+from tuner.model import HOST_COLUMNS, RANK_COLUMNS, Telemetry, Track
+
+#: The thread ends within milliseconds; one that hangs in a driver is left behind after this, s.
+JOIN_S = 5.0
+
+#: The next look comes after this part of the launch's age, so that a short launch has some too …
+SHORT_PART = 8
+#: … but not before the first time, and usually after the second, s …
+FIRST_S, LOOK_S = 0.05, 0.5
+#: … unless that is less than this part of its age: a launch of hours has hundreds of looks.
+LONG_PART = 200
+
+#: What looking may cost, as a share of one core.
+LOOK_SHARE = 0.005
+
+#: The end of each interval, s since the launch, with its values.
+Rows = list[tuple[float, Mapping[str, float | None]]]
+
+
+class Recorder:
+    """Records a launch from its entering to its leaving; `telemetry` is then what it came to.
+
+    ``members`` gives the processes of the launch that were found last, ``ranks`` is how many it
+    has, ``environ`` its environment, ``root`` the tree that holds ``proc`` and ``sys``.
+    """
+
+    def __init__(
+        self,
+        members: Callable[[], Sequence[Member]],
+        *,
+        ranks: int,
+        gpus: bool,
+        environ: Mapping[str, str],
+        root: Path = Path("/"),
+    ) -> None:
+        self.telemetry = Telemetry()
+        self.members, self._ranks = members, ranks
+        self._proc, self._began_s = f"{root}/proc", time.monotonic()
+        self._ended = threading.Event()
+        # Whatever happens to it, it must not keep tune from ending.
+        self._thread = threading.Thread(target=self._record, name="telemetry", daemon=True)
+        self._gpu_environ = environ if gpus else None
+        self._gpus: Gpus | None = None
+        self._host = counters.Host(root)
+        self._first = self._last = self._host.look()
+        self._processes: processes.ProcessSnapshot = {}
+        self._of_host: Rows = []
+        self._of_ranks: dict[int, Rows] = {}
+
+    def __enter__(self) -> Recorder:
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the machine has no more threads
+            self._break_off(str(error))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join(JOIN_S)
+        if self._thread.is_alive():
+            self._break_off("it did not end in time")
+
+    def _break_off(self, why: str) -> None:
+        self.telemetry = Telemetry(gaps=(f"The recording broke off: {why}.",))
+
+    def _record(self) -> None:
+        """Look, again and again, until it is ended; then let go of the GPUs' driver."""
+        try:
+            self.begin()
+            next_s = FIRST_S
+            while not self._ended.wait(max(0.0, next_s - self._age_s())):
+                before_s = time.thread_time()
+                self.look()
+                age_s = self._age_s()
+                usual_s = max(FIRST_S, min(LOOK_S, age_s / SHORT_PART), age_s / LONG_PART)
+                next_s = age_s + max(usual_s, (time.thread_time() - before_s) / LOOK_SHARE)
+            self.telemetry = self.result(time.thread_time() / max(self._age_s(), 1e-3))
+        except Exception as error:  # no launch is lost for what would explain it
+            self._break_off(f"{type(error).__name__}: {error}")
+        finally:
+            if self._gpus is not None:
+                self._gpus.close()
+
+    def _age_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def begin(self) -> None:
+        """Leave out what the processes have used so far: they ran before the recording began."""
+        if self._gpu_environ is not None:
+            self._gpus = Gpus(self._gpu_environ)
+        self._processes = processes.look(self.members(), self._proc)
+
+    def look(self) -> None:
+        """Read all counters, and add an interval to the track of the host and of each rank."""
+        before, now = self._last, self._host.look()
+        then, after = self._processes, processes.look(self.members(), self._proc)
+        end_s = self._age_s()
+        use = processes.used(then, after)
+        trial_s = use.user_s + use.system_s + processes.reaped_s(then, after)
+        gpus = self._gpus.columns() if self._gpus else {}
+        self._of_host.append((end_s, counters.host_row(before, now, trial_s) | gpus))
+        ranks_then = processes.by_rank(then)
+        for rank, group in processes.by_rank(after).items():
+            if rank not in self._of_ranks:
+                self._of_ranks[rank] = []
+                self._host.watch_groups(str(processes.root(group)[0]))
+            rows = self._of_ranks[rank]
+            interval_s = end_s - (rows[-1][0] if rows else 0.0)
+            row = processes.rank_row(ranks_then.get(rank, {}), group, interval_s)
+            rows.append((end_s, row))
+        self._last, self._processes = now, after
+
+    def result(self, cost_cores: float) -> Telemetry:
+        """Return what it came to so far."""
+        unknown = set[str]()
+        if not counters.is_of_host(self._first, self._last):
+            unknown |= {"user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores"}
+        if not set(procfs.read(f"{self._proc}/self/schedstat").split()) - {b"0"}:
+            unknown |= {"own_queue_threads", "children_queue_threads"}
+        tracks = [_track(None, self._of_host, unknown)] if self._of_host else []
+        tracks += [_track(rank, self._of_ranks[rank], unknown) for rank in sorted(self._of_ranks)]
+        columns = {name: values for track in tracks for name, values in track.columns.items()}
+        missing = [name for name, values in columns.items() if set(values) == {None}]
+        names = {**HOST_COLUMNS, **RANK_COLUMNS}
+        gaps = [f"Not recorded: {names[name]}." for name in missing]
+        if len(self._of_ranks) < self._ranks:
+            gaps.append(
+                f"Of {self._ranks} ranks {len(self._of_ranks)} were seen: the launch ended within"
+                f" {self._age_s():.1f} s, or the others ran on other hosts."
+            )
+        return Telemetry(tuple(tracks), gaps=tuple(gaps), cost_cores=round(cost_cores, 5))
+
+
+def _track(rank: int | None, rows: Rows, unknown: set[str]) -> Track:
+    """Return the intervals as a track, the values rounded to four digits."""
+    columns = {
+        name: tuple(
+            None if (value := row[name]) is None or name in unknown else float(f"{value:.4g}")
+            for _, row in rows
+        )
+        for name in rows[0][1]
+    }
+    return Track(socket.gethostname(), rank, tuple(round(end_s, 3) for end_s, _ in rows), columns)
