@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tests.study_samples import SPEC
 from tuner.model import (
     BASELINE,
     Finished,
     Load,
-    Machine,
     Observation,
     Outcome,
     PhaseShare,
+    Progress,
     RankView,
     Setting,
     StudySpec,
@@ -22,7 +21,8 @@ from tuner.model import (
 )
 from tuner.results.explain import Explanation, explain
 
-MACHINE = replace(SPEC.machine, logical_cpus=4, physical_cores=4, affinity_cpus=4)
+#: Of a core's time: running, waiting for a CPU, asleep.
+WORK = (1.0, 0.0, 0.0)
 
 
 def track(rank: int | None, **columns: float | None) -> Track:
@@ -39,16 +39,36 @@ def rank(number: int, own: float = 1.0, queue: float = 0.0, **columns: float | N
     )
 
 
+def ranks(
+    number: int, own: float = 1.0, queue: float = 0.0, **columns: float | None
+) -> list[Track]:
+    """So many ranks that are alike."""
+    return [rank(n, own, queue, **columns) for n in range(number)]
+
+
 def host(busy: float = 2.0, **columns: float | None) -> Track:
     """The host with ``busy`` cores used."""
     return track(None, **{"user_cores": busy, "system_cores": 0.0, "others_cores": 0.0, **columns})
 
 
-def phases(
-    number: int, where: str = "train.py:5 step", **parts: tuple[float, float, float]
-) -> list[PhaseShare]:
+STEP = "train.py:5 step"
+
+
+def phases(number: int, where: str = STEP, **parts: tuple[float, float, float]) -> list[PhaseShare]:
     """The phases of a rank: (running, queued, blocked) of each."""
     return [PhaseShare(number, phase, sum(each), *each, where) for phase, each in parts.items()]
+
+
+def of_all(number: int, **parts: tuple[float, float, float]) -> list[PhaseShare]:
+    """The same phases of so many ranks."""
+    return [share for n in range(number) for share in phases(n, STEP, **parts)]
+
+
+def views(
+    number: int, children: int = 0, *, threads: int = 1, opencv: bool = False
+) -> list[RankView]:
+    """So many ranks, each with so many child processes."""
+    return [RankView(n, threads, children, (), opencv_loaded=opencv) for n in range(number)]
 
 
 def verdict(
@@ -59,20 +79,16 @@ def verdict(
     views: Sequence[RankView] = (),
     setting: Setting = BASELINE,
     spec: StudySpec = SPEC,
-    machine: Machine = MACHINE,
-    gaps: tuple[str, ...] = (),
+    progress: tuple[Progress, ...] = (),
 ) -> Explanation:
     """What is said of a launch with this record."""
     outcome = Outcome(
-        Finished(1.0, 10), 1.5, 0, load=load, observation=Observation(tuple(views)),
-        telemetry=Telemetry(tuple(tracks), tuple(shares), gaps),
-    )  # fmt: skip
-    return explain(outcome, setting, spec, machine)
-
-
-def view(number: int, children: int = 0, *, opencv: bool = False) -> RankView:
-    """A rank that was seen with so many child processes."""
-    return RankView(number, 1, children, (), opencv_loaded=opencv)
-
-
-WORK = (1.0, 0.0, 0.0)
+        Finished(1.0, 10),
+        1.5,
+        0,
+        progress,
+        load=load,
+        observation=Observation(tuple(views)),
+        telemetry=Telemetry(tuple(tracks), tuple(shares)),
+    )
+    return explain(outcome, setting, spec, spec.machine)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
-from tests.explain_cases import WORK, host, phases, rank
+from tests.explain_cases import WORK, host, of_all, ranks
 from tests.study_samples import study
 from tuner.cli.profile import compared
 from tuner.model import BASELINE, LaunchRecord, Telemetry
 from tuner.model.errors import UsageError
 
 CROWDED = Telemetry(
-    (host(4.0), rank(0, 2.0, 6.0), rank(1, 2.0, 6.0)),
-    (*phases(0, compute=(0.2, 0.6, 0.2)), *phases(1, compute=(0.2, 0.6, 0.2))),
+    (host(4.0), *ranks(2, 2.0, 6.0)),
+    tuple(of_all(2, compute=(0.2, 0.6, 0.2))),
     ("No GPU was looked at.",),
 )
-BOUND = Telemetry(
-    (host(4.0), rank(0, 2.0), rank(1, 2.0)), (*phases(0, compute=WORK), *phases(1, compute=WORK))
-)
+BOUND = Telemetry((host(4.0), *ranks(2, 2.0)), tuple(of_all(2, compute=WORK)))
 
 
 @pytest.fixture
@@ -64,7 +61,7 @@ def test_one_launch_as_json(tune: Tune, recorded: str) -> None:
     assert (document["schema"], document["study"]) == ("tuner.explain/1", "mnist")
     (run,) = document["runs"]
     assert (run["name"], run["launch"], run["verdict"]) == ("launch 1", 1, "own_threads")
-    expected = {"knob": "omp_threads", "direction": "lower", "tuned": True, "gain": None}
+    expected = {"knob": "omp_threads", "direction": "lower", "tuned": True}
     assert run["knob"] == expected
     figures = run["figures"]
     assert figures["host"]["user_cores"] == 4.0
@@ -115,11 +112,7 @@ def test_the_best_or_else_the_next_is_compared_with_the_defaults() -> None:
     assert not found["other"].is_baseline
 
 
-@pytest.mark.parametrize(
-    ("elapsed_s", "message"),
-    [(1.0, "has measured no setting but the baseline"), (None, "mnist has measured no setting$")],
-)
-def test_nothing_to_compare_is_an_error(elapsed_s: float | None, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize("elapsed_s", [1.0, None])
+def test_nothing_to_compare_is_an_error(elapsed_s: float | None) -> None:
+    with pytest.raises(UsageError, match="mnist has measured no setting but the baseline"):
         compared(study({BASELINE: elapsed_s}))
-    assert re.search(message, caught.value.message)

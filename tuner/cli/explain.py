@@ -51,7 +51,7 @@ def command(
     data = stored.load(store, study)
     runs = [
         explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
-        for name, record in chosen(data, trial, launch)
+        for name, record in _chosen(data, trial, launch)
     ]
     if as_json:
         document = {"schema": "tuner.explain/1", "study": data.spec.name}
@@ -60,14 +60,10 @@ def command(
         _print(data, runs)
 
 
-def chosen(
+def _chosen(
     data: StudyView, trial: int | None = None, launch: int | None = None
 ) -> list[tuple[str, LaunchRecord]]:
-    """The launches that are asked for, by the names they go by; best and defaults by default.
-
-    Raises:
-        UsageError: There is no such launch or trial, both are asked for, or nothing was launched.
-    """
+    """Return the launches to explain, by the names they go by; by default best and baseline."""
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
     from tuner.results.explain.explained_runs import median_run
@@ -93,92 +89,73 @@ def chosen(
         best = canonical(data.best_setting) if data.result.best else BASELINE
         settings = {} if best.is_baseline else {"best": best}
         settings["baseline"] = BASELINE
-    runs = [
-        (what, run)
-        for what, setting in settings.items()
-        if (run := median_run(data.records, setting, canonical)) is not None
-    ]
-    if not runs:
-        raise UsageError(
-            f"study {name} has no launch to explain", f"`tune show {name}` lists what it has"
-        )
-    return runs
+    runs = {what: median_run(data.records, settings[what], canonical) for what in settings}
+    chosen = [(what, run) for what, run in runs.items() if run is not None]
+    if not chosen:
+        hint = f"`tune show {name}` lists what it has"
+        raise UsageError(f"study {name} has no launch to explain", hint)
+    return chosen
 
 
 def line(store: Store, data: StudyView) -> str:
-    """For the end of ``tune``: what holds the best setting back; empty if that is not known."""
+    """Return, for the end of ``tune``, what holds the best setting back; empty: not known."""
     from tuner.results.explain import Cause
-    from tuner.results.explain.explained_runs import explained_run, sentence
+    from tuner.results.explain.explained_runs import explained_run
 
     if data.result.best is None:
         return ""
-    ((name, record), *_) = chosen(data)
+    ((name, record), *_) = _chosen(data)
     run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
-    if run.explanation.cause is Cause.UNKNOWN:
-        return ""
-    return f"{name}: {sentence(run.explanation)} (`tune explain`)"
+    is_known = run.explanation.cause is not Cause.UNKNOWN
+    return f"{name}: {run.sentence} (`tune explain`)" if is_known else ""
 
 
 def _json(run: ExplainedRun) -> JsonDict:
-    from tuner.results.exporters.json import plain
-
     explanation = run.explanation
+    verdicts = [
+        {"verdict": each.cause.name.lower(), "share": each.share, "evidence": each.evidence}
+        for each in (explanation.suspect, *explanation.others)
+    ]
     return {
         "name": run.name,
         "launch": run.record.number,
         "setting": run.record.setting.as_dict(),
-        "verdict": explanation.cause.name.lower(),
+        **verdicts[0],
         "sentence": run.sentence,
-        "certainty": explanation.certainty.value,
-        "share": explanation.suspect.share,
+        "certainty": explanation.certainty,
         "subject": explanation.suspect.subject,
-        "evidence": list(explanation.suspect.evidence),
-        "knob": None if explanation.remedy is None else plain(explanation.remedy),
-        "others": [
-            {
-                "verdict": other.cause.name.lower(),
-                "share": other.share,
-                "evidence": list(other.evidence),
-            }
-            for other in explanation.others
-        ],
+        "knob": explanation.remedy,
+        "others": verdicts[1:],
         "figures": {"host": explanation.case.host, "ranks": explanation.case.ranks},
-        "gaps": list(explanation.gaps),
+        "gaps": explanation.gaps,
     }
 
 
 def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
+    from tuner.model import Failed, Finished, figures, wording
     from tuner.results.explain.explained_runs import table
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
+        objective, ending = data.spec.objective, run.record.outcome.ending
+        if isinstance(ending, Finished):
+            came_to = figures.shown(objective, ending.elapsed_s)
+        elif isinstance(ending, Failed):
+            came_to = wording.failure(ending)
+        else:
+            came_to = figures.stopped(objective, ending)
         what = setting_text.assigned(run.record.setting, data.spec.knobs)
-        console.out(f"  {run.name}: {what}, launch {run.record.number}, {_came_to(data, run)}")
-    rows = table(runs)
-    if rows:
+        console.out(f"  {run.name}: {what}, launch {run.record.number}, {came_to}")
+    if rows := table(runs):
         console.out()
         console.print_table(["", *(run.name for run in runs)], rows, right=set())
-    for run in runs:
-        console.out()
-        console.out(f"{run.name}: {run.sentence}", bold=True)
-        for text in run.lines:
+    blocks = {f"{run.name}: {run.sentence}": run.lines for run in runs}
+    blocks["Not seen"] = list(dict.fromkeys(gap for run in runs for gap in run.explanation.gaps))
+    for heading, texts in blocks.items():
+        if texts or heading != "Not seen":
+            console.out()
+            console.out(heading, bold=True)
+        for text in texts:
             console.out(text, indent="  ")
-    gaps = dict.fromkeys(gap for run in runs for gap in run.explanation.gaps)
-    if gaps:
-        console.out()
-        console.out("Not seen", bold=True)
-        for gap in gaps:
-            console.out(gap, indent="  ")
-
-
-def _came_to(data: StudyView, run: ExplainedRun) -> str:
-    from tuner.model import Failed, Finished, figures, wording
-
-    ending = run.record.outcome.ending
-    if isinstance(ending, Finished):
-        return figures.shown(data.spec.objective, ending.elapsed_s)
-    if isinstance(ending, Failed):
-        return wording.failure(ending)
-    return figures.stopped(data.spec.objective, ending)

@@ -31,7 +31,6 @@ _STOP_S = 0.2  # an exit waits for no longer
 
 _DEPTH = 120  # frames
 _MOST_CODES = 4096
-_MOST_LINES = 500
 _MOST_SOURCE = 1 << 20  # bytes
 
 
@@ -152,12 +151,7 @@ def _ns(main):
 
 
 class Looks:
-    """The sums so far.
-
-    Args:
-        main: The main thread as ``_thread`` numbers it.
-        pid: The process, whose main thread the kernel numbers the same.
-    """
+    """The sums so far: ``_thread`` numbers the main thread ``main``, the kernel ``pid``."""
 
     def __init__(self, main, pid):
         self._main, self._pid = main, pid
@@ -188,8 +182,7 @@ class Looks:
 
     def _add(self, phase, where, parts):
         self.sums[phase] = [old + new for old, new in zip(self.sums[phase], parts)]
-        if (phase, where) in self._lines or len(self._lines) < _MOST_LINES:
-            self._lines[phase, where] = self._lines.get((phase, where), 0) + sum(parts)
+        self._lines[phase, where] = self._lines.get((phase, where), 0) + sum(parts)
 
     def _stack(self):
         """(code, line) from the innermost frame outwards; lines only if they are needed.
@@ -202,7 +195,7 @@ class Looks:
         while frame is not None and len(stack) < _DEPTH:
             code = frame.f_code
             if not code.co_filename.startswith(_HERE):  # it waits for our own end
-                users = not placed and self._known(code)[1]
+                users = not placed and self._kind_of(code)[1]
                 # To work out a line takes longer than all the rest of a look.
                 stack.append((code, frame.f_lineno if users or not stack else 0))
                 placed = placed or users
@@ -210,40 +203,39 @@ class Looks:
         return stack
 
     def _phase(self, stack):
-        """The phase of a stack and its place; None if it does not count."""
-        found = word = place = None
-        if stack:
-            word = self._mpi(*stack[0])
-            found = "exchange" if word else None
-        importing = False
+        """Return the phase of a stack and its place; None if it does not count."""
+        if not stack:
+            return None, ""
+        word = self._mpi(*stack[0])
+        phase, place, importing = "exchange" if word else None, None, False
         for code, line in stack:
-            kind, users = self._known(code)
+            kind, users = self._kind_of(code)
             if kind == "starting":
                 return None, ""
             importing = importing or kind == "import"
             unnamed = place is None or word.startswith("<")  # <listcomp>
-            if kind is not None and (found is None or (kind == found and unnamed)):
-                found, word = kind, code.co_name  # the call that stands in the user's line
+            if kind is not None and (phase is None or (kind == phase and unnamed)):
+                phase, word = kind, code.co_name  # the call that stands in the user's line
             if place is None and users:
                 place, word = (code, line), word or code.co_name
-        if not stack or (importing and found in (None, "import", "backward")):
+        if importing and phase in (None, "import", "backward"):
             return None, ""
         code, line = place or stack[0]
         name = os.path.basename(code.co_filename)
-        return found or "compute", f"{name}:{line} {word or code.co_name}"
+        return phase or "compute", f"{name}:{line} {word or code.co_name}"
 
-    def _known(self, code):
+    def _kind_of(self, code):
+        """Return what code stands for, and whether it is the user's."""
         # Not by the code itself: two of the same content are equal, whatever their files.
         key = code.co_filename, code.co_name
-        known = self._codes.get(key)
-        if known is None:
+        if key not in self._codes:
             if len(self._codes) >= _MOST_CODES:
                 self._codes.clear()
-            known = self._codes[key] = _kind(*key), _is_the_users(key[0])
-        return known
+            self._codes[key] = _kind(*key), _is_the_users(key[0])
+        return self._codes[key]
 
     def _mpi(self, code, line):
-        """The MPI method that the line calls."""
+        """Return the MPI method that the line calls."""
         if "mpi4py.MPI" not in sys.modules:
             return None
         filename = code.co_filename
@@ -277,16 +269,13 @@ _METHODS = _SHARED.union(
 
 
 def mpi_call(line):
-    """The MPI method that a line of source calls, in small letters; None without one.
-
-    For the source of a program that uses mpi4py: elsewhere a ``bcast`` may be something else.
-    """
+    """Return the MPI method that a line of source calls, in small letters; None without one."""
     for piece in line.partition("#")[0].split("(")[:-1]:
         owner, _, name = piece.rpartition(".")
         name, owner = name.strip(), owner.split()[-1:]
         method = name.lower()
-        known = method in _METHODS or (method[:1] == "i" and method[1:] in _METHODS)
-        if not owner or not known or name not in (method, method.capitalize()):
+        is_mpi = method in _METHODS or (method[:1] == "i" and method[1:] in _METHODS)
+        if not owner or not is_mpi or name not in (method, method.capitalize()):
             continue
         if name not in _SHARED or _is_communicator(owner[0]):
             return method
@@ -295,7 +284,7 @@ def mpi_call(line):
 
 def _is_communicator(word):
     """True for ``self.comm``, ``MPI.COMM_WORLD``, ``reqs[0]`` and the like."""
-    names = "".join(each if each.isalpha() else " " for each in word.lower()).split()
+    names = "".join(letter if letter.isalpha() else " " for letter in word.lower()).split()
     return any(name in _OWNERS or name.endswith("comm") for name in names)
 
 

@@ -21,7 +21,6 @@ def main() -> None:
     options.add_argument("--load-ms", type=float, default=0.0)  # a worker sleeps for a batch
     options.add_argument("--workers", type=int, default=0)
     options.add_argument("--worker-ms", type=float, default=0.0)  # and computes
-    options.add_argument("--megabytes", type=float, default=0.0)  # that are exchanged
     options.add_argument("--sleepy", type=int, default=-1)  # this rank sleeps
     options.add_argument("--sleep-ms", type=float, default=0.0)
     args = options.parse_args()
@@ -61,7 +60,7 @@ def train(args: argparse.Namespace, batches: Queue[int]) -> None:
     if args.blas:
         import_module("threadpoolctl").threadpool_limits(args.blas)
     matrix = np.random.default_rng(0).random((args.matrix, args.matrix))
-    sent = np.zeros(max(1, int(args.megabytes * 1e6 / 8)))
+    sent = np.zeros(1)
     received = np.empty_like(sent)
     world.Barrier()
     begun_s = time.monotonic()

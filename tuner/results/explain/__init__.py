@@ -9,9 +9,9 @@ from __future__ import annotations
 from tuner.model import Machine, Outcome, Setting, StudySpec
 from tuner.results.explain import cpu, waits
 from tuner.results.explain.case import Case
-from tuner.results.explain.cause import Cause, Certainty, Explanation, Remedy, Suspect, remedy
+from tuner.results.explain.cause import Cause, Certainty, Explanation, remedy
 
-__all__ = ["Case", "Cause", "Certainty", "Explanation", "Remedy", "Suspect", "explain"]
+__all__ = ["Cause", "Certainty", "Explanation", "explain"]
 
 #: What explains less of the ranks' time does not hold a run back: a knob would win no more, and
 #: on a host that stands still at times ranks that only compute wait for each other as long.
@@ -25,49 +25,34 @@ CLEAR_TIMES = 1.5
 
 
 def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machine) -> Explanation:
-    """The verdict on a launch.
-
-    Args:
-        outcome: What came of it, with what was recorded.
-        setting: What it ran with.
-        spec: The study, for its knobs.
-        machine: Where it ran.
-    """
+    """Return the verdict on a launch of a setting, by what was recorded of it on a machine."""
     case = Case.of(outcome, machine)
-    suspects = [*cpu.suspects(case), *waits.suspects(case)]
     ranked = sorted(
-        (candidate for candidate in suspects if candidate.share >= LEAST_SHARE),
+        (s for s in (*cpu.suspects(case), *waits.suspects(case)) if s.share >= LEAST_SHARE),
         key=lambda candidate: -candidate.share,
     )
     rest = cpu.bound(case)
-    held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
-    suspect, *others = ranked if held else [rest, *ranked]
+    is_held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
+    suspect, *others = ranked if is_held else [rest, *ranked]
+    is_complete = suspect.inside and bool(case.host) and bool(case.outside)
+    is_ahead = suspect.share >= CLEAR_TIMES * (others[0].share if others else 0.0)
+    certainty = Certainty.GUESS
+    if suspect.cause is not Cause.UNKNOWN and (is_complete or is_ahead):
+        is_clear = is_complete and is_ahead and suspect.share >= CLEAR_SHARE
+        certainty = Certainty.CLEAR if is_clear else Certainty.LIKELY
     idle = case.idle_cores >= cpu.IDLE * case.cores
     return Explanation(
         suspect,
-        _certainty(suspect, others, case),
-        remedy(suspect.cause, setting, spec, case.views, idle=idle),
+        certainty,
+        remedy(suspect.cause, setting, spec, case, idle=idle),
         tuple(others),
         _gaps(outcome, case),
         case,
     )
 
 
-def _certainty(suspect: Suspect, others: list[Suspect], case: Case) -> Certainty:
-    if suspect.cause is Cause.UNKNOWN:
-        return Certainty.GUESS
-    complete = suspect.inside and bool(case.host) and any(rank.columns for rank in case.ranks)
-    next_ = others[0].share if others else 0.0
-    ahead = suspect.share >= CLEAR_TIMES * next_
-    if case.unassigned_cores > cpu.UNASSIGNED_CORES:
-        return Certainty.GUESS
-    if complete and ahead and suspect.share >= CLEAR_SHARE:
-        return Certainty.CLEAR
-    return Certainty.LIKELY if complete or ahead else Certainty.GUESS
-
-
 def _gaps(outcome: Outcome, case: Case) -> tuple[str, ...]:
-    """What could not be seen, or not told apart."""
+    """Return what could not be recorded, or not told apart."""
     window = outcome.window
     if outcome.telemetry is not None:
         gaps = list(outcome.telemetry.gaps)
@@ -78,11 +63,6 @@ def _gaps(outcome: Outcome, case: Case) -> tuple[str, ...]:
             f"It was measured in a window of job {window.job}, of which nothing was recorded:"
             " launches of its own (`tune --live off`) show more."
         ]
-    if case.unassigned_cores > cpu.UNASSIGNED_CORES:
-        gaps.append(
-            f"{case.unassigned_cores:.1f} of the {case.busy_cores:.1f} cores that were busy belong"
-            " to no rank that was seen: host and ranks do not add up."
-        )
     if not case.inside:
         why = "no Python, or too short" if window is None else "a window of a running job"
         gaps.append(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tuner.model import Load, Machine, Outcome, PhaseShare, RankView, Telemetry, Track
 from tuner.search.throughput import startup_s
@@ -14,7 +15,7 @@ SHELL_MOST_CORES = 0.05
 
 @dataclass(frozen=True)
 class RankFigures:
-    """One rank: the means of its columns and its phases; what was not seen is not there."""
+    """One rank: the means of its columns and its phases; what was not recorded is not there."""
 
     rank: int
     columns: Mapping[str, float]
@@ -22,7 +23,7 @@ class RankFigures:
     host: str = ""  # empty: there is but one
 
     def get(self, name: str) -> float:
-        """A column's mean; 0 if it was not seen."""
+        """Return a column's mean; 0 if it was not recorded."""
         return self.columns.get(name, 0.0)
 
     @property
@@ -35,62 +36,59 @@ class RankFigures:
         """Its threads that ran or waited for a CPU, on average."""
         return self.own + self.get("own_queue_threads")
 
-    def share(self, phase: str) -> float:
-        """Of its main thread's time, that in a phase."""
-        return self.phases[phase].share if phase in self.phases else 0.0
+    def busy(self, phase: str) -> float:
+        """Return the share of its main thread's time in a phase, without waiting for a CPU."""
+        share = self.phases.get(phase)
+        return share.running + share.blocked if share else 0.0
 
 
 @dataclass(frozen=True)
 class Case:
     """A launch, as the rules see it: the means of what was recorded of its host and its ranks.
 
-    A column of ``host`` that was not seen is not there. ``cores`` are the CPUs that may be used;
-    ``views`` what was seen of the ranks besides. Of several hosts the one that is worst off in each
-    respect counts: the others wait for it. ``others_by_host`` are the cores that other processes
-    used on each.
+    A column of ``host`` that was not recorded is not there. ``cores`` are the CPUs that may be
+    used. Of several hosts the one that is worst off in each respect counts: the others wait for it.
+    ``others_by_host`` are the cores that other processes used on each.
     """
 
     host: Mapping[str, float]
     ranks: tuple[RankFigures, ...]
     cores: int
-    load: Load | None = None
-    views: tuple[RankView, ...] = ()
-    others_by_host: Mapping[str, float] = field(default_factory=dict)
+    load: Load | None
+    views: tuple[RankView, ...]
+    others_by_host: Mapping[str, float]
 
     @classmethod
     def of(cls, outcome: Outcome, machine: Machine) -> Case:
-        """The means since the program itself began, or of all if nothing was recorded since."""
+        """Take the means since the program itself began, or of all if nothing was recorded then."""
         telemetry, since_s = outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0
-        host: dict[str, list[float]] = {}
-        ranks: dict[int, Mapping[str, float]] = {}
-        hosts: dict[int, str] = {}
+        host: dict[str, float] = {}
         others: dict[str, float] = {}
+        columns: dict[int, Mapping[str, float]] = {}
+        host_of: dict[int, str] = {}
         for track in telemetry.tracks:
-            columns = _means(track, since_s)
+            means = _means(track, since_s)
             if track.rank is None:
-                for name, value in columns.items():
-                    host.setdefault(name, []).append(value)
-                if "others_cores" in columns:
-                    others[track.host] = columns["others_cores"]
-            elif columns:
-                ranks[track.rank], hosts[track.rank] = columns, track.host
+                host |= {name: max(value, host.get(name, value)) for name, value in means.items()}
+                if "others_cores" in means:
+                    others[track.host] = means["others_cores"]
+            elif means:
+                columns[track.rank], host_of[track.rank] = means, track.host
         phases: dict[int, dict[str, PhaseShare]] = {}
         for share in telemetry.phases:
             phases.setdefault(share.rank, {})[share.phase] = share
+        ranks = [
+            RankFigures(
+                rank,
+                columns.get(rank, {}),
+                phases.get(rank, {}),
+                host_of.get(rank, "") if len({*host_of.values()}) > 1 else "",
+            )
+            for rank in sorted({*columns, *phases})
+        ]
         return cls(
-            {name: max(values) for name, values in host.items()},
-            tuple(
-                _rank(
-                    RankFigures(
-                        rank,
-                        ranks.get(rank, {}),
-                        phases.get(rank, {}),
-                        hosts.get(rank, "") if len({*hosts.values()}) > 1 else "",
-                    ),
-                    python=bool(phases),
-                )
-                for rank in sorted({*ranks, *phases})
-            ),
+            host,
+            tuple(_without_shell(rank, has_phases=bool(phases)) for rank in ranks),
             machine.cores,
             outcome.load,
             outcome.observation.ranks,
@@ -98,66 +96,69 @@ class Case:
         )
 
     def get(self, name: str) -> float:
-        """A column of the host; 0 if it was not seen."""
+        """Return a column of the host; 0 if it was not recorded."""
         return self.host.get(name, 0.0)
 
     @property
     def inside(self) -> tuple[RankFigures, ...]:
-        """The ranks that were seen from inside."""
+        """The ranks that were looked at from inside."""
         return tuple(rank for rank in self.ranks if rank.phases)
 
-    def total(self, name: str) -> float:
-        """A column of the ranks on a host, in all."""
-        return self._most(lambda rank: rank.get(name))
+    @property
+    def outside(self) -> tuple[RankFigures, ...]:
+        """The ranks whose processes were recorded."""
+        return tuple(rank for rank in self.ranks if rank.columns)
 
-    def _most(self, figure: Callable[[RankFigures], float]) -> float:
-        """A figure of the ranks on the host where it is greatest, in all."""
+    def most(self, figure: Callable[[RankFigures], float]) -> float:
+        """Return the sum of a figure over the ranks on the host where that is greatest."""
         by_host: dict[str, float] = {}
         for rank in self.ranks:
             by_host[rank.host] = by_host.get(rank.host, 0.0) + figure(rank)
         return max(by_host.values(), default=0.0)
 
-    def phase(self, phase: str, part: str = "share") -> float:
-        """What a phase took of the main threads' time, on average over the ranks."""
-        shares = [rank.phases.get(phase) for rank in self.inside]
-        return float(sum(getattr(share, part) for share in shares if share) / max(1, len(shares)))
+    def total(self, *names: str) -> float:
+        """Return the sum of columns over the ranks on the host where that is greatest."""
+        return self.most(lambda rank: sum(map(rank.get, names)))
+
+    def phase(self, phase: str, *parts: str) -> float:
+        """Return what a phase took of the main threads' time, on average; all of it or parts."""
+        shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
+        return sum(
+            float(getattr(share, part)) for share in shares for part in parts or ("share",)
+        ) / max(1, len(self.inside))
 
     def where(self, phase: str) -> str:
-        """The line at which most of a phase's time was spent; empty if it is not known."""
+        """Return the line at which most of a phase's time was spent; empty if it is not known."""
         shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
         return max(shares, key=lambda share: share.share).where if shares else ""
 
     @property
     def own_runnable(self) -> float:
         """Threads of the ranks themselves that ran or waited for a CPU, on average."""
-        return self._most(lambda rank: rank.own_runnable)
+        return self.most(lambda rank: rank.own_runnable)
 
     @property
     def children_runnable(self) -> float:
         """The same of their child processes."""
-        return self.total("children_cores") + self.children_waited
+        return self.total("children_cores", "children_queue_threads")
 
     @property
     def runnable(self) -> float:
-        """Return how many threads of the job ran or waited for a CPU, on average."""
+        """Threads of the job that ran or waited for a CPU, on average."""
         return self.own_runnable + self.children_runnable
 
     @property
     def queue_share(self) -> float:
-        """Of the time in which threads of the trial could have run, that without a CPU."""
-        waited = self.total("own_queue_threads") + self.children_waited
+        """Of the time in which threads of the job could have run, that without a CPU."""
+        waited = self.total("own_queue_threads", "children_queue_threads")
         return min(1.0, waited / self.runnable) if self.runnable > 0 else 0.0
-
-    @property
-    def children_waited(self) -> float:
-        """Threads of the child processes that waited for a CPU."""
-        return self.total("children_queue_threads")
 
     @property
     def worker_queue_share(self) -> float:
         """Of a child process's time, that waiting for a CPU, on average."""
         processes = max(self.workers, self.children_runnable)
-        return min(1.0, self.children_waited / processes) if processes > 0 else 0.0
+        waited = self.total("children_queue_threads")
+        return min(1.0, waited / processes) if processes > 0 else 0.0
 
     @property
     def rank_queue_share(self) -> float:
@@ -165,8 +166,7 @@ class Case:
 
         Of several threads at once, the part of them that waited.
         """
-        ranks = self.ranks
-        shares = [rank.get("own_queue_threads") / max(1.0, rank.own_runnable) for rank in ranks]
+        shares = [r.get("own_queue_threads") / max(1.0, r.own_runnable) for r in self.ranks]
         return sum(shares) / len(shares) if shares else 0.0
 
     @property
@@ -175,62 +175,34 @@ class Case:
         return self.get("user_cores") + self.get("system_cores")
 
     @property
-    def unassigned_cores(self) -> float:
-        """CPUs of the host that were busy, but neither by ranks that were seen nor by others.
-
-        Host and ranks do not add up then: the job has processes that were not seen as a rank's.
-        """
-        if not {"others_cores", "user_cores"} <= self.host.keys():
-            return 0.0
-        ranks = self._most(lambda rank: rank.own + rank.get("children_cores"))
-        return max(0.0, self.busy_cores - self.others_cores - ranks)
-
-    @property
-    def others_cores(self) -> float:
-        """CPUs that other processes used.
-
-        A process of the launch that is found late counts as another's until then, but not in
-        the accounts of the whole launch, which come from what ``tune`` has waited for.
-        """
-        readings = [self.host["others_cores"]] if "others_cores" in self.host else []
-        readings += [self.load.others_cores] if self.load else []
-        return min(readings, default=0.0)
-
-    @property
     def idle_cores(self) -> float:
-        """CPUs that nobody used; 0 if that was not seen."""
-        if "user_cores" not in self.host:
-            return 0.0
-        return max(0.0, self.cores - self.busy_cores)
+        """CPUs that nobody used; 0 if that was not recorded."""
+        return max(0.0, self.cores - self.busy_cores) if "user_cores" in self.host else 0.0
 
     @property
     def others_runnable(self) -> float:
         """Threads of other processes that ran or waited for a CPU, on average.
 
-        Who waits in the same queues gets the same part of what it wants: so many more than ran
-        wanted to as with the trial's own (low priority then counts as little). Where groups of
-        processes share the CPUs, not threads, that is too much: there are no more than run.
+        A process of the launch that is found late counts as another's until then, but not in the
+        accounts of the whole launch, which come from what ``tune`` has waited for. Who waits in the
+        same queues gets the same part of what it wants: so many more than ran wanted to as with the
+        job's own. Where groups of processes share the CPUs that is too much: there are no more than
+        run.
         """
-        used = self.others_cores
+        readings = [self.host["others_cores"]] if "others_cores" in self.host else []
+        readings += [self.load.others_cores] if self.load else []
+        used = min(readings, default=0.0)
         runnable = used / max(1e-3, 1 - self.queue_share)
         on_host = self.host.get("runnable_threads")
-        if on_host is not None:
-            runnable = min(runnable, on_host - self.runnable)
-        return max(used, runnable)
-
-    @property
-    def forked(self) -> bool:
-        """Whether the ranks' work is done by several processes with one thread each."""
-        return any(view.children > 1 for view in self.views) and all(
-            view.threads <= 1 for view in self.views
-        )
+        return max(used, runnable if on_host is None else min(runnable, on_host - self.runnable))
 
     @property
     def workers(self) -> int:
-        """Child processes of all ranks on a host, as many as were seen at once."""
+        """Child processes of all ranks on a host, the most at once."""
         children = {view.rank: view.children for view in self.views}
-        unseen = sum(children[rank] for rank in children.keys() - {r.rank for r in self.ranks})
-        return unseen + round(self._most(lambda rank: children.get(rank.rank, 0)))
+        unrecorded = children.keys() - {rank.rank for rank in self.ranks}
+        by_host = self.most(lambda rank: children.get(rank.rank, 0))
+        return round(by_host) + sum(children[rank] for rank in unrecorded)
 
     @property
     def shortage(self) -> float:
@@ -241,45 +213,38 @@ class Case:
         for as large a part of their time.
         """
         queued = sum(self.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
-        exchange = self.phase("exchange", "running") + self.phase("exchange", "blocked")
-        waits = (
-            self.phase("loader", "blocked") * self.worker_queue_share
-            + (exchange + self.phase("compute", "blocked")) * self.rank_queue_share
-        )
+        by_ranks = self.phase("exchange", "running", "blocked") + self.phase("compute", "blocked")
+        by_workers = self.phase("loader", "blocked")
+        waits = by_workers * self.worker_queue_share + by_ranks * self.rank_queue_share
         return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
-def _rank(rank: RankFigures, *, python: bool) -> RankFigures:
-    """One rank; if it is a shell's script, the children do its work and count as the rank."""
+def _without_shell(rank: RankFigures, *, has_phases: bool) -> RankFigures:
+    """Return the rank; if it is a shell's script, its children do the work and count as it."""
     busy = sum(share.running + share.queued for share in rank.phases.values())
-    if python and (busy < SHELL_MOST_CORES or rank.own_runnable >= SHELL_MOST_CORES):
+    if has_phases and (busy < SHELL_MOST_CORES or rank.own_runnable >= SHELL_MOST_CORES):
         return rank
-    own = {
-        "own_user_cores": rank.get("own_user_cores") + rank.get("children_cores"),
-        "own_queue_threads": rank.get("own_queue_threads") + rank.get("children_queue_threads"),
-    }
-    none = {"children_cores", "children_queue_threads"}
-    kept = {name: value for name, value in rank.columns.items() if name not in none}
-    return replace(rank, columns={**kept, **own} if rank.columns else {})
+    columns = dict(rank.columns)
+    for own, of_children in (
+        ("own_user_cores", "children_cores"),
+        ("own_queue_threads", "children_queue_threads"),
+    ):
+        if of_children in columns:
+            columns[own] = columns.get(own, 0.0) + columns.pop(of_children)
+    return replace(rank, columns=columns)
 
 
 def _means(track: Track, since_s: float) -> dict[str, float]:
-    """The mean of each column, by time; a column without a value is not there."""
-    begins = (0.0, *track.times_s)[: len(track.times_s)]
-    weights = [
-        max(0.0, end_s - max(begin_s, since_s))
-        for begin_s, end_s in zip(begins, track.times_s, strict=True)
-    ]
+    """Return the mean of each column, by time; a column without a value is not there."""
+    spans = [*pairwise((0.0, *track.times_s))]
+    weights = [max(0.0, end_s - max(begin_s, since_s)) for begin_s, end_s in spans]
     if not any(weights):
-        weights = [end_s - begin_s for begin_s, end_s in zip(begins, track.times_s, strict=True)]
-    means = {}
-    for name, values in track.columns.items():
-        samples = [
-            (weight, value)
-            for weight, value in zip(weights, values, strict=False)
-            if value is not None and weight > 0
-        ]
-        all_s = sum(weight for weight, _ in samples)
-        if all_s > 0:
-            means[name] = sum(weight * value for weight, value in samples) / all_s
-    return means
+        weights = [end_s - begin_s for begin_s, end_s in spans]
+    means = {name: _mean(values, weights) for name, values in track.columns.items()}
+    return {name: mean for name, mean in means.items() if mean is not None}
+
+
+def _mean(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
+    pairs = [(v, weight) for v, weight in zip(values, weights, strict=False) if v is not None]
+    all_s = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / all_s if all_s > 0 else None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner import knobs
-from tuner.model import Choice, Flag, Knob, RankView, Setting, StudySpec, Value
+from tuner.model import Choice, Flag, Knob, Setting, StudySpec, Value
 from tuner.results.explain.case import Case
 
 
@@ -25,7 +24,6 @@ class Cause(StrEnum):
     BINDING = "ranks bound to the same cores"
     LOADER = "loader starved"
     DISK = "waiting for the disk"
-    LINK = "link saturated"
     EXCHANGE = "exchange between the ranks"
     STRAGGLER = "a rank that the others wait for"
     MEMORY = "memory is short"
@@ -45,30 +43,30 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True)
 class Remedy:
-    """A knob that addresses a cause; ``direction`` is ``lower``, ``higher`` or ``another``.
-
-    ``gain`` is given if the study's launches alone name the knob, whatever the cause: with another
-    value each run was at least so many times better.
-    """
+    """A knob that addresses a cause; ``direction`` is ``lower``, ``higher`` or ``another``."""
 
     knob: str
     direction: str
     tuned: bool = True  # by this study
-    gain: float | None = None
 
 
 @dataclass(frozen=True)
 class Suspect:
     """A cause with the share of the ranks' time that it explains, and the evidence.
 
-    ``subject`` says who or what, to follow the cause.
+    ``subject`` says who or what, to follow the cause. ``inside`` says that it was seen from inside
+    the ranks too, not from outside alone.
     """
 
     cause: Cause
     share: float
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...]
     subject: str = ""
-    inside: bool = True  # from inside the ranks too, not from outside alone
+    inside: bool = True
+
+    def __str__(self) -> str:
+        subject = f" ({self.subject})" if self.subject else ""
+        return f"{self.cause}{subject}"
 
 
 @dataclass(frozen=True)
@@ -107,41 +105,25 @@ REMEDIES: dict[Cause, tuple[tuple[str, str], ...]] = {
     Cause.BINDING: (("bind_to", ANOTHER), ("omp_threads", LOWER)),
     Cause.LOADER: (("iterator_workers", HIGHER), ("prefetch", HIGHER)),
     Cause.DISK: (("prefetch", HIGHER), ("iterator_workers", HIGHER)),
-    Cause.LINK: (
-        ("communicator", ANOTHER),
-        ("fp16_gradients", ANOTHER),
-        ("ompi_allreduce", ANOTHER),
-        ("mpich_allreduce", ANOTHER),
-        ("ompi_btl", ANOTHER),
-    ),
     Cause.EXCHANGE: (
         ("communicator", ANOTHER),
         ("ompi_btl", ANOTHER),
         ("ompi_allreduce", ANOTHER),
         ("mpich_allreduce", ANOTHER),
         ("nccl_algo", ANOTHER),
+        ("fp16_gradients", ANOTHER),
     ),
     Cause.MEMORY: (("iterator_workers", LOWER), ("malloc_arenas", LOWER)),
 }
 
 
 def remedy(
-    cause: Cause,
-    setting: Setting,
-    spec: StudySpec,
-    views: Sequence[RankView],
-    *,
-    idle: bool = False,
+    cause: Cause, setting: Setting, spec: StudySpec, case: Case, *, idle: bool
 ) -> Remedy | None:
-    """The first knob that can still be turned the right way; ``None``: no knob helps.
+    """Return the first knob that can still be turned the right way; ``None``: no knob helps.
 
-    Args:
-        cause: What holds the launch back.
-        setting: What the launch ran with.
-        spec: The study. Its knobs come first, then others that reach its program by environment
-            or launcher. Whether the program has an option for the rest is not known.
-        views: What was seen of the ranks.
-        idle: Whether cores were idle: what is bound by the CPU can use more of them.
+    The knobs of the study come first, then others that reach its program by environment or
+    launcher. What is bound by the CPU can use more cores if some were ``idle``.
     """
     rows = REMEDIES.get(cause, ())
     if cause is Cause.CPU and idle:
@@ -152,31 +134,32 @@ def remedy(
         if name in own and can_turn(own[name], values.get(name), direction):
             return Remedy(name, direction)
     for name, direction in rows:
-        if name not in own and _reaches(knobs.knob(name), spec, views):
+        if name not in own and _reaches(knobs.knob(name), spec, case):
             return Remedy(name, direction, tuned=False)
     return None
 
 
-def _reaches(knob: Knob, spec: StudySpec, views: Sequence[RankView]) -> bool:
-    """Whether a knob that the study does not have can do something in its program."""
+def _reaches(knob: Knob, spec: StudySpec, case: Case) -> bool:
+    """Return whether a knob that the study does not have can do something in its program."""
     if isinstance(knob.route, Flag) or ("gpu" in knob.needs and not spec.machine.gpus):
         return False
-    reported_views = [view for view in views if view.reported]
+    reported_views = [view for view in case.views if view.reported]
     uses_mpi = not reported_views or any(view.mpi_library for view in reported_views)
     return not knob.launchers or (spec.launcher.kind in knob.launchers and uses_mpi)
 
 
 def can_turn(knob: Knob, value: Value | None, direction: str) -> bool:
-    """Whether the domain has a value on that side; of an unset one (the default) it may."""
+    """Return whether the domain has a value on that side; of an unset one (the default) it may."""
     domain = knob.domain
     if isinstance(domain, Choice):
-        choices = [choice for choice in domain.values if choice != value]
-        if direction == ANOTHER:
-            return bool(choices)
-        numbers = [choice for choice in choices if isinstance(choice, int)]
+        values = domain.values
     else:
-        high = domain.high if isinstance(domain.high, int) else domain.low + 1
-        numbers = [domain.low, high]
-    if not isinstance(value, int):
-        return bool(numbers)
-    return any(number < value if direction == LOWER else number > value for number in numbers)
+        values = (domain.low, domain.high if isinstance(domain.high, int) else domain.low + 1)
+    return any(other != value and is_turned(value, other, direction) for other in values)
+
+
+def is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
+    """Return whether the other value lies in this direction; true if that cannot be told."""
+    if direction == ANOTHER or not isinstance(value, int) or not isinstance(other, int):
+        return True
+    return other < value if direction == LOWER else other > value

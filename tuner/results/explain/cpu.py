@@ -18,9 +18,6 @@ CULPRIT = 0.2
 #: Less CPU than this, in cores, is always there (daemons, the kernel's own threads).
 ALWAYS_CORES = 0.25
 
-#: More CPU than this, in cores, that no rank and no other process used: they do not add up.
-UNASSIGNED_CORES = 0.5
-
 #: With this much of the host idle, it is not the CPUs that are short, but those that may be used.
 IDLE = 0.3
 
@@ -32,7 +29,7 @@ QUOTA_SHARE = 0.05
 
 
 def suspects(case: Case) -> Iterator[Suspect]:
-    """Who or what keeps the ranks from a CPU."""
+    """Name who or what keeps the ranks from a CPU."""
     steal = case.get("steal_cores")
     if steal > 0:
         share = steal / (steal + case.busy_cores)
@@ -56,58 +53,48 @@ def _waits(case: Case) -> str:
 
 
 def _shortage(case: Case) -> Suspect:
-    ranks = len(case.ranks)
-    share, inside = case.shortage, bool(case.inside)
-    if case.runnable <= FITS * case.cores and case.others_runnable >= ALWAYS_CORES:
-        return _others(case)
-    if case.idle_cores >= IDLE * case.cores:
-        idle = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
-        shared = shared_cpus(case.views, case.cores) if len(case.others_by_host) <= 1 else ""
-        evidence = (_waits(case), idle, *((shared,) if shared else ()))
-        return Suspect(Cause.BINDING, share, evidence, inside=inside)
-    alone = sum(min(1.0, rank.own_runnable) for rank in case.ranks)
     wants = {
         Cause.OTHERS: case.others_runnable,
-        Cause.OWN_THREADS: case.own_runnable - alone,
+        Cause.OWN_THREADS: case.most(lambda rank: max(0.0, rank.own_runnable - 1)),
         Cause.WORKERS: case.children_runnable,
     }
     cause = max(wants, key=lambda culprit: wants[culprit])
     least = max(CULPRIT * (case.runnable + case.others_runnable), ALWAYS_CORES)
-    if cause is Cause.OTHERS and wants[cause] >= least:
-        return _others(case)
-    if wants[cause] < least:
-        cause = Cause.CORES
-    if cause is Cause.OWN_THREADS and case.forked:
-        cause = Cause.PROCESSES
     has_opencv = any(view.opencv_loaded or view.opencv_threads for view in case.views)
     have_threads = case.workers > 0 and case.children_runnable > ONE_THREAD * case.workers
-    if cause is Cause.WORKERS and has_opencv and have_threads:
-        cause = Cause.OPENCV
-    processes = "" if inside else " and processes"  # of a program without Python both count
-    said = {
-        Cause.CORES: "no part of the job has threads to spare",
-        Cause.OWN_THREADS: (
-            f"a rank's own threads{processes} wanted {case.own_runnable / ranks:.1f} cores"
-        ),
-        Cause.PROCESSES: f"{case.workers} child processes wanted {case.own_runnable:.1f} cores",
-        Cause.WORKERS: f"the ranks' child processes wanted {case.children_runnable:.1f} cores",
-        Cause.OPENCV: f"{case.workers} workers wanted {case.children_runnable:.1f} cores",
-    }
-    subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
-    subject = subject if cause is Cause.CORES else ""
-    return Suspect(cause, share, (_waits(case), said[cause]), subject, inside)
-
-
-def _others(case: Case) -> Suspect:
-    who = case.load.busiest if case.load else ""
-    said = f"other processes wanted {case.others_runnable:.1f} cores"
-    return Suspect(
-        Cause.OTHERS,
-        case.shortage,
-        (_waits(case), said + (f", above all {who}" if who else "")),
-        who,
-        bool(case.inside),
+    # The rank's own process does not do the work if several processes with one thread each do.
+    is_forked = any(view.children > 1 for view in case.views) and all(
+        view.threads <= 1 for view in case.views
     )
+    if case.runnable <= FITS * case.cores and case.others_runnable >= ALWAYS_CORES:
+        cause = Cause.OTHERS
+    elif case.idle_cores >= IDLE * case.cores:
+        cause = Cause.BINDING
+    elif wants[cause] < least:
+        cause = Cause.CORES
+    elif cause is Cause.OWN_THREADS and is_forked:
+        cause = Cause.PROCESSES
+    elif cause is Cause.WORKERS and has_opencv and have_threads:
+        cause = Cause.OPENCV
+    ranks, subject = len(case.ranks), ""
+    if cause is Cause.OTHERS:
+        subject = case.load.busiest if case.load else ""
+        said = f"other processes wanted {case.others_runnable:.1f} cores"
+        said += f", above all {subject}" if subject else ""
+    elif cause is Cause.BINDING:
+        said = f"{case.idle_cores:.1f} of {case.cores} cores were idle meanwhile"
+        shared = shared_cpus(case.views, case.cores) if len(case.others_by_host) <= 1 else ""
+        said += f"; {shared}" if shared else ""
+    elif cause is Cause.CORES:
+        subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
+        said = "no part of the job has threads to spare"
+    elif cause is Cause.OWN_THREADS:
+        processes = "" if case.inside else " and processes"  # without Python both count
+        said = f"a rank's own threads{processes} wanted {case.own_runnable / ranks:.1f} cores"
+    else:
+        wanted = case.own_runnable if cause is Cause.PROCESSES else case.children_runnable
+        said = f"{case.workers or 'the'} child processes wanted {wanted:.1f} cores"
+    return Suspect(cause, case.shortage, (_waits(case), said), subject, bool(case.inside))
 
 
 #: A GPU that works this much of the time is what the ranks wait for.
@@ -118,27 +105,25 @@ COMPUTE = 0.3
 
 
 def bound(case: Case) -> Suspect:
-    """What the launch is bound by, if no suspect was found."""
-    gpu = case.get("gpu_share")
+    """Return what the launch is bound by, if no suspect was found."""
+    inside = bool(case.inside)
+    gpu, power = case.get("gpu_share"), case.get("gpu_power_w")
     if gpu >= GPU:
         said = [f"the GPUs worked {per_cent(gpu)} of the time"]
-        power = case.get("gpu_power_w")
         said += [f"they took {power:.0f} W"] if power else []
-        return Suspect(Cause.GPU, gpu, tuple(said), inside=bool(case.inside))
-    columns = [rank for rank in case.ranks if rank.columns]
-    if case.inside:
+        return Suspect(Cause.GPU, gpu, tuple(said), inside=inside)
+    ranks = case.outside
+    if inside:
         share = case.phase("compute", "running")
-        where = case.where("compute")
-        what = f"the ranks' main threads ran their own work {per_cent(share)} of the time ({where})"
+        ran = f"the ranks' main threads ran their own work {per_cent(share)} of the time"
+        said = [f"{ran} ({case.where('compute')})"]
     else:
-        used = sum(min(1.0, rank.own) for rank in columns) + case.unassigned_cores
-        share = min(1.0, used / len(columns)) if columns else 0.0
-        what = f"the ranks kept {per_cent(share)} of a core busy each"
+        share = sum(min(1.0, rank.own) for rank in ranks) / max(1, len(ranks))
+        said = [f"the ranks kept {per_cent(share)} of a core busy each"]
     if share < COMPUTE:
-        return Suspect(Cause.UNKNOWN, 0.0, (), inside=bool(case.inside))
-    job = sum(rank.own for rank in columns) + case.unassigned_cores
-    busy = f"the job kept {job:.1f} of {case.cores} cores busy"
-    said = [what, busy] if columns else [what]
-    if not case.inside:
+        return Suspect(Cause.UNKNOWN, 0.0, (), inside=inside)
+    job = sum(rank.own for rank in ranks)
+    said += [f"the job kept {job:.1f} of {case.cores} cores busy"] if ranks else []
+    if not inside:
         said.append("of a program without the probe, computing and MPI's waiting look the same")
-    return Suspect(Cause.CPU, share, tuple(said), inside=bool(case.inside))
+    return Suspect(Cause.CPU, share, tuple(said), inside=inside)

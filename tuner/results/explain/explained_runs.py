@@ -5,150 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.model import (
-    Finished,
-    LaunchRecord,
-    Measurement,
-    Setting,
-    Stopped,
-    Telemetry,
-    Value,
-)
-from tuner.results.claims import rounded_down
+from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry
 from tuner.results.explain import explain
 from tuner.results.explain.case import Case
-from tuner.results.explain.cause import Cause, Explanation, Remedy, per_cent
+from tuner.results.explain.cause import Cause, Explanation, Remedy, is_turned, per_cent
 from tuner.results.study_view import StudyView
 from tuner.stats import estimates
-
-#: A figure and how it is shown; ``None`` if it was not seen.
-Cell = Callable[[Case], tuple[float, str] | None]
 
 #: A line of the table with less than this everywhere is left out.
 _LEAST = 0.005
 
 #: Verdicts that nothing held the run back.
-_FOUND_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
-
-
-def _host(name: str, shown: str = "{:.3g}", scale: float = 1.0) -> Cell:
-    def cell(case: Case) -> tuple[float, str] | None:
-        figure = case.host.get(name)
-        return None if figure is None else (figure * scale, shown.format(figure * scale))
-
-    return cell
-
-
-def _ranks(*names: str) -> Cell:
-    def cell(case: Case) -> tuple[float, str] | None:
-        is_recorded = any(name in rank.columns for rank in case.ranks for name in names)
-        figure = sum(map(case.total, names))
-        return (figure, f"{figure:.3g}") if is_recorded else None
-
-    return cell
-
-
-def _phase(phase: str) -> Cell:
-    def cell(case: Case) -> tuple[float, str] | None:
-        parts = [("ran", "running"), ("queued", "queued"), ("slept", "blocked")]
-        texts = [
-            f"{word} {share:.0%}"
-            for word, part in parts
-            if (share := case.phase(phase, part)) >= _LEAST
-        ]
-        share = case.phase(phase)
-        return (
-            (share, f"{share:.0%}" + f" ({', '.join(texts)})" * bool(texts))
-            if case.inside
-            else None
-        )
-
-    return cell
-
-
-_SHARE = "{:.0%}"
-
-#: Each line of the table: what it is, and its figure.
-ROWS: tuple[tuple[str, Cell], ...] = (
-    ("main threads: own work", _phase("compute")),
-    ("main threads: loading data", _phase("loader")),
-    ("main threads: exchange", _phase("exchange")),
-    ("cores used by the ranks", _ranks("own_user_cores", "own_system_cores")),
-    ("cores used by their children", _ranks("children_cores")),
-    ("threads waiting for a core", _ranks("own_queue_threads", "children_queue_threads")),
-    ("threads of the job", _ranks("threads")),
-    ("cores used by others", _host("others_cores")),
-    ("cores taken by the hypervisor", _host("steal_cores")),
-    ("held back by a quota", _host("throttled_share", _SHARE)),
-    ("waiting for a disk (PSI)", _host("io_pressure_share", _SHARE)),
-    ("waiting for memory (PSI)", _host("memory_pressure_share", _SHARE)),
-    ("network", _host("network_bytes_per_s", "{:.3g} MB/s", 1e-6)),
-    ("network, most in a millisecond", _host("network_burst_bytes_per_s", "{:.3g} MB/s", 1e-6)),
-    ("milliseconds with traffic", _host("network_busy_share", _SHARE)),
-    ("GPUs: utilisation", _host("gpu_share", _SHARE)),
-    ("GPUs: power", _host("gpu_power_w", "{:.3g} W")),
-)
-
-
-def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
-    """What was seen of each launch, a line a figure; what is nothing everywhere is left out."""
-    rows = []
-    for label, cell in ROWS:
-        values = [cell(run.explanation.case) for run in runs]
-        if any(value is not None and value[0] >= _LEAST for value in values):
-            rows.append([label, *("" if value is None else value[1] for value in values)])
-    return rows
-
-
-def sentence(explanation: Explanation) -> str:
-    """The verdict: ``held back by a rank that the others wait for (rank 1): 84 % …``."""
-    if explanation.cause is Cause.UNKNOWN:
-        return "what held it back cannot be told"
-    what = (
-        f"{explanation.cause} ({explanation.suspect.subject})"
-        if explanation.suspect.subject
-        else str(explanation.cause)
-    )
-    said = what if explanation.cause in _FOUND_NOTHING else f"held back by {what}"
-    return f"{said}, {per_cent(explanation.suspect.share)} of the time ({explanation.certainty})"
-
-
-def remedy_sentence(remedy: Remedy | None) -> str:
-    """What to turn; that no knob helps, if none does."""
-    if remedy is None:
-        return "no knob here addresses it"
-    if remedy.gain is not None:
-        gain = rounded_down(remedy.gain)
-        return f"another value of {remedy.knob} was at least {gain} times better in this study"
-    how = "another value of" if remedy.direction == "another" else f"a {remedy.direction}"
-    where = "" if remedy.tuned else f" (this study does not tune it: --knob {remedy.knob}=…)"
-    return f"{how} {remedy.knob} addresses it{where}"
-
-
-def median_run(
-    records: Sequence[LaunchRecord], setting: Setting, canonical: Callable[[Setting], Setting]
-) -> LaunchRecord | None:
-    """The median run of a setting; of one that never came to its end the longest look.
-
-    Args:
-        records: Of one study; launches that do not count are passed over. So are windows of a
-            running job, of which less was recorded, if there is a launch, and launches side by
-            side, of which nothing was, if there is another one.
-        setting: In its canonical form.
-        canonical: Maps a setting to it.
-    """
-    mine = [record for record in estimates.counted(records) if canonical(record.setting) == setting]
-    mine = [record for record in mine if record.outcome.side_by_side is None] or mine
-    mine = [record for record in mine if record.outcome.window is None] or mine
-    timed = sorted(
-        ((record.outcome.ending.elapsed_s, record.number, record) for record in mine
-         if isinstance(record.outcome.ending, Finished)),
-        key=lambda entry: entry[:2],
-    )  # fmt: skip
-    if timed:
-        return timed[len(timed) // 2][2]
-    cut = [record for record in mine if isinstance(record.outcome.ending, Stopped)]
-    return max(cut or mine, key=lambda record: record.outcome.wall_s, default=None)
+_HELD_BY_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
 
 
 @dataclass(frozen=True)
@@ -161,84 +29,132 @@ class ExplainedRun:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words."""
-        return sentence(self.explanation)
+        """The verdict: ``held back by a rank that the others wait for (rank 1): 84 % …``."""
+        suspect = self.explanation.suspect
+        if suspect.cause is Cause.UNKNOWN:
+            return "what held it back cannot be told"
+        held = "" if suspect.cause in _HELD_BY_NOTHING else "held back by "
+        share, certainty = per_cent(suspect.share), self.explanation.certainty
+        return f"{held}{suspect}, {share} of the time ({certainty})"
 
     @property
     def lines(self) -> list[str]:
         """What shows it, which knob addresses it, and what else was found."""
         explanation = self.explanation
-        turn = [] if explanation.cause is Cause.UNKNOWN else [remedy_sentence(explanation.remedy)]
-        also = [
-            f"also: {other.cause}{f' ({other.subject})' if other.subject else ''},"
-            f" {per_cent(other.share)} of the time"
-            for other in explanation.others
-        ]
+        is_known = explanation.cause is not Cause.UNKNOWN
+        turn = [_remedy_sentence(explanation.remedy)] if is_known else []
+        others = explanation.others
+        also = [f"also: {other}, {per_cent(other.share)} of the time" for other in others]
         return [*explanation.suspect.evidence, *turn, *also]
+
+
+def _remedy_sentence(remedy: Remedy | None) -> str:
+    if remedy is None:
+        return "no knob here addresses it"
+    how = "another value of" if remedy.direction == "another" else f"a {remedy.direction}"
+    where = "" if remedy.tuned else f" (this study does not tune it: --knob {remedy.knob}=…)"
+    return f"{how} {remedy.knob} addresses it{where}"
 
 
 def explained_run(
     name: str, record: LaunchRecord, telemetry: Telemetry | None, data: StudyView
 ) -> ExplainedRun:
-    """Return the verdict on a launch whose record is kept apart from its telemetry."""
+    """Return the verdict on a launch whose record is kept apart from its telemetry.
+
+    It names no knob that the study's own launches contradict.
+    """
     outcome = replace(record.outcome, telemetry=telemetry)
     explanation = explain(outcome, record.setting, data.spec, record.machine)
-    remedy = _by_launches(explanation.remedy, record.setting, data)
-    return ExplainedRun(name, record, replace(explanation, remedy=remedy))
+    remedy = explanation.remedy
+    if remedy is not None and _is_contradicted(remedy, record.setting, data):
+        explanation = replace(explanation, remedy=None)
+    return ExplainedRun(name, record, explanation)
 
 
-#: A setting of which each run was this many times better shows that the one knob in which it
-#: differs helps.
-_HELPS = 1.1
+def _is_contradicted(remedy: Remedy, setting: Setting, data: StudyView) -> bool:
+    """Return whether a knob was turned this way, with all others as they are, and won nothing."""
+    own = data.pooling.canonical(setting)
+    times_s = {m.setting: m.elapsed_s for m in data.measurements if m.elapsed_s is not None}
+    values = data.pooling.filled(own).as_dict()
+    gains = []
+    for setting_, time_s in times_s.items():
+        others = data.pooling.filled(setting_).as_dict()
+        differing = [name for name in {*values, *others} if values.get(name) != others.get(name)]
+        if differing == [remedy.knob] and own in times_s:
+            value, other = values.get(remedy.knob), others.get(remedy.knob)
+            gains += [times_s[own] / time_s] if is_turned(value, other, remedy.direction) else []
+    return bool(gains) and max(gains) <= 1 + data.spec.precision
 
 
-def _by_launches(remedy: Remedy | None, setting: Setting, data: StudyView) -> Remedy | None:
-    """Return the remedy; if the study's own launches contradict it, what they show to help.
+def median_run(
+    records: Sequence[LaunchRecord], setting: Setting, canonical: Callable[[Setting], Setting]
+) -> LaunchRecord | None:
+    """Return the median run of a setting; of one that never came to its end the longest look.
 
-    Two measured settings that differ in one knob alone show what this knob does. A launch that was
-    stopped shows how much another setting is better at least, and contradicts nothing.
+    Launches that do not count are passed over. So are windows of a running job, of which less was
+    recorded, if there is a launch, and launches side by side, of which nothing was, if there is
+    another one. ``setting`` is in its canonical form, to which ``canonical`` maps.
     """
-    by_setting = {m.setting: m for m in data.measurements}
-    own = by_setting.get(data.pooling.canonical(setting))
-    if own is None or (own.elapsed_s is None and remedy is not None):
-        return remedy
-    values = data.pooling.filled(own.setting).as_dict()
-    gains: list[float] = []
-    helpful: list[tuple[float, str]] = []
-    for other in by_setting.values():
-        others = data.pooling.filled(other.setting).as_dict()
-        differing = [n for n in {*values, *others} if values.get(n) != others.get(n)]
-        if len(differing) != 1 or other.elapsed_s is None:
-            continue
-        (name,) = differing
-        if (
-            remedy is not None
-            and own.elapsed_s is not None
-            and name == remedy.knob
-            and _is_turned(values.get(name), others.get(name), remedy.direction)
-        ):
-            gains.append(own.elapsed_s / other.elapsed_s)
-        gain = _least_gain(own, other)
-        if gain >= _HELPS:
-            helpful.append((gain, name))
-    if remedy is not None and (not gains or max(gains) > 1 + data.spec.precision):
-        return remedy
-    if not helpful:
-        return None
-    gain, name = max(helpful)
-    return Remedy(name, "another", gain=gain)
+    mine = [record for record in estimates.counted(records) if canonical(record.setting) == setting]
+    mine = [record for record in mine if record.outcome.side_by_side is None] or mine
+    mine = [record for record in mine if record.outcome.window is None] or mine
+    timed = [
+        (record.outcome.ending.elapsed_s, record.number, record)
+        for record in mine
+        if isinstance(record.outcome.ending, Finished)
+    ]
+    if timed:
+        return sorted(timed, key=lambda entry: entry[:2])[len(timed) // 2][2]
+    cut = [record for record in mine if isinstance(record.outcome.ending, Stopped)]
+    return max(cut or mine, key=lambda record: record.outcome.wall_s, default=None)
 
 
-def _least_gain(own: Measurement, other: Measurement) -> float:
-    """Return how many times better the worst run of another setting is than the best of its own."""
-    times_s = [run.elapsed_s for run in own.samples]
-    if not times_s and own.stopped is not None:
-        times_s = [own.stopped.bound_s]
-    return min(times_s, default=0.0) / max(run.elapsed_s for run in other.samples)
+# --- what was recorded, side by side ---------------------------------------------------------
+
+_OF_PHASES = {"compute": "own work", "loader": "loading data", "exchange": "exchange"}
+_PARTS = {"ran": "running", "queued": "queued", "slept": "blocked"}
+
+_OF_RANKS = {
+    "cores used by the ranks": ("own_user_cores", "own_system_cores"),
+    "cores used by their children": ("children_cores",),
+    "threads waiting for a core": ("own_queue_threads", "children_queue_threads"),
+}
+
+#: The columns of the host, with the factor and the form in which they are shown.
+_OF_HOST = {
+    "cores used by others": ("others_cores", 1.0, "{:.3g}"),
+    "cores taken by the hypervisor": ("steal_cores", 1.0, "{:.3g}"),
+    "held back by a quota": ("throttled_share", 1.0, "{:.0%}"),
+    "waiting for a disk (PSI)": ("io_pressure_share", 1.0, "{:.0%}"),
+    "waiting for memory (PSI)": ("memory_pressure_share", 1.0, "{:.0%}"),
+    "network": ("network_bytes_per_s", 1e-6, "{:.3g} MB/s"),
+    "GPUs: utilisation": ("gpu_share", 1.0, "{:.0%}"),
+    "GPUs: power": ("gpu_power_w", 1.0, "{:.3g} W"),
+}
 
 
-def _is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
-    """Return whether the other value lies in this direction; true if that cannot be told."""
-    if direction == "another" or not isinstance(value, int) or not isinstance(other, int):
-        return True
-    return other < value if direction == "lower" else other > value
+def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
+    """Return what was recorded of each, a line a figure; what is nothing everywhere is left out."""
+    columns = [_figures(run.explanation.case) for run in runs]
+    return [
+        [label, *(column[label][1] for column in columns)]
+        for label in columns[0]
+        if any(column[label][0] >= _LEAST for column in columns)
+    ]
+
+
+def _figures(case: Case) -> dict[str, tuple[float, str]]:
+    """Return each figure and how it is shown; nothing is shown if it was not recorded."""
+    figures = {}
+    for phase, label in _OF_PHASES.items():
+        shares = {word: case.phase(phase, part) for word, part in _PARTS.items()}
+        texts = [f"{word} {share:.0%}" for word, share in shares.items() if share >= _LEAST]
+        text = f"{case.phase(phase):.0%}" + f" ({', '.join(texts)})" * bool(texts)
+        figures[f"main threads: {label}"] = case.phase(phase), text if case.inside else ""
+    for label, names in _OF_RANKS.items():
+        total = case.total(*names)
+        figures[label] = total, f"{total:.3g}" if case.outside else ""
+    for label, (name, factor, form) in _OF_HOST.items():
+        figure = case.get(name) * factor
+        figures[label] = figure, form.format(figure) if name in case.host else ""
+    return figures

@@ -1,1 +1,0 @@
-"""Bottlenecks that are really made, to see each of them named."""
