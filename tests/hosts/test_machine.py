@@ -64,11 +64,6 @@ def test_the_quota_of_the_cgroups(
     assert look(tmp_path).quota_cpus == quota
 
 
-def test_a_path_out_of_the_namespace_is_not_followed(tmp_path: Path) -> None:
-    plant(tmp_path, {"proc/self/cgroup": "0::/../../a\n", "sys/a/cpu.max": "100000 100000"})
-    assert look(tmp_path).quota_cpus is None
-
-
 @pytest.mark.parametrize(
     ("affinity", "quota", "cores"), [(8, "200000", 2), (1, "400000", 1), (8, "20000", 1)]
 )
@@ -99,17 +94,11 @@ def test_the_memory_limit(tmp_path: Path, name: str, text: str, expected: int) -
     [
         (None, ("NVIDIA H200", "NVIDIA A2")),
         ("", ()),
-        ("-1", ()),
-        ("1", ("NVIDIA A2",)),
-        ("1,0", ("NVIDIA A2", "NVIDIA H200")),
-        ("0, 1", ("NVIDIA H200", "NVIDIA A2")),
-        ("0,-1,1", ("NVIDIA H200",)),
+        ("1, 0", ("NVIDIA A2", "NVIDIA H200")),
         ("0,7,1", ("NVIDIA H200",)),
-        ("GPU-aaaaaaaa", ("NVIDIA H200",)),
         (UUID + ",GPU-b", ("NVIDIA H200", "NVIDIA A2")),
         ("GPU-nobody", ()),
         ("MIG-1234", ("MIG device",)),
-        ("NoDevFiles", ()),
     ],
 )
 def test_gpus_whose_device_is_here_in_bus_order_as_cuda_sees_them(

@@ -30,7 +30,6 @@ COMMANDS = {
     "scale": "Measure how far a job scales over hosts or ranks, and what each is worth.",
     "dashboard": "Open the studies in the browser, behind a token.",
     "doctor": "Check this host: what would make a study fail, slow or noisy, and how to mend it.",
-    "env": "Print versions, MPI, cores and limits, for a bug report.",
     "knobs": "List the knobs: what applies here, what does not, and why.",
     "init": "Write a study file for your command.",
     "explain": "Name what held a run back: best setting and baseline side by side.",

@@ -23,16 +23,16 @@ from tuner.cli.options import (
 
 if TYPE_CHECKING:
     from tuner.model import Machine
-    from tuner.results.doctor import Finding
+    from tuner.results.doctor.checks import CheckedItem
 
 
 @click.command(
     "doctor",
     cls=TuneCommand,
     takes_tail=True,
-    help="Check this host: launcher, MPI, Python, limits, CPUs, network, database, disk, other"
-    " work; with --hosts, --hostfile or --hosts-from, and in a Slurm allocation, all hosts of a job"
-    " and the links between them. Each check says what it saw; if something is wrong, also why it"
+    help="Check this host: launcher, MPI, Python, CPUs, network, database, disk, other work; with"
+    " --hosts, --hostfile or --hosts-from, and in a Slurm allocation, all hosts of a job and the"
+    " links between them. Each check says what it saw; if something is wrong, also why it"
     " matters and the command that mends it. Nothing is changed. The exit code is 3 if a study"
     " would fail, otherwise 0.",
     examples=(
@@ -49,42 +49,35 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Check this host, and the others of a job."""
-    from dataclasses import asdict
-
     from tuner.model.errors import UsageError
-    from tuner.results import doctor
+    from tuner.results.doctor.checks import CheckState, diagnose
+    from tuner.results.doctor.host_view import look
+    from tuner.results.doctor.several import diagnose_hosts
     from tuner.results.exporters.json import dumps
 
     words = tail(ctx)
     if words == ():
         raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
     names, ssh = _hosts(given)
-    view = doctor.look(
+    view = look(
         words,
         storage=given["storage"],
         mpirun=given["mpirun"],
         kind=given["launcher"],
         environ=os.environ,
     )
-    findings = (
-        doctor.diagnose_hosts(names, view, ssh, os.environ) if names else doctor.diagnose(view)
-    )
-    fails = any(finding.state is doctor.State.FAILURE for finding in findings)
+    items = diagnose_hosts(names, view, ssh, os.environ) if names else diagnose(view)
+    fails = any(item.state is CheckState.FAILURE for item in items)
     if given["as_json"]:
-        document = {
-            "schema": "tuner.doctor/1",
-            "machine": asdict(view.machine),
-            "would_fail": fails,
-            "checks": [asdict(finding) for finding in findings],
-        }
-        sys.stdout.write(dumps(document))
+        document = {"schema": "tuner.doctor/1", "machine": view.machine, "would_fail": fails}
+        sys.stdout.write(dumps(document | {"checks": items}))
     else:
-        _print(findings, view.machine, would_fail=fails)
+        _print(items, view.machine, would_fail=fails)
     return exits.WOULD_FAIL if fails else exits.OK
 
 
 def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
-    """The hosts that are named, and the command that reaches them; none: only this one."""
+    """Return the hosts that are named, and the command that reaches them; none: only this one."""
     from tuner.launch.launchers import in_slurm
 
     keys = (*HOST_OPTIONS, "launcher")
@@ -99,43 +92,39 @@ def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     return [offer.name for offer in offers], study.option("ssh") or ()
 
 
-#: Per state its mark, the mark for a stream that cannot hold that one, and its colour.
+#: The mark of each state, and its colour.
 MARKS = {
-    "ok": ("✓", "+", "green"),
-    "warning": ("!", "!", "yellow"),
-    "failure": ("✗", "x", "red"),
-    "not seen": ("-", "-", ""),
+    "ok": ("✓", "green"),
+    "warning": ("!", "yellow"),
+    "failure": ("✗", "red"),
+    "not seen": ("-", ""),
 }
 
 
-def _print(findings: list[Finding], machine: Machine, *, would_fail: bool) -> None:
-    """A line a check, with why it matters and what mends it unless all is well."""
+def _print(items: list[CheckedItem], machine: Machine, *, would_fail: bool) -> None:
+    """Print a line a check, with why it matters and what mends it unless all is well."""
     from tuner.cli import console
     from tuner.model import wording
-    from tuner.results.doctor import State
 
     cpus = wording.count(machine.cores, "usable CPU")
     memory = wording.gibibytes(machine.memory_bytes)
     console.out(f"{machine.hostname}: {machine.cpu_model}, {cpus}, {memory}", bold=True)
     console.out()
-    is_unicode = "utf" in (sys.stdout.encoding or "").lower()
-    width = max(len(finding.name) for finding in findings)
-    for finding in findings:
-        mark, plain, colour = MARKS[finding.state]
-        lead = f"{mark if is_unicode else plain} {finding.name}"
-        indent = " " * (width + 4)
-        said = f"not seen: {finding.saw}" if finding.state is State.NOT_SEEN else finding.saw
-        console.out(said, indent=indent, lead=lead, colour=colour)
-        if finding.state in {State.WARNING, State.FAILURE}:
-            console.out(f"why: {finding.why}", indent=indent)
-        label = "try: " if finding.state is State.OK else "next:"
-        for line in finding.mend.splitlines():
+    indent = " " * (max(len(item.name) for item in items) + 4)
+    for item in items:
+        mark, colour = MARKS[item.state]
+        said = f"not seen: {item.saw}" if item.state == "not seen" else item.saw
+        console.out(said, indent=indent, lead=f"{mark} {item.name}", colour=colour)
+        if item.state in {"warning", "failure"}:
+            console.out(f"why: {item.why}", indent=indent)
+        label = "try: " if item.state == "ok" else "next:"
+        for line in item.mend.splitlines():
             console.out(f"{indent}{label} {line}")  # never wrapped, to be copied
             label = "     "
     console.out()
     failures, warnings = (
-        wording.count(sum(finding.state is state for finding in findings), str(state))
-        for state in (State.FAILURE, State.WARNING)
+        wording.count(sum(item.state == state for item in items), state)
+        for state in ("failure", "warning")
     )
     verdict = "A study would fail here" if would_fail else "A study can run here"
     console.out(f"{verdict}: {failures}, {warnings}", bold=True)

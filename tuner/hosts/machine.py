@@ -41,12 +41,10 @@ def this_machine(
     environ: Mapping[str, str] | None = None,
     affinity_cpus: int | None = None,
 ) -> Machine:
-    """The host as the ranks will find it.
+    """Describe the host as the ranks will find it.
 
-    Args:
-        root: The tree that holds ``proc``, ``sys`` and ``dev``.
-        environ: Where ``CUDA_VISIBLE_DEVICES`` is looked up; ``None`` is the process's own.
-        affinity_cpus: CPUs that may be used; ``None`` asks the kernel.
+    ``root`` holds ``proc``, ``sys`` and ``dev``; ``environ`` of ``None`` is the process's own;
+    ``affinity_cpus`` are those that may be used, ``None`` asks the kernel.
     """
     if affinity_cpus is None:
         affinity_cpus = len(os.sched_getaffinity(0))
@@ -95,7 +93,7 @@ def _of_cgroups(root: Path, controller: str, *names: str) -> Iterator[list[str]]
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """CPUs' worth of time that each cgroup above this process allows."""
+    """Yield the CPUs' worth of time that each cgroup above this process allows."""
     v1 = _of_cgroups(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     for limit in (*_of_cgroups(root, "", "cpu.max"), *v1):
         # The quota is "max" in v2 and "-1" in v1 if there is none.
@@ -104,7 +102,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """Bytes that each cgroup above this process allows."""
+    """Yield the bytes that each cgroup above this process allows."""
     v1 = _of_cgroups(root, "memory", "memory.limit_in_bytes")
     for limit in (*_of_cgroups(root, "", "memory.max"), *v1):
         if len(limit) == 1 and _NUMBER.fullmatch(limit[0]) and int(limit[0]) < _NO_MEMORY_LIMIT:
@@ -177,13 +175,7 @@ class HostFeatures:
 def host_features(
     environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | None = None
 ) -> HostFeatures:
-    """Find what knobs depend on.
-
-    Args:
-        environ: The user's environment.
-        root: The tree that holds ``sys`` and ``usr``.
-        glibc: Its version as the C library says it; ``None`` asks.
-    """
+    """Find what knobs depend on; ``glibc`` is its version as it says it, ``None`` asks."""
     if glibc is None and "CS_GNU_LIBC_VERSION" in os.confstr_names:
         glibc = os.confstr("CS_GNU_LIBC_VERSION")
     number = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")

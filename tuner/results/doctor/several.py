@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,12 +13,11 @@ from tuner.hosts.remote.remote_hosts import Hosts
 from tuner.launch.hosts import reach
 from tuner.launch.launchers import with_carrier
 from tuner.model.errors import TunerError
-from tuner.results.doctor.checks import Finding, Seen, State, diagnose, finding
+from tuner.results.doctor.checks import CheckedItem, CheckResult, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, view_of
 
-#: What is named: a clock that is further from this host's, s; a link with at most this share of
-#: the fastest one's rate.
-APART_S, SLOW = 1.0, 1 / 3
+#: A link with at most this share of the fastest one's rate is named.
+SLOW = 1 / 3
 
 #: The checks that must see the same on all hosts.
 _SAME = {"Python", "launcher", "MPI library"}
@@ -32,40 +30,37 @@ Links = Mapping[tuple[str, str, str], Link]
 
 
 def diagnose_hosts(
-    names: Sequence[str], here: HostView, ssh: tuple[str, ...], environ: Mapping[str, str]
-) -> list[Finding]:
-    """The findings of this host and of those that the launcher knows by these names."""
-    if here.launcher is None:
-        fault = State.NOT_SEEN, "there is no launcher to start agents with", ""
-        return [finding("hosts", _reached, fault), *diagnose(here)]
-    launcher = replace(here.launcher, ssh=ssh)
+    names: Sequence[str], local: HostView, ssh: tuple[str, ...], environ: Mapping[str, str]
+) -> list[CheckedItem]:
+    """Check the local host and those that the launcher knows by these names."""
+    if local.launcher is None:
+        fault = CheckState.NOT_SEEN, "there is no launcher to start agents with", ""
+        return [CheckedItem.of("hosts", _reached, fault), *diagnose(local)]
+    launcher = replace(local.launcher, ssh=ssh)
     try:
         if launcher.kind == "torchrun":
             launcher = with_carrier(launcher, environ)
         with closing(reach(launcher, names, environ)) as reached:
-            asked_s = time.time()
-            surveys = reached.call_all("", LocalHost.survey, here.programs, {})
+            surveys = reached.call_all("", LocalHost.survey, local.programs, {})
             for lost in reached.lost():
                 raise lost.error()
             networks = [reached.descriptions[name].networks for name in names]
             links = _measured(reached, names, networks)
     except TunerError as error:
-        fault = State.FAILURE, error.message, error.hint
-        return [finding("hosts", _reached, fault), *diagnose(here)]
-    views = {name: view_of(surveys[name], here, asked_s) for name in names}
-    views[reached.local_name or here.machine.hostname] = here
-    ahead_s = {name: view.ahead_s for name, view in views.items()}
+        fault = CheckState.FAILURE, error.message, error.hint
+        return [CheckedItem.of("hosts", _reached, fault), *diagnose(local)]
+    views = {name: view_of(surveys[name], local) for name in names}
+    views[reached.local_name or local.machine.hostname] = local
     return [
-        finding("hosts", _reached, _reached(names)),
+        CheckedItem.of("hosts", _reached, _reached(names)),
         *together({name: diagnose(view) for name, view in views.items()}),
-        finding("clocks", clocks, clocks(ahead_s)),
-        finding("common network", common_network, common_network(networks)),
-        finding("links", link_speeds, link_speeds(links)),
+        CheckedItem.of("common network", common_network, common_network(networks)),
+        CheckedItem.of("links", link_speeds, link_speeds(links)),
     ]
 
 
 def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Network]]) -> Links:
-    """Each host's link to the next one in a ring, on each network, one after the other."""
+    """Measure each host's link to the next one in a ring, on each network, one after the other."""
     links = {}
     for subnet, ends in shared(networks).items():
         ring = [*zip(names, ends, strict=True)]
@@ -76,25 +71,21 @@ def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Ne
     return links
 
 
-def together(by_host: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """One finding a check: the worst of all hosts, with those that have it unless all agree."""
+def together(by_host: Mapping[str, Sequence[CheckedItem]]) -> list[CheckedItem]:
+    """Return one item a check: the worst of all hosts, with those that have it unless all agree."""
     merged = []
     for of_check in zip(*by_host.values(), strict=True):
-        state = max((each.state for each in of_check), key=[*State].index)
-        worst = {h: each for h, each in zip(by_host, of_check, strict=True) if each.state is state}
-        saw, mend = of_check[0].saw, [each.mend for each in worst.values() if each.mend]
-        if len({each.saw for each in of_check}) > 1:
-            if of_check[0].name in _SAME and state is not State.FAILURE:
-                state, worst = State.FAILURE, dict(zip(by_host, of_check, strict=True))
-                mend = ["install the same on all hosts, at the same paths"]
-            saying: dict[str, list[str]] = {}
-            for host, host_finding in worst.items():
-                saying.setdefault(host_finding.saw, []).append(host)
-            rarest = sorted(saying.items(), key=lambda item: len(item[1]))
-            saw = _listed([f"{_listed(hosts, ', ')}: {text}" for text, hosts in rarest])
-        merged.append(
-            replace(of_check[0], state=state, saw=saw, mend="\n".join(dict.fromkeys(mend)))
-        )
+        first, items = of_check[0], dict(zip(by_host, of_check, strict=True))
+        state = max((item.state for item in of_check), key=[*CheckState].index)
+        worst = {host: item for host, item in items.items() if item.state is state}
+        mend = "\n".join(dict.fromkeys(item.mend for item in worst.values() if item.mend))
+        saw = first.saw
+        if any(item.saw != saw for item in of_check):
+            if first.name in _SAME and state is not CheckState.FAILURE:
+                mend = "install the same on all hosts, at the same paths"
+                state, worst = CheckState.FAILURE, items
+            saw = _listed([f"{host}: {item.saw}" for host, item in worst.items()])
+        merged.append(replace(first, state=state, saw=saw, mend=mend))
     return merged
 
 
@@ -106,37 +97,28 @@ def _listed(texts: Sequence[str], by: str = "; ") -> str:
 # --- between hosts (pure) -------------------------------------------------------------------
 
 
-def _reached(hosts: Sequence[str]) -> Seen:
+def _reached(hosts: Sequence[str]) -> CheckResult:
     """A study starts an agent on each host with the launcher of its ranks."""
-    return State.OK, f"{_listed(hosts, ', ')} answer", ""
+    return CheckState.OK, f"{_listed(hosts, ', ')} answer", ""
 
 
-def clocks(ahead_s: Mapping[str, float]) -> Seen:
-    """Times in the logs and files of several hosts are compared."""
-    wrong = [host for host, by_s in ahead_s.items() if abs(by_s) > APART_S]
-    if not wrong:
-        return State.OK, f"at most {max(map(abs, ahead_s.values())):.2f} s from this host's", ""
-    saw = _listed([f"{host} is {ahead_s[host]:+.1f} s from this host" for host in wrong])
-    return State.WARNING, saw, "\n".join(f"ssh {host} sudo chronyc makestep" for host in wrong)
-
-
-def common_network(networks: Sequence[Sequence[Network]]) -> Seen:
+def common_network(networks: Sequence[Sequence[Network]]) -> CheckResult:
     """A library may choose an interface that the other hosts do not reach, and hang."""
     common, named = shared(networks), common_interfaces(networks)
-    others = {
-        network.interface for host in networks for network in host if network.subnet not in common
-    }
+    others = {each.interface for host in networks for each in host if each.subnet not in common}
     saw = ", ".join(f"{ends[0].interface} {subnet}" for subnet, ends in common.items()) or "none"
     saw += f"; not shared: {', '.join(sorted(others))}" if others else ""
     if not common:
-        return State.WARNING, saw, "ip -brief address"
+        return CheckState.WARNING, saw, "ip -brief address"
     if len(named) > 1:
-        return State.OK, f"{saw}; a study tunes the choice", "tune --knob interface"
-    return State.OK, saw, f"tune --fix interface={named[0]}" if others and named else ""
+        return CheckState.OK, f"{saw}; a study tunes the choice", "tune --knob interface"
+    return CheckState.OK, saw, f"tune --fix interface={named[0]}" if others and named else ""
 
 
-def link_speeds(links: Links) -> Seen:
+def link_speeds(links: Links) -> CheckResult:
     """All ranks wait for the slowest link."""
+    if not links:
+        return CheckState.NOT_SEEN, "no two hosts on a network", ""
     fastest: dict[str, float] = {}
     for (network, *_), link in links.items():
         fastest[network] = max(fastest.get(network, 0.0), link.bytes_per_s)
@@ -148,11 +130,8 @@ def link_speeds(links: Links) -> Seen:
         if link.bytes_per_s <= SLOW * fastest[network]:
             look = "sudo iptables -nL" if link.fault else f"ethtool {network.split()[0]}"
             slow[f"{texts[-1]}; the fastest has {best}"] = f"ssh {source} {look}"
-    if slow:
-        state = State.FAILURE if any(link.fault for link in links.values()) else State.WARNING
-        return state, _listed([*slow]), "\n".join(dict.fromkeys(slow.values()))
-    return (
-        (State.OK, _listed(texts), "")
-        if links
-        else (State.NOT_SEEN, "no two hosts on a network", "")
-    )
+    if not slow:
+        return CheckState.OK, _listed(texts), ""
+    is_cut = any(link.fault for link in links.values())
+    state = CheckState.FAILURE if is_cut else CheckState.WARNING
+    return state, _listed([*slow]), "\n".join(dict.fromkeys(slow.values()))
