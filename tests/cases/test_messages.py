@@ -35,7 +35,6 @@ TAKES_A_PATH = (
     ("--mpirun", "PATH", "--dry-run"),
     ("export", "--storage", "DATABASE", "--format", "sh", "-o", "PATH"),
     ("compare", "--storage", "DATABASE", "PATH", "mnist"),
-    ("scale", "--price-per-hour", "PATH", "--ppn", "1,2", "--objective", "wall", "--", "true"),
     ("init", "PATH"),
     ("--objective", "wall", "--dry-run", "--", "./PATH"),
     ("--objective", "wall", "--run-dir", "PATH", "--", "true"),

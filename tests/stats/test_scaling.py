@@ -1,4 +1,4 @@
-"""Speed-ups with their intervals, and what Amdahl's law allows."""
+"""Speed-ups with their intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.stats.scaling import SpeedUp, along, least_time, speed_up
+from tuner.stats.scaling import SpeedUp, along, speed_up
 
 times = st.lists(st.floats(0.5, 50.0), min_size=1, max_size=9)
 
@@ -49,24 +49,3 @@ def test_along_a_chain_ratios_multiply_and_doubts_add() -> None:
     at_least = along([(SpeedUp(5.0, 4.0, math.inf), True), (double, False)])
     assert at_least.high == math.inf and at_least.low > 0
     assert along([(SpeedUp(0.2, 0.0, 0.25), True)]) == pytest.approx((0.2, 0.0, 0.25))
-
-
-@given(st.floats(0.0, 1.0), st.floats(1.5, 64.0), st.floats(1.5, 16.0))
-def test_no_job_that_follows_amdahls_law_beats_its_bound(
-    serial: float, second: float, third: float
-) -> None:
-    def time_s(ranks: float) -> float:
-        return 10.0 * (serial + (1 - serial) / ranks)
-
-    gains = [(second, time_s(1.0) / time_s(second))]
-    least = least_time(time_s(1.0), gains, second * third)
-    assert least == pytest.approx(time_s(second * third))
-
-
-@given(st.lists(st.floats(0.01, 100.0), max_size=4))
-def test_the_bound_is_between_all_and_nothing_of_the_work(gains: list[float]) -> None:
-    least = least_time(8.0, [(2.0**place, gain) for place, gain in enumerate(gains, start=1)], 32.0)
-    if not gains:
-        assert least == 0.0
-    else:
-        assert 8.0 / 32 <= least * (1 + 1e-9) <= 8.0 * (1 + 1e-6)

@@ -122,23 +122,17 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--setting", "omp_thread=1"), "--setting omp_thread: there is no such knob"),
-        (("--setting", "omp_threads"), "--setting 'omp_threads': is not NAME=VALUE"),
+        (("--setting", "omp_thread=1"), "--fix omp_thread: there is no such knob"),
+        (("--setting", "omp_threads"), "--fix 'omp_threads': is not NAME=VALUE"),
         (("--fix", "omp_threads=2"), "--setting and --fix both set knobs"),
         (("-n", "1"), "there is only one layout"),
         (("--ppn", "1,x"), "--ppn '1,x' is no list of whole numbers"),
-        (
-            ("--price-per-hour", "missing"),
-            "--price-per-hour missing cannot be read: No such file or directory",
-        ),
-        (("--price-per-hour", "prices"), "--price-per-hour prices: localhost has no price"),
         (("--job-iterations", "9"), "--job-iterations needs a log of iterations"),
     ],
 )
 def test_a_mistake_is_named_before_anything_starts(
     folder: Path, words: tuple[str, ...], said: str
 ) -> None:
-    (folder / "prices").write_text("h1 1.20\n")
     done = tune(folder, *FIXED, *words, *COMMAND)
     assert done.returncode == 2
     assert f"error: {said}" in done.stderr

@@ -149,7 +149,7 @@ launcher_options = table_options("mpirun", "launcher")
 
 OF_SCALE: tuple[Decorator, ...] = (
     option("--setting", heading=COMPARED, metavar="NAME=VALUE,...",
-           help="Tune nothing: launch this setting with each layout, by pairs; defaults: your"
+           help="Tune nothing: launch this (as by --fix) with each layout, by pairs; defaults: your"
            " own."),
     option("--rounds", heading=COMPARED, metavar="N", type=click.IntRange(1, 1000), default=6,
            help="Pairs of launches with --setting, at most [6]."),
@@ -157,8 +157,8 @@ OF_SCALE: tuple[Decorator, ...] = (
            help="Compare these numbers of ranks on each host."),
     option("--weak", heading=COMPARED, is_flag=True,
            help="The program's work grows with the ranks."),
-    option("--price-per-hour", heading=COMPARED, metavar="X|FILE",
-           help="Price of a host, in any currency; or a file with a line `h1 1.20` for each."),
+    option("--price-per-hour", heading=COMPARED, metavar="X", type=float,
+           help="Price of a host, in any currency."),
     option("--job-iterations", heading=COMPARED, metavar="N", type=click.IntRange(1),
            help="Iterations of the whole job: shows its time and cost."),
     option("-o", "--output", "filename", heading=OUTPUT, metavar="FILE",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +13,13 @@ import click
 
 from tuner.cli import exits, options
 from tuner.cli.base import TYPED, TuneCommand, tail
-from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
     from tuner.model import StudySpec
-    from tuner.results.scale import Point, Scaling
+    from tuner.results.scale import MeasuredLayout, Scaling
     from tuner.study.pairing import Pairs
     from tuner.study.pairs_of_studies import ByPairs, Fails
-
-#: No list of prices is longer, bytes.
-MOST_BYTES = 1 << 20
 
 
 @click.command(
@@ -47,9 +42,14 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from tuner.cli import console, outfile
     from tuner.results.exporters import Export
     from tuner.results.exporters.json import dumps
+    from tuner.results.scale import MeasuredLayout, Scaling
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
-    scaling = (_tuned if given["setting"] is None else _by_pairs)(specs, given)
+    layouts = [MeasuredLayout(spec, spec.fixed) for spec in specs]
+    scaling = Scaling(layouts, given["weak"], given["job_iterations"])
+    scaling, failed = (_tuned if given["setting"] is None else _by_pairs)(scaling, given)
+    if failed is not None and len(scaling.measured) < 2:
+        raise failed
     if given["as_json"]:
         sys.stdout.write(dumps(scaling.json()))
     else:
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySpec]:
-    """The study of each layout, the smallest first; all are checked before one begins."""
+    """Return the study of each layout, the smallest first; all are checked before one begins."""
     from tuner.config.hosts import smaller
     from tuner.hosts.machine import host_features
     from tuner.knobs.space import values
@@ -78,100 +78,73 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
             raise UsageError("--setting and --fix both set knobs", "name all of them in --setting")
         fixed = () if setting == "defaults" else tuple(setting.split(","))
         typed |= {"fixes": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
-    try:
-        largest = options.spec_of(typed, words)
-        layouts = smaller(largest.layout, ppns)
-        if len(layouts) < 2:
-            raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
-        if given["job_iterations"] and largest.objective.clock not in {"elapsed", "steady"}:
-            raise UsageError("--job-iterations needs a log of iterations", "--objective logreport")
-        prices = _prices(given["price_per_hour"], largest)
-        name = given["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)
+    largest = options.spec_of(typed, words)
+    layouts = smaller(largest.layout, ppns)
+    if len(layouts) < 2:
+        raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
+    if given["job_iterations"] and largest.objective.clock not in {"elapsed", "steady"}:
+        raise UsageError("--job-iterations needs a log of iterations", "--objective logreport")
+    of_host = (largest.price_per_hour or 0.0) / len(largest.layout.hosts)
+    of_host = of_host if given["price_per_hour"] is None else given["price_per_hour"]
+    name = given["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)
+    # The hosts have been looked at, and mpirun was asked for its version.
+    shared = [v for k in largest.knobs if k.name == "interface" for v in values(k.domain)]
+    interfaces = tuple(str(interface) for interface in shared if interface != UNSET)
+    facts = {
+        "machine": largest.machine,
+        "features": replace(host_features(os.environ), interfaces=interfaces),
+        "find": lambda *_, **__: largest.launcher,
+    }
+    specs = []
+    for layout in layouts:
         end = "" if setting is None else "-fixed"
-        # The hosts have been looked at, and mpirun was asked for its version.
-        shared = [values(knob.domain) for knob in largest.knobs if knob.name == "interface"]
-        interfaces = tuple(
-            str(interface) for of in shared for interface in of if interface != UNSET
-        )
-        features = replace(host_features(os.environ), interfaces=interfaces)
-        of_host = {
-            "machine": largest.machine,
-            "features": features,
-            "find": lambda *_, **__: largest.launcher,
-        }
-        specs = []
-        for layout in layouts:
-            typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
-            typed["price_per_hour"] = sum(prices[host] for host in layout.hosts) or None
-            specs.append(options.spec_of(typed, words, part=layout, **of_host))
-    except UsageError as error:
-        if setting is None:
-            raise
-        said = (text.replace("--fix ", "--setting ") for text in (error.message, error.hint))
-        raise UsageError(*said) from error
+        typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
+        typed["price_per_hour"] = of_host * len(layout.hosts) or None
+        specs.append(options.spec_of(typed, words, part=layout, **facts))
     return specs
 
 
-def _prices(text: str | None, largest: StudySpec) -> dict[str, float]:
-    """The price of each host an hour; a study file has that of all of them."""
-    hosts = largest.layout.hosts
-    with suppress(ValueError):
-        return dict.fromkeys(hosts, float(text or (largest.price_per_hour or 0.0) / len(hosts)))
-    try:
-        path = typed_path(text or "", "--price-per-hour")
-        data = read_typed(path, f"--price-per-hour {text}", MOST_BYTES)
-        lines = filter(None, map(str.split, data.decode().splitlines()))
-        prices = {name: float(amount) for name, amount in lines}
-        return {host: prices[host] for host in hosts}
-    except ValueError:
-        said = "a line is not a name and a price"
-    except KeyError as error:
-        said = f"{error.args[0]} has no price"
-    raise UsageError(f"--price-per-hour {text}: {said}", "a line `h1 1.20` for each host")
+#: The layouts, and the last error of one that failed.
+_Measured = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
 
 
-def _tuned(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
-    """Tune each layout by a study of its own; what cannot win is left out."""
+def _tuned(scaling: Scaling, given: dict[str, Any]) -> _Measured:
+    """Tune each layout by a study of its own."""
     from tuner.cli import console, progress, stored
-    from tuner.results.scale import Point
+    from tuner.results.scale import MeasuredLayout
     from tuner.study import tune
 
-    scaling, failed = _of_none(specs, given), None
-    points = {spec.name: point for spec, point in zip(specs, scaling.points, strict=True)}
-    for spec in specs:
-        point, why = points[spec.name], scaling.cannot_win(spec)
+    layouts, failed = list(scaling.layouts), None
+    for place, layout in enumerate(layouts):
+        spec = layout.spec
         if not given["quiet"]:
-            console.err(f"{point.label}: {why or f'the study {spec.name}'}")
+            console.err(f"{layout.label}: the study {spec.name}")
         try:
-            if not why:
-                with progress.view(given["quiet"]) as view:
-                    tune(
-                        spec,
-                        storage=given["storage"],
-                        outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-                        fresh=given["fresh"],
-                        wait=given["wait"],
-                        on_event=view,
-                    )
-                point = Point.of(stored.load(stored.open_store(given["storage"]), spec.name))
+            with progress.view(given["quiet"]) as view:
+                tune(
+                    spec,
+                    storage=given["storage"],
+                    outputs=Path(given["run_dir"]) if given["run_dir"] else None,
+                    fresh=given["fresh"],
+                    wait=given["wait"],
+                    on_event=view,
+                )
+            data = stored.load(stored.open_store(given["storage"]), spec.name)
+            layouts[place] = MeasuredLayout.of(data)
         except (NothingMeasuredError, LimitReachedError) as error:
-            why, failed = f"failed: {error.message}", error
-        points[spec.name] = replace(point, why=why)
-        scaling = replace(scaling, points=[*points.values()])
-    if failed is not None and len(scaling.measured) < 2:
-        raise failed
-    return scaling
+            layouts[place] = replace(layout, why=f"failed: {error.message}")
+            failed = error
+    return replace(scaling, layouts=layouts), failed
 
 
-def _by_pairs(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
-    """Launch each layout by pairs with the last one that was worth it; what cannot win is left out.
+def _by_pairs(scaling: Scaling, given: dict[str, Any]) -> _Measured:
+    """Launch each layout by pairs with the last one that was worth it.
 
-    A layout that fails is left out too, and the others are compared.
+    A layout that fails is left out, and the others are compared.
     """
-    from tuner.cli import console
     from tuner.study.pairs_of_studies import ByPairs, Fails
 
-    scaling, failed = _of_none(specs, given), None
+    failed = None
     by_pairs = ByPairs(
         storage=given["storage"],
         run_folder=Path(given["run_dir"]) if given["run_dir"] else None,
@@ -179,34 +152,31 @@ def _by_pairs(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
         wait=given["wait"],
         most_pairs=given["rounds"],
     )
-    for point in scaling.points[1:]:
-        spec, why = point.spec, scaling.cannot_win(point.spec)
-        if why and not given["quiet"]:
-            console.err(f"{point.label}: {why}")
-        while not why and (before := scaling.reference(spec)) is not None:
-            pairs = _launched(by_pairs, scaling, (before, point), is_quiet=given["quiet"])
+    for layout in scaling.layouts[1:]:
+        while (before := scaling.reference(layout.spec)) is not None:
+            pairs = _launched(by_pairs, scaling, (before, layout), is_quiet=given["quiet"])
             if not isinstance(pairs, Fails):
-                scaling = scaling.with_pairs(before.spec, spec, pairs)
+                scaling = scaling.with_pairs(before.spec, layout.spec, pairs)
                 break
             failed = pairs.error
-            fails = f"failed: {failed.message}"
-            why = fails if pairs.spec is spec else ""
-            scaling = scaling.without(pairs.spec, fails)
-        if why:
-            scaling = scaling.without(spec, why)
-    if failed is not None and len(scaling.measured) < 2:
-        raise failed
-    return scaling
+            scaling = scaling.without(pairs.spec, f"failed: {failed.message}")
+            if pairs.spec is layout.spec:
+                break
+    return scaling, failed
 
 
 def _launched(
-    by_pairs: ByPairs, scaling: Scaling, layouts: tuple[Point, Point], *, is_quiet: bool
+    by_pairs: ByPairs,
+    scaling: Scaling,
+    layouts: tuple[MeasuredLayout, MeasuredLayout],
+    *,
+    is_quiet: bool,
 ) -> Pairs | Fails:
     """Launch two layouts by pairs until it is known whether the second is worth it."""
     from tuner.cli import console, pair_lines
 
-    (before, after), specs = layouts, [point.spec for point in layouts]
-    labels = [point.label for point in layouts]
+    before, after = layouts
+    labels, specs = [each.label for each in layouts], [each.spec for each in layouts]
     if not is_quiet:
         studies = " and ".join(spec.name for spec in specs)
         console.err(f"{after.label} with {before.label}: the studies {studies}")
@@ -214,7 +184,7 @@ def _launched(
     def is_enough(pairs: Pairs) -> bool:
         if not is_quiet:
             console.err(pair_lines.so_far(labels, pairs))
-        return scaling.is_decided(before, after, pairs)
+        return scaling.judge(before, after, pairs) is not None
 
     views = [(lambda _: None) if is_quiet else pair_lines.view(p.label, p.spec) for p in layouts]
     try:
@@ -222,11 +192,3 @@ def _launched(
     except KeyboardInterrupt:
         console.err("what was measured is kept: the same command continues (without --fresh)")
         raise
-
-
-def _of_none(specs: list[StudySpec], given: dict[str, Any]) -> Scaling:
-    """The layouts before anything of them is measured."""
-    from tuner.results.scale import Point, Scaling
-
-    points = [Point(spec, spec.fixed) for spec in specs]
-    return Scaling(points, given["weak"], given["job_iterations"])

@@ -1,4 +1,4 @@
-"""How a job scales: speed-ups with their intervals, and what Amdahl's law still allows. Pure."""
+"""How a job scales: speed-ups with their intervals. Pure."""
 
 from __future__ import annotations
 
@@ -82,18 +82,3 @@ def along(steps: Sequence[tuple[SpeedUp, bool]]) -> SpeedUp:
         below = math.hypot(below, halves[0 if is_forwards else 1])
         above = math.hypot(above, halves[1 if is_forwards else 0])
     return SpeedUp(*(math.exp(log) for log in (center, center - below, center + above)))
-
-
-def least_time(first_s: float, gains: Sequence[tuple[float, float]], more: float) -> float:
-    """Return the least time by Amdahl's law (AFIPS 1967); 0: too little was seen.
-
-    Args:
-        first_s: What the fewest ranks take.
-        gains: Of more ranks how many times as many, and how many times as fast they are at most.
-        more: How many times as many ranks there are to be; more than that.
-    """
-    least = 0.0
-    for times, gain in gains:
-        serial = min(1.0, max(0.0, (1 / gain - 1 / times) / (1 - 1 / times)))
-        least = max(least, first_s * (serial + (1 - serial) / more))
-    return least
