@@ -120,8 +120,7 @@ def _remeasure(
             console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
     require_different(specs)
     first, second = names = [spec.name for spec in specs]
-    kept = f"launches of both, kept as the studies {first} and {second}"
-    console.err(f"{comparison.best.missing(share)}: {kept}")
+    console.err(f"launches of both, kept as the studies {first} and {second}")
 
     def by(pairs: Pairs) -> Comparison:
         sides = [[*map(specs[0].objective.figure, side)] for side in pairs.costs]

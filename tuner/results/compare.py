@@ -10,13 +10,11 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any
 
 from tuner.model import LOGGED_TIME, JsonDict, Purpose
-from tuner.model.errors import UsageError, shown
-from tuner.model.wording import count
+from tuner.model.errors import UsageError
+from tuner.model.wording import count, one_line
 from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, speed_up
 
@@ -27,76 +25,18 @@ BEST, DEFAULTS = "best", "your defaults"
 _BEARS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "environment")
 #: Of an objective, what its figure is; the unit and the direction are those of the result.
 _OBJECTIVE = ("kind", "key", "statistic", "pattern")
-#: From so many launches of each on an interval goes by ranks (:func:`speed_up`).
-_RANKED = 6
 #: The purposes of launches whose setting no search chose for their times.
 _UNSELECTED = {purpose.value for purpose in Purpose if purpose.stage.is_unselected}
 #: What is said of the launches by which the best of a study is compared.
 CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
 SIDE_BY_SIDE = "made side by side by --remeasure"
 IN_TURN = "made in turn by --remeasure"
-#: More launches of one setting are never made.
-MOST_RUNS = 100
 #: The launcher's own paths say nothing that its version does not.
 _SILENT = {"launcher.libmpi", "launcher.mpirun"}
 
-_AGAIN = "export it again: tune export STUDY -o main.json"
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class _Sample(_Table):
-    figure: Annotated[float, Field(gt=1e-40, lt=1e40)] | None  # their ratios are finite
-
-
-class _Measured(_Table):
-    """A setting, or one launch of it."""
-
-    setting: dict[str, int | str]
-    samples: list[_Sample]
-
-
-_Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
-
-
-class _Rank(_Table):
-    packages: list[_Pair] = []
-
-
-class _Observation(_Table):
-    ranks: list[_Rank] = []
-
-
-class _Launch(_Measured):
-    purpose: str
-    counts_for: dict[str, int | str] | None  # the setting that it is a measurement of
-    window: Any = None  # the part of a running job that it was
-    observation: _Observation = _Observation()
-
-
-class _Result(_Table):
-    unit: str
-    direction: Literal["minimize", "maximize"]
-    best: _Measured | None
-
-
-class _Spec(_Table):
-    model_config = ConfigDict(extra="allow")
-    objective: dict[str, Any]
-    environment: list[_Pair] | None = None
-
-
-class _Export(_Table):
-    schema_: Literal["tuner.export/1"] = Field(alias="schema")
-    result: _Result
-    study: _Spec
-    launches: list[_Launch]
-
 
 @dataclass(frozen=True)
-class Study:
+class ComparedStudy:
     """What is compared of a study; settings and what bears on times are texts."""
 
     name: str
@@ -110,60 +50,80 @@ class Study:
     bears: Mapping[str, Mapping[str, str]]  # what bears on times: each with its parts
 
 
-def read(name: str, text: str) -> Study:
-    """The study of an export; ``name`` is the file's, or the study's.
+def read(name: str, text: str) -> ComparedStudy:
+    """Read the study of an export; ``name`` is the file's, or the study's.
 
     Raises:
         UsageError: The text is no such export, or no launch of the best setting has a figure.
     """
     try:
-        document = _Export.model_validate(json.loads(text))
-        spec, result = document.study, document.result
-        there = dict(spec.model_extra or {})
-        if spec.environment is not None:
-            there["environment"] = dict(spec.environment)
-        bears = {key: _flat(there[key], key) for key in _BEARS if key in there}
-        measured_as = {
-            key: spec.objective.get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE
-        }
-        measured_as |= {"unit": result.unit, "direction": result.direction}
-        objective = " ".join(f"{key}={json.dumps(value)}" for key, value in measured_as.items())
-    except ValidationError as error:
-        raise UsageError(f"{name}: {_mistake(error)}", _AGAIN) from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is no JSON that can be read: {error}", _AGAIN) from error
-    if result.best is None or not any(sample.figure for sample in result.best.samples):
+        document = json.loads(text)
+        if document["schema"] != "tuner.export/1":
+            raise ValueError(f"its schema is {document['schema']}")
+        return _read(name, document)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as e:
+        said = f"{name} is no export that can be read: {type(e).__name__}: {one_line(str(e))}"
+        raise UsageError(said, "export it again: tune export STUDY -o main.json") from e
+
+
+def _read(name: str, document: JsonDict) -> ComparedStudy:
+    spec, result = document["study"], document["result"]
+    is_rate = {"minimize": False, "maximize": True}[result["direction"]]
+    objective = {key: spec["objective"].get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE}
+    objective |= {"unit": result["unit"], "direction": result["direction"]}
+    parts = {**spec, "environment": dict(spec["environment"])}
+    bears = {key: _flat(parts[key], key) for key in _BEARS if key in parts}
+    if result["best"] is None or not _figures(result["best"]):
         raise UsageError(f"the study {name} has measured nothing", "tune show says why")
-    setting, is_rate = _setting(result.best.setting), result.direction == "maximize"
-    to_compare, every = list[float](), dict[str, list[float]]()
-    for launch in document.launches:
-        packages = next((rank.packages for rank in launch.observation.ranks if rank.packages), None)
-        if packages is not None:
+    best = _setting(result["best"]["setting"])
+    to_compare, figures = list[float](), dict[str, list[float]]()
+    for launch in document["launches"]:
+        ranks = launch.get("observation", {}).get("ranks", ())
+        if packages := next((rank["packages"] for rank in ranks if rank["packages"]), None):
             bears["packages"] = _flat(dict(packages), "packages")
-        if launch.counts_for is not None and launch.window is None:  # a window's figure is scaled
-            what, own = _setting(launch.counts_for), [s.figure for s in launch.samples if s.figure]
-            every.setdefault(what, []).extend(own)
-            to_compare += own if what == setting and launch.purpose in _UNSELECTED else ()
-    if not every.get(setting):
+        own = _figures(launch)
+        # A window is scaled, and counts for no setting here.
+        if own and launch["counts_for"] is not None and launch["window"] is None:
+            setting = _setting(launch["counts_for"])
+            figures.setdefault(setting, []).extend(own)
+            to_compare += own if setting == best and launch["purpose"] in _UNSELECTED else ()
+    if best not in figures:
         raise UsageError(
             f"the study {name} has measured its best setting in windows of running jobs only",
             "the same command with --confirm exact launches it",
         )
-    fastest = sorted(filter(every.get, every), key=lambda what: statistics.median(every[what]))
-    measured = {what: every[what] for what in (fastest[::-1] if is_rate else fastest)}
-    best, origin = (to_compare, CONFIRMED) if to_compare else (every[setting], SEARCHED)
-    return Study(name, result.unit, is_rate, objective, setting, best, origin, measured, bears)
+    order = sorted(figures, key=lambda what: statistics.median(figures[what]), reverse=is_rate)
+    return ComparedStudy(
+        name,
+        str(result["unit"]),
+        is_rate,
+        " ".join(f"{key}={json.dumps(value)}" for key, value in objective.items()),
+        best,
+        to_compare or figures[best],
+        CONFIRMED if to_compare else SEARCHED,
+        {what: figures[what] for what in order},
+        bears,
+    )
 
 
-def _mistake(error: ValidationError) -> str:
-    """The first mistake: its place, what is there, and what should be."""
-    first, *_ = error.errors()
-    there = "" if first["type"] == "missing" else f" is {shown(first['input'])}"
-    return f"{'.'.join(map(str, first['loc'])) or 'the document'}{there}: {first['msg']}"
+def _figures(part: JsonDict) -> list[float]:
+    """Return the figures of a setting or a launch; their ratios are finite."""
+    samples = (sample["figure"] for sample in part["samples"])
+    figures = [float(figure) for figure in samples if figure is not None]
+    if not all(1e-40 < figure < 1e40 for figure in figures):
+        raise ValueError("a figure is no positive number")
+    return figures
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedSetting:
     """One setting in both studies, or the best of each: the figures of its launches."""
 
     what: str
@@ -175,33 +135,18 @@ class Row:
         """Whether the launches leave it open that the second is worse by more than a share."""
         return self.gain.low < 1 / (1 + share) <= self.gain.high
 
-    def missing(self, share: float) -> str:
-        """What would tell if that is open."""
-        launches = len(self.before), len(self.after)
-        if min(launches) < _RANKED:
-            before, after = (max(0, _RANKED - number) for number in launches)
-            return f"it takes {_RANKED} launches of each, {before} and {after} are missing"
-        center, low, high = map(math.log, self.gain)
-        room = center + math.log1p(share)
-        half = center - low if room > 0 else high - center
-        needed = min(launches) * (half / room) ** 2 if room else math.inf
-        if needed > MOST_RUNS:
-            return f"it is too near to {100 * share:.3g} % to tell"
-        more = count(max(1, math.ceil(needed) - min(launches)), "more launch", "more launches")
-        return f"about {more} of each would tell"
-
 
 @dataclass(frozen=True)
 class Comparison:
     """What :func:`compare` gives."""
 
-    before: Study
-    after: Study
-    rows: Sequence[Row]  # the best of each first
+    before: ComparedStudy
+    after: ComparedStudy
+    rows: Sequence[ComparedSetting]  # the best of each first
     differences: Sequence[str]
 
     @property
-    def best(self) -> Row:
+    def best(self) -> ComparedSetting:
         """The best setting of each."""
         return self.rows[0]
 
@@ -222,7 +167,7 @@ class Comparison:
         if self.best.is_open(share):
             is_again = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
             hint = "" if is_again else " (--remeasure launches both by pairs)"
-            return f"{said}; whether it is {beyond} is open: {self.best.missing(share)}{hint}"
+            return f"{said}; whether it is {beyond} is open{hint}"
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
@@ -253,7 +198,7 @@ class Comparison:
             replace(side, best=own, origin=origin)
             for side, own in zip((self.before, self.after), sides, strict=True)
         )
-        rows = [Row(BEST, before.best, after.best, gain), *self.rows[1:]]
+        rows = [ComparedSetting(BEST, before.best, after.best, gain), *self.rows[1:]]
         return replace(self, before=before, after=after, rows=rows)
 
     def table(self) -> list[list[str]]:
@@ -264,7 +209,7 @@ class Comparison:
         ]
 
 
-def compare(before: Study, after: Study) -> Comparison:
+def compare(before: ComparedStudy, after: ComparedStudy) -> Comparison:
     """The settings that both have measured, and the best of each.
 
     Raises:
@@ -274,11 +219,11 @@ def compare(before: Study, after: Study) -> Comparison:
         sides = (f"{study.name} measures {study.objective}" for study in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
-    def row(what: str, one: Sequence[float], other: Sequence[float]) -> Row:
+    def row(what: str, one: Sequence[float], other: Sequence[float]) -> ComparedSetting:
         costs = (
             [1 / figure if before.is_rate else figure for figure in side] for side in (one, other)
         )
-        return Row(what, one, other, speed_up(*costs))
+        return ComparedSetting(what, one, other, speed_up(*costs))
 
     rows = [row(BEST, before.best, after.best)]
     both = (what for what in before.figures if what in after.figures)
@@ -290,8 +235,8 @@ def _setting(values: Mapping[str, int | str]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items())) or DEFAULTS
 
 
-def _differences(before: Study, after: Study) -> Iterator[str]:
-    """What else differs, a line each; of what an older export lacks nothing is known."""
+def _differences(before: ComparedStudy, after: ComparedStudy) -> Iterator[str]:
+    """Name what else differs, a line each; of what only one export has nothing is said."""
     if before.setting != after.setting:
         yield f"best setting: {before.setting} -> {after.setting}"
     for part in (part for part in before.bears if part in after.bears):
