@@ -32,7 +32,15 @@ MOST_COLUMNS = 100
     ),
 )
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=knob_names)
-@option("--mpi-procs", "-n", "ranks", type=int, metavar="N", default=2, help="MPI ranks [2].")
+@option(
+    "--mpi-procs",
+    "-n",
+    "ranks",
+    type=click.IntRange(1),
+    metavar="N",
+    default=2,
+    help="MPI ranks [2].",
+)
 @launcher_options
 @json_option()
 def command(
@@ -42,42 +50,25 @@ def command(
     from tuner.cli import console
     from tuner.config.applicability import TargetHost, answer
     from tuner.config.hosts import on_slots
-    from tuner.config.options import BY_KEY
     from tuner.hosts.machine import host_features, this_machine
     from tuner.knobs import KNOBS, knob
     from tuner.launch import launchers
     from tuner.model import Layout
-    from tuner.model.errors import UsageError
     from tuner.results.exporters.json import dumps
 
     rows = KNOBS if name is None else (knob(name),)
-    try:
-        layout = Layout(BY_KEY["mpi_procs"].kind.read(ranks))
-    except ValueError as error:
-        raise UsageError(f"--mpi-procs {ranks}: {error}", "tune knobs --mpi-procs 8") from error
     info = launchers.find(mpirun, (), kind=launcher, environ=os.environ)
     machine = this_machine()
-    layout = on_slots(layout, machine, (), os.environ)
+    layout = on_slots(Layout(ranks), machine, (), os.environ)
     host = TargetHost(machine, layout, info, host_features(os.environ))
     answers = [answer(row, host) for row in rows]
     if as_json:
-        document = {
-            "schema": "tuner.knobs/1",
-            "knobs": [_json(row_answer) for row_answer in answers],
-        }
+        document = {"schema": "tuner.knobs/1", "knobs": list(map(_json, answers))}
         sys.stdout.write(dumps(document))
     elif name is not None:
         _print_row(answers[0])
     else:
-        cells = [
-            [
-                row_answer.knob.name,
-                values(row_answer.knob),
-                _here(row_answer),
-                route(row_answer.knob),
-            ]
-            for row_answer in answers
-        ]
+        cells = [[a.knob.name, values(a.knob), _applies_here(a), route(a.knob)] for a in answers]
         titles = ["knob", "values here", "applies here", "reaches the program by"]
         console.print_table(titles, cells, most=MOST_COLUMNS)
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
@@ -96,7 +87,7 @@ def _print_row(applicability: Answer) -> None:
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
         "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
-        "applies here": _here(applicability),
+        "applies here": _applies_here(applicability),
         "then": applicability.hint,
     }
     for label, text in facts.items():
@@ -131,7 +122,7 @@ def route(knob: Knob) -> str:
     return f"the launcher's {knob.route.option.replace('_', '-')}"
 
 
-def _here(applicability: Answer) -> str:
+def _applies_here(applicability: Answer) -> str:
     if applicability.why_not:
         return f"no: {applicability.why_not}"
     marks = ["yes"] + ["changes numerics"] * applicability.knob.changes_numerics

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuner.hosts.untrusted_files import read_untrusted
 
@@ -30,7 +30,7 @@ _PROBE = ("wrappers", "probe")
 
 @dataclass(frozen=True)
 class Profile:
-    """The mean of all ranks: seconds in each function itself, and in all.
+    """The mean of all ranks: seconds in each function itself.
 
     A function is named ``chainer/iterators/multiprocess_iterator.py:258 get``.
     """
@@ -43,13 +43,8 @@ class Profile:
         """Seconds of a rank in all its functions."""
         return sum(self.own_s.values())
 
-    def share(self, function: str) -> float:
-        """The part of all time that was spent in a function itself, between 0 and 1."""
-        return self.own_s.get(function, 0.0) / self.total_s if self.total_s else 0.0
 
-
-@dataclass(frozen=True)
-class FunctionChange:
+class FunctionChange(NamedTuple):
     """One function in two profiles: its share of the time, and its seconds a rank."""
 
     function: str
@@ -57,15 +52,11 @@ class FunctionChange:
     after_share: float
     before_s: float
     after_s: float
-
-    @property
-    def points(self) -> float:
-        """By how much its share rose (negative: fell), as a share."""
-        return self.after_share - self.before_share
+    points: float  # by how much its share rose (negative: fell), as a share
 
 
 def read(folder: Path) -> Profile | None:
-    """The profiles that the ranks of one launch left; ``None`` if there is none.
+    """Return the mean of the profiles that the ranks of one launch left; ``None`` without any.
 
     Of several Pythons in a rank the one with most seconds counts. What is no profile is passed
     over.
@@ -83,29 +74,31 @@ def read(folder: Path) -> Profile | None:
 
 
 def changes(before: Profile, after: Profile) -> list[FunctionChange]:
-    """Every function of either profile, the one whose share changed most first."""
+    """Return every function of either profile, the one whose share changed most first."""
     changes = []
+    totals_s = before.total_s or 1.0, after.total_s or 1.0
     for name in {*before.own_s, *after.own_s}:
         seconds = before.own_s.get(name, 0.0), after.own_s.get(name, 0.0)
-        changes.append(FunctionChange(name, before.share(name), after.share(name), *seconds))
+        shares = seconds[0] / totals_s[0], seconds[1] / totals_s[1]
+        changes.append(FunctionChange(name, *shares, *seconds, shares[1] - shares[0]))
     return sorted(changes, key=lambda change: (-abs(change.points), change.function))
 
 
 def _own_s(path: Path) -> dict[str, float]:
-    """Seconds in each function itself, as the probe wrote them."""
+    """Return the seconds in each function itself, as the probe wrote them."""
     own_s: dict[str, float] = {}
     try:
         for file, line, name, seconds in json.loads(read_untrusted(path, MOST_BYTES)):
             if seconds > 0 and PurePath(str(file)).parts[-3:-1] != _PROBE:
-                key = label(str(file), line, str(name))
+                key = _label(str(file), line, str(name))
                 own_s[key] = own_s.get(key, 0.0) + seconds
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return own_s
 
 
-def label(file: str, line: Any, name: str) -> str:
-    """A function as it is shown: built-in ones by their name, others by file, line and name."""
+def _label(file: str, line: Any, name: str) -> str:
+    """Return the name of a built-in function, or file, line and name of another."""
     if file in {"~", ""}:
         return name.strip("<>").removeprefix("built-in method ")
     parts = PurePath(file).parts

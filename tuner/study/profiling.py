@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from signal import SIGINT
@@ -14,31 +15,12 @@ from tuner.hosts import lock, process
 from tuner.launch import profiles, render, trial
 from tuner.launch.profiles import Profile
 from tuner.launch.request import MeasurementRequest
-from tuner.launch.secrets import redact_spec, require_none_hidden
+from tuner.launch.secrets import require_none_hidden
 from tuner.model import Failed, Finished, Setting, StudySpec, wording
 from tuner.model.errors import NothingMeasuredError, UsageError
 from tuner.store.urls import place, resolve_url
 from tuner.study import outputs
 from tuner.study.interruption import Interruption, StudyInterrupted
-
-
-def with_command(spec: StudySpec, typed: tuple[str, ...] | None) -> StudySpec:
-    """Return the stored study with the command as it was typed again, if it was.
-
-    Raises:
-        UsageError: The stored command hides a secret and none was typed, or another one was.
-    """
-    if typed is not None:
-        stored = spec.command
-        spec = replace(spec, command=(stored[0], *typed[1:]))
-        if redact_spec(spec, os.environ).command != stored:
-            raise UsageError(
-                f"that is not the command of {spec.name}: {' '.join(stored)}",
-                "type that one, or leave it out",
-            )
-    hint = "type the command again after the name: … -- COMMAND"
-    require_none_hidden(spec, f"tune profile {spec.name}", hint)
-    return spec
 
 
 @dataclass(frozen=True)
@@ -58,20 +40,15 @@ def profiled(
     settings: dict[str, Setting],
     *,
     storage: str | None,
-    wait: bool = False,
-    on_launch: Callable[[str], None] = lambda _: None,
+    wait: bool,
+    on_launch: Callable[[str], None],
 ) -> list[ProfiledSide]:
-    """Launch each setting once under a profile, to its end.
+    """Launch each setting, by the name of its side, once under a profile, to its end.
 
-    Args:
-        spec: The study's, with a command that can be run.
-        settings: What to launch, by the name of its side.
-        storage: The study's database: the folders lie beside it.
-        wait: Wait while another process measures on this host.
-        on_launch: Called with the name of the side before each launch.
+    The profiles lie beside the study's database. ``on_launch`` is told each name.
 
     Raises:
-        UsageError: The study is of other hosts.
+        UsageError: The study is of other hosts, or its stored command hides a secret.
         NothingMeasuredError: A launch failed, or none of its ranks left a profile.
         BusyError: The host is in use.
         StudyInterrupted: Ended by a signal.
@@ -81,28 +58,24 @@ def profiled(
             f"study {spec.name} is of {len(spec.layout.hosts)} hosts, and profiles are of this one",
             "tune the program on one host, and profile that study",
         )
+    require_none_hidden(spec, f"tune profile {spec.name}")
     url = resolve_url(storage, os.environ)
     study = outputs.study_folder(None, url, spec.name)
     outputs.prepare(study)
-    sides = []
-    with (
-        Interruption() as stop,
-        lock.measuring(
+    sides: list[ProfiledSide] = []
+    with ExitStack() as stack:
+        stop = stack.enter_context(Interruption())
+        measuring = lock.measuring(
             spec.name, environ=os.environ, database=place(url), wait=wait, cancelled=stop
-        ) as note,
-    ):
+        )
+        note = stack.enter_context(measuring)
         for name, setting in settings.items():
             on_launch(name)
-            launch_folder = study / f"profile-{name}"
-            folder = launch_folder / "profile"
-            shutil.rmtree(launch_folder, ignore_errors=True)
-            launch = render.launch(
-                spec,
-                setting,
-                launch_folder,
-                environ={**os.environ, profiles.VARIABLE: str(folder)},
-                cwd=Path(spec.folder or Path.cwd()),
-            )
+            folder = study / f"profile-{name}"
+            shutil.rmtree(folder, ignore_errors=True)
+            environ = {**os.environ, profiles.VARIABLE: str(folder / "profile")}
+            cwd = Path(spec.folder or Path.cwd())
+            launch = render.launch(spec, setting, folder, environ=environ, cwd=cwd)
             request = MeasurementRequest(launch, spec, setting, cancelled=stop)
             ending = trial.run(request, start=partial(process.start, note=note)).ending
             if stop():
@@ -110,10 +83,9 @@ def profiled(
             if not isinstance(ending, Finished):
                 why = wording.failure(ending) if isinstance(ending, Failed) else "it was stopped"
                 raise NothingMeasuredError(
-                    f"the launch of {name} under a profile: {why}",
-                    f"see {launch_folder / process.OUTPUT}",
+                    f"the launch of {name} under a profile: {why}", f"see {folder / process.OUTPUT}"
                 )
-            profile = profiles.read(folder)
+            profile = profiles.read(folder / "profile")
             if profile is None:
                 raise NothingMeasuredError(
                     f"no rank of {name} left a profile",
@@ -121,7 +93,6 @@ def profiled(
                     " started with -I, -E or -S, nor one that leaves through os._exit. `perf"
                     " record` sees others",
                 )
-            sides.append(
-                ProfiledSide(name, setting, folder, ending.elapsed_s, ending.loss, profile)
-            )
+            took_s, loss = ending.elapsed_s, ending.loss
+            sides.append(ProfiledSide(name, setting, folder / "profile", took_s, loss, profile))
     return sides
