@@ -3,9 +3,8 @@
     mpirun -n 4 python -m mpi4py workloads/chainer_imagenet.py --benchmark --out result
 
 Each iterator has worker processes that decode and augment images: files below --data, or synthetic
-JPEG images. Broken files are named and left out. Start it with `python -m mpi4py`: then a rank that
-fails ends the whole job. Otherwise the others would wait for it for ever. It needs chainer 7.8.1,
-mpi4py and opencv-python-headless.
+JPEG images. Start it with `python -m mpi4py`: then a rank that fails ends the whole job. Otherwise
+the others would wait for it for ever. It needs chainer 7.8.1, mpi4py and opencv-python-headless.
 """
 
 from __future__ import annotations

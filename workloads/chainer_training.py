@@ -55,11 +55,7 @@ class ChainerParser(TrainerParser):
 
 
 def complete(options: ChainerOptions) -> None:
-    """Put in what stands for a flag that was not given.
-
-    Raises:
-        WorkloadError: A way to exchange gradients that there is not.
-    """
+    """Put in what stands for a flag that was not given; refuse an exchange that there is not."""
     name = options.communicator = options.communicator or ("pure_nccl" if options.gpu else "naive")
     if not options.gpu and name != "naive":
         raise WorkloadError(f"--communicator {name}: it exchanges GPU memory and needs --gpu")
@@ -81,12 +77,8 @@ def main(
 ) -> int:
     """Train as ``argv`` says; 2 if that is refused.
 
-    Args:
-        prog: The trainer's name, for messages.
-        argv: Its command line.
-        parse: Reads the command line.
-        load: Loads the data, on rank 0.
-        train: What all ranks do then; the data is ``None`` on other ranks than 0.
+    ``prog`` is the trainer's name, for messages. Rank 0 loads the data; then all ranks train, with
+    ``None`` for the data on other ranks.
     """
     if {"-h", "--help"} & set(argv):
         parse(argv)
@@ -145,15 +137,10 @@ def run(
     rule: Any,
     what: str,
 ) -> None:
-    """Train and evaluate; rank 0 says what, and how long it took.
+    """Train and evaluate; rank 0 says ``what``, and how long it took.
 
-    Args:
-        comm: ChainerMN's communicator.
-        options: How long, on which device, and where the log goes.
-        iterators: Over this rank's own share of the training and of the test examples.
-        network: Makes the network.
-        rule: Chainer's optimizer.
-        what: The trainer's own part of the line.
+    The iterators are over this rank's own share of the training and of the test examples; ``rule``
+    is Chainer's optimizer.
     """
     import chainer
     import chainermn

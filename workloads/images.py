@@ -13,7 +13,6 @@ fifth more CPU time than one.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import cv2
@@ -39,15 +38,12 @@ _SHIFT = 0.05  # of the size, each way
 _AREA = (0.35, 1.0)  # share of an image that a random crop has
 _ASPECT = (3 / 4, 4 / 3)  # width over height of a random crop
 
-#: This many broken images are named by each process.
-NAMED = 5
-
 
 def load(options: ImageOptions) -> ImageData:
-    """The files that were named, otherwise synthetic images; one of each set can be decoded.
+    """Return the files that were named, otherwise synthetic images; the first can be decoded.
 
     Raises:
-        WorkloadError: There are none, or none that can be decoded.
+        WorkloadError: There are none, or the first cannot be decoded.
     """
     if options.data is None:
         return image_files.synthetic(options.seed)
@@ -60,13 +56,8 @@ def load(options: ImageOptions) -> ImageData:
 class Images:
     """A dataset: ``images[i]`` is a float32 array of (3, crop, crop) and an int32 label.
 
-    An image that cannot be read or decoded is named once, and the next good one takes its place.
-
-    Args:
-        source: The encoded images.
-        crop: Height and width of an example in pixels.
-        seed: Of the augmentation.
-        augment: Random affine, crop and flip; otherwise the middle of the image.
+    The images of ``source`` are augmented by a random affine, crop and flip; otherwise their middle
+    is taken. ``crop`` is the height and width of an example in pixels.
     """
 
     def __init__(self, source: Source, crop: int, *, seed: int = 0, augment: bool = True) -> None:
@@ -74,7 +65,6 @@ class Images:
         self._crop = crop
         self._seed = seed
         self._augment = augment
-        self._broken: dict[int, str] = {}  # the reason, by index
 
     def __len__(self) -> int:
         """How many images there are."""
@@ -86,43 +76,23 @@ class Images:
         return 3 * self._crop**2 * MEAN.itemsize
 
     def __getitem__(self, number: int) -> tuple[NDArray[np.float32], np.int32]:
-        """One example; ``number`` is its index plus the epoch times the length.
+        """Make one example; ``number`` is its index plus the epoch times the length.
 
         Raises:
-            WorkloadError: No image can be read any more.
+            WorkloadError: Its image cannot be read or decoded.
         """
-        epoch, first = divmod(int(number), len(self))
-        for step in range(len(self)):
-            index = (first + step) % len(self)
-            if index not in self._broken:
-                pixels = self._made(index, epoch)
-                if pixels is not None:
-                    return normalized(pixels), self._source.labels[index]
-        raise WorkloadError(
-            f"no image can be read ({len(self)} tried): "
-            f"{self._source.name(first)}: {self._broken[first]}"
-        )
-
-    def _made(self, index: int, epoch: int) -> Image | None:
-        """The pixels of one example, or ``None`` if its image is broken."""
+        epoch, index = divmod(int(number), len(self))
         try:
             image = decoded(self._source.read(index))
-            if not self._augment:
-                return centre(image, self._crop)
-            generator = np.random.default_rng((self._seed, epoch, index))
-            return augmented(image, self._crop, generator)
-        except OSError as error:
-            self._note(index, error.strerror or str(error))
-        except cv2.error as error:
-            self._note(index, f"OpenCV refuses it: {error.err}")
-        except ValueError as error:  # also for a NUL in a list's path
-            self._note(index, str(error))
-        return None
-
-    def _note(self, index: int, why: str) -> None:
-        self._broken[index] = why
-        if len(self._broken) <= NAMED:
-            print(f"skipped: {self._source.name(index)}: {why}", file=sys.stderr, flush=True)
+            if self._augment:
+                generator = np.random.default_rng((self._seed, epoch, index))
+                image = augmented(image, self._crop, generator)
+            else:
+                image = centre(image, self._crop)
+        except (OSError, ValueError, cv2.error) as error:  # ValueError: also a NUL in a list's path
+            why = getattr(error, "err", None) or getattr(error, "strerror", None) or error
+            raise WorkloadError(f"{self._source.name(index)}: {why}") from error
+        return normalized(image), self._source.labels[index]
 
 
 def decoded(data: bytes) -> Image:

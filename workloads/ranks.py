@@ -25,14 +25,10 @@ class JobRefusedError(Exception):
 
 
 def together(world: Any, step: Callable[[], T], prog: str) -> T:
-    """Do a step on every rank; if any of them refuses, rank 0 says why, once.
+    """Do a step on every rank; if any of them refuses, rank 0 says why, once, for ``prog``.
 
-    Args:
-        world: All ranks of the job: an MPI communicator, or what has its ``rank``, ``allgather``
-            and ``Barrier``.
-        step: What to do; no communication in it, since a rank may leave it by a
-            :class:`WorkloadError`.
-        prog: The program's name, for the message.
+    ``world`` is an MPI communicator, or what has its ``rank``, ``allgather`` and ``Barrier``. The
+    step must not communicate, since a rank may leave it by a :class:`WorkloadError`.
 
     Raises:
         JobRefusedError: On every rank alike.

@@ -4,8 +4,8 @@
     torchrun --standalone --nproc-per-node 4 workloads/torch_ddp.py --benchmark --out result
 
 It does what chainer_imagenet.py does, with the same images in the same order. The ranks find each
-other by the variables of mpirun or torchrun and need no MPI. Broken files are named and left
-out. It needs torch, pytorch-pfn-extras and opencv-python-headless.
+other by the variables of mpirun or torchrun and need no MPI. It needs torch, pytorch-pfn-extras
+and opencv-python-headless.
 """
 
 from __future__ import annotations

@@ -30,10 +30,7 @@ class TorchOptions(ImageOptions):
 class EpochOrder:
     """A sampler: the numbers of a rank's examples in the epoch that is set.
 
-    Args:
-        length: Of the whole dataset.
-        world: This rank, of how many.
-        seed: Of the order; ``None``: the same order of the same examples in every epoch.
+    ``length`` is that of the whole dataset; without a ``seed`` each epoch has the same order.
     """
 
     def __init__(self, length: int, world: World, seed: int | None) -> None:
@@ -133,11 +130,7 @@ class SharedModel:
 def run(
     world: World, options: TorchOptions, loading: Loading, *, classes: int, local_rank: int
 ) -> tuple[int, float]:
-    """Train and evaluate; the log is rank 0's.
-
-    Returns:
-        Iterations, and their time with evaluations, in seconds.
-    """
+    """Train and evaluate; return the iterations, and their time with evaluations in seconds."""
     import torch.distributed
 
     torch.distributed.init_process_group(

@@ -85,11 +85,7 @@ class World:
 
 
 def meet(found: JobPlace, folder: Path) -> World:
-    """Meet all other ranks.
-
-    Args:
-        found: What :func:`place` gave.
-        folder: One that all ranks share, for ranks that have no address to meet at.
+    """Meet all other ranks, in a ``folder`` that all share if they have no address to meet at.
 
     Raises:
         OSError: The folder cannot be written to.

@@ -84,17 +84,10 @@ class Parser(argparse.ArgumentParser):
 
 
 class TrainerParser(Parser):
-    """The common flags.
+    """The common flags: a benchmark run has ``iterations``, a whole job ``epochs``.
 
-    Args:
-        prog: The trainer's name.
-        description: What it does.
-        batchsize: Examples per rank and iteration.
-        iterations: Length of a benchmark run.
-        epochs: Length of a whole job.
-        prefetch: Batches that are prepared ahead.
-        workers: The library's own number of worker processes, in words.
-        least_workers: The fewest that the library takes.
+    ``workers`` is the library's own number of worker processes, in words, and ``least_workers`` the
+    fewest that it takes.
     """
 
     def __init__(
@@ -132,11 +125,7 @@ class TrainerParser(Parser):
         number(self, "--log-writes", default=20, help=text)
 
     def read(self, argv: Sequence[str], options: O) -> O:
-        """Fill ``options`` from a command line.
-
-        Raises:
-            WorkloadError: An unknown flag, or a value that cannot be.
-        """
+        """Fill ``options`` from a command line; raises ``WorkloadError``."""
         self.parse_args(argv, options)
         if options.iterations is not None:
             options.length = Length(options.iterations, "iteration")
@@ -187,11 +176,7 @@ def add_images(parser: TrainerParser) -> None:
 
 
 def complete(options: ImageOptions) -> None:
-    """Put in what stands for an image trainer's flag that was not given.
-
-    Raises:
-        WorkloadError: A validation set without training images.
-    """
+    """Put in what stands for an image trainer's flag that was not given."""
     if options.val is not None and options.data is None:
         raise WorkloadError("--val: needs --data as well (see --help)")
     options.arch = options.arch or ("resnet50" if options.gpu else "small")

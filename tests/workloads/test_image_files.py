@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -63,22 +62,6 @@ def test_a_list_names_paths_from_its_own_folder(tmp_path: Path) -> None:
     assert data.train.labels.dtype == np.int32 and data.train.labels.tolist() == [3, 0]
     assert data.classes == 4
     assert data.train.read(0) == b"x" and data.train.name(1) == "/abs/b.jpg"
-
-
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    listing = tmp_path / "train.txt"
-    listing.write_text("/dev/zero 0\npipe 1\n")
-    for index in (0, 1):
-        with pytest.raises(OSError, match="is not a file"):
-            load(listing, listing).train.read(index)
-
-
-def test_an_odd_name_stays_on_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / os.fsdecode(b"a/\xff\n.jpg")).write_bytes(b"x")
-    name = load(touch(tmp_path, "b/1.jpg"), None).train.name(0)
-    assert name.isprintable() and "\\udcff\\n.jpg" in name
 
 
 @pytest.mark.parametrize(
