@@ -82,7 +82,7 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "in the middle": ("launch.monitor:LaunchMonitor.report_progress", "after", 4),
     "mpirun has ended": ("hosts.process.supervised_command:RunningTrial._conclude", "before", 2),
     "nothing is left": ("hosts.process.supervised_command:RunningTrial._conclude", "after", 2),
-    "before the result": ("launch.trial:OutcomeClassifier.classify", "before", 1),
+    "before the result": ("launch.trial:RunningLaunch.classify", "before", 1),
     "before the journal": ("study.journal:Journal.write", "before", 1),
     "after the journal": ("study.journal:Journal.write", "after", 1),
     "before the commit": ("store.store:Store.keep", "before", 1),
@@ -168,7 +168,7 @@ def prepare(case: Case, diary: Path, *, strikes: bool) -> None:
         if isinstance(found.ending if is_window else found, Finished):  # type: ignore[attr-defined]
             note("finished")
 
-    patch("launch.trial:OutcomeClassifier.classify", after=finished)
+    patch("launch.trial:RunningLaunch.classify", after=finished)
     patch("live.jobs:LiveJobs.window", after=finished)
     patch("study.journal:Journal.write", after=lambda _: note("recorded"))
     if strikes:

@@ -181,14 +181,9 @@ def test_a_kill_is_a_want_of_memory_if_the_kernel_counts_one() -> None:
     worker = raised("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.")
     assert explain(1, worker).kind is CRASHED
     assert explain(1, worker, oom_kills=1).kind is MEMORY
-    for text in ("", "epoch 1\n", TRACEBACK + ABNORMAL):
-        assert explain(1, text, oom_kills=1).kind is CRASHED
-        assert explain(1, text, oom_kills=1, certain=True).kind is MEMORY
-    threads = raised("RuntimeError: can't start new thread")
-    assert explain(1, threads, oom_kills=1, certain=True).kind is THREADS, "it tells more"
-    # The count may be that of a group that others are in too.
-    for code, text in ((139, ""), (-11, ""), (139, SEGFAULT), (11, HYDRA)):
-        assert explain(code, "epoch 1\n" + text, oom_kills=1, certain=True).kind is CRASHED
+    # The count is that of a group that others are in too.
+    for code, text in ((1, TRACEBACK + ABNORMAL), (139, ""), (139, SEGFAULT), (11, HYDRA)):
+        assert explain(code, "epoch 1\n" + text, oom_kills=1).kind is CRASHED
 
 
 # --- torchrun 2.13 --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from tuner.model import (
     IntRange,
     Knob,
     Launch,
+    LauncherInfo,
+    Layout,
     Outcome,
     Progress,
     Setting,
@@ -46,9 +49,10 @@ def says(text: str) -> Step:
     return lambda launch: (launch.folder / OUTPUT).write_text(text)
 
 
-def reports(rank: int, world_size: int, threads: int = 1) -> Step:
+def reports(rank: int, world_size: int, threads: int = 1, uncaught: str = "") -> Step:
     """The probe in a rank leaves its report."""
     report = {
+        "uncaught": uncaught,
         "rank": rank,
         "pools": [{"library": "numpy.libs/libscipy_openblas64_.so", "threads": threads}],
         "mpi": {"world_size": world_size, "library": "MPICH Version: 5.0.2"},
@@ -79,10 +83,11 @@ class Bench:
         *steps: Step,
         code: int | None = 0,
         start: Callable[[Launch], Any] | None = None,
+        exit_fields: dict[str, Any] | None = None,
         **fields: Any,
     ) -> Outcome:
         self.steps, self.code, self.now_s = list(steps), code, 0.0
-        self.stops = 0
+        self.stops, self.exit_fields = 0, exit_fields or {}
         self.ended: Exit | None = None
         out = self.folder / "t/out"
         self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, self.limit_s)
@@ -112,12 +117,12 @@ class Bench:
         elif self.code is None:
             self.now_s += timeout_s
         else:
-            self.ended = Exit(self.code, wall_s=self.now_s, stopped=False, killed=0)
+            self.ended = Exit(self.code, self.now_s, False, 0, **self.exit_fields)
         return self.ended
 
     def stop(self) -> Exit:
         self.stops += 1
-        self.ended = self.ended or Exit(-15, wall_s=self.now_s, stopped=True, killed=0)
+        self.ended = self.ended or Exit(-15, self.now_s, True, 0, **self.exit_fields)
         return self.ended
 
     def pids(self) -> tuple[int, ...]:
@@ -152,26 +157,146 @@ def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
         assert stat.S_IMODE((bench.folder / name).stat().st_mode) == 0o700
 
 
+KILLED = "-" * 74 + "\nprterun noticed that process rank 1 exited on signal 9 (Killed).\n"
+LOST = "-" * 74 + "\nPRTE has lost communication with a remote daemon.\n" + "-" * 74 + "\n"
+ON_TWO_HOSTS = replace(SPEC, layout=Layout(2, ("h1", "h2"), (1, 1)))
+TORCHRUN = replace(SPEC, launcher=LauncherInfo("torchrun", "/bin/torchrun", "2.13.0"))
+TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nKeyError: 1\n'
+FULL = "its figure was complete"
+
+
 @pytest.mark.parametrize(
-    ("steps", "code", "kind", "said"),
+    ("steps", "code", "kind", "said", "more"),
     [
-        ([], 0, FailureKind.NO_LOG, "wrote no log"),
+        ([], 0, FailureKind.NO_LOG, "wrote no log", {}),
         (
             [log(1.0), reports(0, 1)],
             0,
             FailureKind.WRONG_WORLD,
             "a rank saw a world of 1 instead of 2: the program's MPI is MPICH Version: 5.0.2,"
             " mpirun is openmpi 5.0.11 (/opt/mpi/bin/mpirun)",
+            {},
         ),
-        ([reports(0, 2), reports(1, 2), reports(2, 2)], 0, FailureKind.WRONG_WORLD, "3 ranks ran"),
-        ([says("KeyError: 1"), reports(0, 1)], 1, FailureKind.CRASHED, "KeyError: 1; a rank saw a"),
-        ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40"),
+        (
+            [log(1.0), reports(0, 1)],
+            0,
+            FailureKind.WRONG_WORLD,
+            "runs under MPICH Version: 5.0.2, which torchrun does not start",
+            {"spec": TORCHRUN},
+        ),
+        (
+            [reports(0, 2), reports(1, 2), reports(2, 2)],
+            0,
+            FailureKind.WRONG_WORLD,
+            "3 ranks ran",
+            {},
+        ),
+        (
+            [says("KeyError: 1"), reports(0, 1)],
+            1,
+            FailureKind.CRASHED,
+            "KeyError: 1; a rank saw a",
+            {},
+        ),
+        ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40", {}),
+        ([log(1.0, 2.0, 3.0, 4.0)], 139, FailureKind.CRASHED, FULL, {}),
+        # An end from outside says nothing of the setting.
+        ([], -9, FailureKind.INTERRUPTED, "mpirun was ended by SIGKILL from outside", {}),
+        ([], -11, FailureKind.CRASHED, "killed by SIGSEGV", {}),
+        ([], 0, FailureKind.INTERRUPTED, "its supervisor", {"exit_fields": {"lost": True}}),
+        ([log(1.0), says(LOST)], 0, FailureKind.LOST_HOST, "lost comm", {"spec": ON_TWO_HOSTS}),
+        # The kernel counted a kill.
+        ([says(KILLED)], 137, FailureKind.CRASHED, "", {"exit_fields": {"oom_kills": 0}}),
+        ([says(KILLED)], 137, FailureKind.OUT_OF_MEMORY, "", {"exit_fields": {"oom_kills": 1}}),
+        (
+            [],
+            None,
+            FailureKind.OUT_OF_MEMORY,
+            "then nothing happened for 1 s",
+            {"exit_fields": {"oom_kills": 1}, "spec": replace(SPEC, stall_limit_s=1.0)},
+        ),
+        # A hidden exit code does not make a result.
+        (
+            [log(1.0), says(TRACEBACK)],
+            0,
+            FailureKind.CRASHED,
+            "died, though the exit code is 0",
+            {},
+        ),
+        (
+            [log(1.0), reports(0, 2, uncaught="ValueError")],
+            0,
+            FailureKind.CRASHED,
+            "ValueError ended rank 0",
+            {},
+        ),
     ],
 )
-def test_failures(bench: Bench, steps: list[Step], code: int, kind: FailureKind, said: str) -> None:
+def test_failures(
+    bench: Bench,
+    steps: list[Step],
+    code: int | None,
+    kind: FailureKind,
+    said: str,
+    more: dict[str, Any],
+) -> None:
     bench.expected = 40
-    ending = bench.fails(*steps, code=code)
+    ending = bench.fails(*steps, code=code, **more)
     assert ending.kind is kind and said in ending.reason
+    assert (FULL in ending.reason) == (said == FULL)
+
+
+def test_what_is_no_failure(bench: Bench) -> None:
+    for text in (LOST, TRACEBACK + "went on\n"):  # on one host it is a text; it was caught
+        assert bench.run(log(1.0), says(text)).ending == Finished(1.0, 10)
+
+
+NO_SPACE = "OSError: [Errno 28] No space left on device"
+ROOM = {"f_blocks": 1 << 20, "f_bavail": 1 << 19, "f_files": 9999, "f_favail": 9999, "f_flag": 0}
+
+
+@pytest.fixture
+def kind_with(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FailureKind]:
+    """Says what a launch came to that printed this, if all disks, or one, have so much room."""
+
+    def kind(text: str = NO_SPACE, at: Path | None = None, **room: int) -> FailureKind:
+        def statvfs(path: Path) -> SimpleNamespace:
+            own = room if at in {None, path} else {}
+            return SimpleNamespace(**{"f_frsize": 4096, **ROOM, **own})
+
+        monkeypatch.setattr(os, "statvfs", statvfs)
+        return bench.fails(says(text + "\n"), code=1).kind
+
+    return kind
+
+
+@pytest.mark.parametrize(
+    ("room", "is_full"),
+    [
+        ({"f_bavail": 100}, True),
+        ({"f_favail": 0}, True),
+        ({}, False),
+        ({"f_files": 0, "f_favail": 0}, False),  # Btrfs counts none
+        ({"f_blocks": 0, "f_bavail": 0}, False),  # it does not say
+        ({"f_bavail": 0, "f_flag": os.ST_RDONLY}, False),  # an image, which is always full
+    ],
+)
+def test_a_full_disk_is_believed_if_one_is(
+    kind_with: Callable[..., FailureKind], room: dict[str, int], is_full: bool
+) -> None:
+    assert kind_with(**room) is (FailureKind.DISK_FULL if is_full else FailureKind.CRASHED)
+
+
+def test_each_of_its_disks_is_asked_and_a_quota_is_believed(
+    kind_with: Callable[..., FailureKind], tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    text = f"{NO_SPACE}: '{tmp_path}/data/snapshot'"
+    for place in (tmp_path, tmp_path / "t" / "out", tmp_path / "data", Path("/tmp")):
+        assert kind_with(text, at=place, f_bavail=0) is FailureKind.DISK_FULL, place
+    assert kind_with(text, at=Path("/"), f_bavail=0) is FailureKind.CRASHED
+    quota = "OSError: [Errno 122] Disk quota exceeded: 'snapshot'"
+    assert kind_with(quota) is FailureKind.DISK_FULL
 
 
 def test_a_crash_has_its_reason_the_tail_and_its_effects(bench: Bench) -> None:

@@ -161,11 +161,9 @@ _NOT_LAUNCHED = re.compile(
 )
 #: Exit codes of a shell for a program that cannot be run, and one that is not there (POSIX).
 _SHELL_CODES = (126, 127)
-#: SIGKILL and SIGSEGV, as exit codes and as the launchers say them.
+#: SIGKILL, as exit codes and as the launchers say it.
 _KILLED_CODES = (-9, 137)
 _KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
-_FAULT_CODES = (-11, 139)
-_FAULT = re.compile(r"\bsignal:? 11\b|SIGSEGV")
 #: What Python's libraries raise if one of their worker processes was killed.
 _WORKER_LOST = re.compile(
     r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"
@@ -215,16 +213,13 @@ class Explanation(NamedTuple):
     line: str = ""
 
 
-def explain(
-    code: int | None, text: str, *, oom_kills: int = 0, certain: bool = False
-) -> Explanation:
+def explain(code: int | None, text: str, *, oom_kills: int = 0) -> Explanation:
     """Return why a launch failed whose program did not end by itself as it should.
 
     Args:
         code: The exit code, negative for a signal, None if it is not known; 0 if something hid it.
         text: The (end of the) output, as `clean` left it.
-        oom_kills: How many processes the kernel ended meanwhile for want of memory.
-        certain: They were the launch's own: the host's others were not counted.
+        oom_kills: How many processes the kernel ended meanwhile for want of memory, others' too.
     """
     text = _TAG.sub("", text)
     launcher: list[str] = []
@@ -256,10 +251,9 @@ def explain(
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
     if _NEEDS_TORCHRUN.search(line):
         reason += " (--launcher torchrun sets it for each rank)"
-    if oom_kills and code not in _FAULT_CODES:
+    if oom_kills:
         says_killed = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
-        certain = certain and not any(map(_FAULT.search, launcher))
-        if code in _KILLED_CODES or says_killed or certain:
+        if code in _KILLED_CODES or says_killed:
             said = line or "it printed nothing"
             reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
             return Explanation(FailureKind.OUT_OF_MEMORY, reason, line)

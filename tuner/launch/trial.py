@@ -9,12 +9,12 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from tuner.hosts import process, procfs
+from tuner.hosts import process
 from tuner.hosts.launch_observer import LaunchObserver, Observer
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
@@ -42,8 +42,6 @@ from tuner.model.wording import one_line
 OUTPUT_BYTES = 1 << 16
 #: This much is read of a launch that ended with 0, to see whether its program died, bytes.
 DEATH_BYTES = 1 << 14
-#: Where the kernel counts what it ended.
-VMSTAT = "/proc/vmstat"
 #: So many files of a launch's output folder are looked at.
 MOST_FILES = 200
 #: A disk with less is full, bytes.
@@ -81,9 +79,7 @@ def begin(
             ) from error
     if spec.prepare and not _prepared(request):
         return not_started(FailureKind.INTERRUPTED, "ended by the user")
-    objective = objective_for(spec.objective)
-    classifier = OutcomeClassifier(launch, spec, objective, request.expected_iterations)
-    observer = observe(launch, spec)
+    objective, observer = objective_for(spec.objective), observe(launch, spec)
     try:
         running = start(launch)
     except OSError as error:
@@ -96,7 +92,7 @@ def begin(
             kind = FailureKind.DISK_FULL
         return not_started(kind, f"{said}: {what}")
     objective.pauses = running.pauses
-    return RunningLaunch(LaunchMonitor(request, running, observer, objective), classifier)
+    return RunningLaunch(LaunchMonitor(request, running, observer, objective))
 
 
 def not_started(kind: FailureKind, reason: str) -> Outcome:
@@ -156,10 +152,17 @@ def run(
 
 @dataclass(frozen=True)
 class RunningLaunch:
-    """A launch that runs, and what is needed to classify its end."""
+    """A launch that runs; says in the end whether it finished, was stopped or failed, and why."""
 
     monitor: LaunchMonitor
-    classifier: OutcomeClassifier
+
+    @property
+    def _launch(self) -> Launch:
+        return self.monitor.request.launch
+
+    @property
+    def _spec(self) -> StudySpec:
+        return self.monitor.request.spec
 
     def outcome(
         self, done: Callable[[], bool] = lambda: False, *, is_recorded: bool = True
@@ -193,7 +196,7 @@ class RunningLaunch:
             files=_files_in(monitor.request.launch.out_dir),
         )
         return Outcome(
-            self.classifier.classify(exit_, stopped, observation.ranks),
+            self.classify(exit_, stopped, observation.ranks),
             wall_s=exit_.wall_s,
             exit_code=exit_.code,
             progress=monitor.progress,
@@ -202,37 +205,6 @@ class RunningLaunch:
             load=view.load,
             telemetry=view.telemetry,
         )
-
-
-# --- how it ended ---------------------------------------------------------------------------------
-
-
-def _files_in(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files in a folder, at most 200, that hold something."""
-    names = set()
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, MOST_FILES):
-            with suppress(OSError):
-                if entry.is_file(follow_symlinks=False) and entry.stat().st_size:
-                    names.add(one_line(re.sub(r"\d+", "#", entry.name)))
-    return tuple(sorted(names))
-
-
-def oom_kills() -> int:
-    """Return how often this host's kernel has ended a process for want of memory; 0: unknown."""
-    match = re.search(rb"^oom_kill (\d+)$", procfs.read(VMSTAT), re.MULTILINE)
-    return int(match[1]) if match else 0
-
-
-@dataclass(frozen=True)
-class OutcomeClassifier:
-    """Says whether one launch finished, was stopped or failed, and why."""
-
-    launch: Launch
-    spec: StudySpec
-    objective: Objective
-    expected_iterations: int | None
-    oom_kills_before: int = field(default_factory=oom_kills)
 
     def classify(
         self, exit_: process.Exit, stopped: Failed | Stopped | None, ranks: tuple[RankView, ...]
@@ -245,18 +217,18 @@ class OutcomeClassifier:
         if isinstance(end, Failed) and end.kind is FailureKind.STALLED and exit_.oom_kills:
             reason = f"the kernel ended a process for want of memory, then {end.reason}"
             end = Failed(FailureKind.OUT_OF_MEMORY, reason)
-        full = self.expected_iterations
+        full = self.monitor.request.expected_iterations
         if isinstance(end, Finished) and full is not None and end.iterations < full:
             reason = f"its log ends at iteration {end.iterations} of {full}"
             end = Failed(FailureKind.WRONG_RESULT, reason)
         if isinstance(end, Failed):
-            return replace(end, log_tail=failure.tail(output_of(self.launch)))
+            return replace(end, log_tail=failure.tail(output_of(self._launch)))
         return end
 
     def _from_outside(self, exit_: process.Exit) -> Failed | None:
         """Return a failure if somebody else ended the launch, which says nothing of the setting."""
         if exit_.lost_host:
-            said = (exit_.lost_host, failure.lost_host(output_of(self.launch)))
+            said = (exit_.lost_host, failure.lost_host(output_of(self._launch)))
             return Failed(FailureKind.LOST_HOST, "; ".join(filter(None, said)))
         if exit_.lost:
             return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
@@ -264,43 +236,42 @@ class OutcomeClassifier:
         if exit_.stopped or exit_.oom_kills or number not in _SENT:
             return None
         # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
-        who = "torchrun" if self.spec.launcher.kind == "torchrun" else "mpirun"
+        who = "torchrun" if self._spec.launcher.kind == "torchrun" else "mpirun"
         reason = f"{who} was ended by {signal.Signals(number).name} from outside"
         return Failed(FailureKind.INTERRUPTED, reason)
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
-        wrong = _wrong_world(self.spec, ranks)
-        printed = self.launch.folder / process.OUTPUT
-        result = self.objective.result(EndedLaunch(self.launch.out_dir, printed, exit_.wall_s))
+        wrong = _wrong_world(self._spec, ranks)
+        printed = self._launch.folder / process.OUTPUT
+        result = self.monitor.objective.result(
+            EndedLaunch(self._launch.out_dir, printed, exit_.wall_s)
+        )
         died = "" if exit_.code != 0 else self._died(result, ranks)
         if exit_.code != 0 or died:
-            kills = exit_.oom_kills
-            if kills is None:  # the whole host's, which others may have caused
-                kills = oom_kills() - self.oom_kills_before
             kind, reason, line = failure.explain(
-                exit_.code, output_of(self.launch), oom_kills=kills
+                exit_.code, output_of(self._launch), oom_kills=exit_.oom_kills or 0
             )
-            if kind is FailureKind.DISK_FULL and not _is_full(self.launch, line):
+            if kind is FailureKind.DISK_FULL and not _is_full(self._launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             elif died and kind is FailureKind.CRASHED:
                 reason = f"{failure.ended(exit_.code)}: {died}"
             crashed = kind in {FailureKind.CRASHED, FailureKind.LAUNCHER}
-            mpi = other_mpi(self.spec, self.launch) if crashed and not wrong else ""
-            done, full = "", self.expected_iterations or math.inf
+            mpi = other_mpi(self._spec, self._launch) if crashed and not wrong else ""
+            done, full = "", self.monitor.request.expected_iterations or math.inf
             if (
                 isinstance(result, Finished)
-                and self.spec.objective.clock != "wall"
+                and self._spec.objective.clock != "wall"
                 and (result.iterations or full) >= full
             ):
-                done = "its figure was complete before: it is the end of the program that fails"
+                done = "its figure was complete: it is the end of the program that fails"
             return Failed(kind, "; ".join(filter(None, (reason, wrong, mpi, done))))
-        if not self.spec.layout.is_local and (lost := self._in_output(failure.lost_host)):
+        if not self._spec.layout.is_local and (lost := self._in_output(failure.lost_host)):
             return Failed(FailureKind.LOST_HOST, lost)
         return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
 
     def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
         """Return what shows that the program died, though its exit code is 0; empty if nothing."""
-        has_figure = isinstance(result, Finished) and self.spec.objective.clock != "wall"
+        has_figure = isinstance(result, Finished) and self._spec.objective.clock != "wall"
         search = partial(failure.death, has_figure=has_figure)
         if line := self._in_output(search, DEATH_BYTES):
             return line
@@ -312,9 +283,20 @@ class OutcomeClassifier:
 
         To hide them takes tens of milliseconds, so that is done only if there is something to show.
         """
-        if not search(failure.clean(_end_of_output(self.launch, most_bytes))):
+        if not search(failure.clean(_end_of_output(self._launch, most_bytes))):
             return ""
-        return search(output_of(self.launch))
+        return search(output_of(self._launch))
+
+
+def _files_in(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files in a folder, at most 200, that hold something."""
+    names = set()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, MOST_FILES):
+            with suppress(OSError):
+                if entry.is_file(follow_symlinks=False) and entry.stat().st_size:
+                    names.add(one_line(re.sub(r"\d+", "#", entry.name)))
+    return tuple(sorted(names))
 
 
 def _is_full(launch: Launch, line: str) -> bool:

@@ -258,10 +258,11 @@ def _start(request: dict[str, Any]) -> int:
 def _oom_kills() -> int | None:
     """How many processes of the control groups around us the kernel ended for want of memory.
 
-    ``None`` if none of them counts that.
+    If none of them counts that, those of the whole host; ``None`` if nothing does.
     """
     files = [f"{folder}/memory.events" for folder in procfs.cgroup_folders()]
     files += [f"{folder}/memory.oom_control" for folder in procfs.cgroup_folders("memory")]
+    files.append("/proc/vmstat")
     for text in filter(None, map(procfs.try_read, files)):  # the narrowest group is the first
         lines = [line.split() for line in text.splitlines()]
         return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")
