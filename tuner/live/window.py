@@ -281,7 +281,7 @@ class WindowRun:
 
     def _ending(self, ended: Ended | None, ranks: tuple[RankView, ...]) -> Ending:
         if ended is not None and not went_well(ended):
-            return self.job.launch.classifier.classify(*ended, ranks)
+            return self.job.launch.classify(*ended, ranks)
         if self._stopped is not None:
             return self._stopped
         return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
