@@ -32,7 +32,7 @@ PROGRAM = f"""{sys.executable} -m mpi4py {TRAINER} --benchmark --iterations 240 
 SETTLE_MS = 2500  # the dashboard's plots move into place
 
 #: What `report.png` leaves out: all but the top, the summary, and these figures.
-FIGURES = ("comparison", "runs", "search")
+FIGURES = ("comparison", "slices", "search")
 LEFT_OUT = f"""header a, h2#figures,
     main > section:not([aria-labelledby=summary], [aria-labelledby=figures]),
     figure{"".join(f":not(#{name})" for name in FIGURES)} {{ display: none }}

@@ -16,9 +16,11 @@ from tuner.model import (
     Env,
     Failed,
     FailureKind,
+    Finished,
     IntRange,
     Knob,
     LaunchRecord,
+    Progress,
     Purpose,
     Setting,
     Telemetry,
@@ -29,7 +31,7 @@ from tuner.results.study_view import StudyView
 
 
 def watched(data: StudyView, *, gpu: bool = True) -> StudyView:
-    """The same study, each launch with what a sampler saw: of pairs, nothing."""
+    """The same study, each launch with what a sampler saw: of pairs, nothing but a log."""
     return dataclasses.replace(data, records=tuple(_watched(r, gpu) for r in data.records))
 
 
@@ -52,7 +54,12 @@ def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
     gaps = () if gpu else ("no GPU was seen: NVML is not installed",)
     seen = Telemetry((Track("node1", None, times_s, tracks),), gaps=gaps)
     telemetry = seen if record.outcome.side_by_side is None else None
-    outcome = dataclasses.replace(record.outcome, telemetry=telemetry)
+    ending = record.outcome.ending
+    log: tuple[Progress, ...] = ()
+    if isinstance(ending, Finished):
+        entries = range(4, 21, 4)
+        log = tuple(Progress(n, ending.elapsed_s * n / 20) for n in entries)
+    outcome = dataclasses.replace(record.outcome, telemetry=telemetry, progress=log)
     return dataclasses.replace(record, outcome=outcome)
 
 

@@ -57,12 +57,27 @@ def test_the_pairs_lead_to_the_interval_of_the_verdict(name: str) -> None:
     data = SAMPLES[name]
     figure, finding = figures(data)["comparison"], data.result.finding
     assert finding is not None
-    together = trace(figure, "all pairs, with the 95 % interval")
-    up, down = (together["error_y"][end][0] for end in ("array", "arrayminus"))
+    together = trace(figure, "all pairs so far, with the 95 % interval")
+    assert together["x"][-1] == finding.pairs
+    up, down = (together["error_y"][end][-1] for end in ("array", "arrayminus"))
     high = finding.ratio if finding.high is None else finding.high  # of a bound the lower end
     assert (finding.ratio - down, finding.ratio + up) == pytest.approx((finding.low, high))
     assert len(trace(figure, "a pair")["y"]) == finding.pairs
-    assert len(figure.table.rows) == finding.pairs + 1
+    assert len(figure.table.rows) == finding.pairs
+
+
+def test_a_pair_shows_who_ran_when_how_fast_and_who_else_wanted_a_cpu() -> None:
+    figure = figures(SAMPLES["side_by_side"])["slices"]
+    for name, pace in (("best", 20 / 3.6), ("your defaults", 20 / 8.4)):
+        paces = trace(figure, name)["y"]
+        assert paces == pytest.approx([pace] * len(paces), rel=0.01)
+    spans = [bar["x"] for bar in figure.drawing["data"] if bar["mode"] == "lines"]
+    turns = sorted((x[n], x[n + 1]) for x in spans for n in range(0, len(x), 3))
+    assert [end for _, end in turns[:-1]] == pytest.approx([begin for begin, _ in turns[1:]])
+    shades = [(shape["x0"], shape["x1"]) for shape in figure.drawing["layout"]["shapes"]]
+    assert shades == [(1.0, 1.5), (1.5, 2.0)]  # the second slice of each
+    without_log = figures(samples.side_by_side())["slices"]
+    assert "yaxis2" not in without_log.drawing["layout"]
 
 
 def test_every_run_of_both_stands_beside_the_medians() -> None:

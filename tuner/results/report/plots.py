@@ -20,7 +20,7 @@ from tuner.model import (
 )
 from tuner.results import words
 from tuner.results.claims import how_compared
-from tuner.results.report import style, timeline
+from tuner.results.report import slices, style, timeline
 from tuner.results.report.style import Figure
 from tuner.results.study_view import StudyView, Table
 from tuner.study import pairing
@@ -34,7 +34,10 @@ MOST_KNOBS = 4
 
 def build(data: StudyView) -> list[Figure]:
     """The figures for which the study has something to draw, in the order of the page."""
-    drawn = [_comparison(data), _runs(data), _search(data), *_knobs(data), timeline.build(data)]
+    drawn = [
+        *(_comparison(data), slices.build(data), _runs(data), _search(data)),
+        *(*_knobs(data), timeline.build(data)),
+    ]
     return [figure for figure in drawn if figure is not None]
 
 
@@ -111,15 +114,29 @@ def _comparison(data: StudyView) -> Figure | None:
     ratios = [math.exp(log) for log in pairs.logs]
     if not ratios:
         return None
+    numbers = range(2, len(ratios) + 1)
+    so_far = {
+        n: shown
+        for n in numbers
+        if (shown := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
+    }
+    # The exact rule says nothing before its last pair; the verdict stands in every case.
+    so_far[len(ratios)] = finding
     word = figures.words(data.spec.objective).better
-    high, last = finding.high or finding.ratio, len(ratios) + 1
-    span = f"{finding.low:.2f} to {high:.2f}" if finding.high else f"{finding.low:.2f} or more"
-    error: JsonDict = {"array": [high - finding.ratio], "color": style.BEST}
-    error["arrayminus"] = [finding.ratio - finding.low]
+    highs = {n: shown.high or shown.ratio for n, shown in so_far.items()}
+    spans = {
+        n: f"{shown.low:.2f} to {shown.high:.2f}" if shown.high else f"{shown.low:.2f} or more"
+        for n, shown in so_far.items()
+    }
+    error = {
+        "array": [highs[n] - shown.ratio for n, shown in so_far.items()],
+        "arrayminus": [shown.ratio - shown.low for shown in so_far.values()],
+        "color": style.BEST,
+    }
     traces = [
         style.scatter(
             "markers",
-            range(1, last),
+            [number - 0.15 for number in range(1, len(ratios) + 1)],
             ratios,
             (f"pair {n}: {ratio:.2f} times" for n, ratio in enumerate(ratios, start=1)),
             name="a pair",
@@ -127,35 +144,35 @@ def _comparison(data: StudyView) -> Figure | None:
         ),
         style.scatter(
             "markers",
-            [last],
-            [finding.ratio],
-            [f"{finding.ratio:.2f} times ({span})"],
-            name="all pairs, with the 95 % interval",
+            so_far,
+            (shown.ratio for shown in so_far.values()),
+            (f"{n} pairs: {shown.ratio:.2f} times ({spans[n]})" for n, shown in so_far.items()),
+            name="all pairs so far, with the 95 % interval",
             marker=style.marker(style.BEST, "diamond", 10),
             error_y=error,
         ),
     ]
     line = {"color": style.OTHER, "dash": "dash", "width": 1.5}  # here both are as good
     same = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
+    ends = [1.0, *ratios, *(shown.low for shown in so_far.values()), *highs.values()]
     drawing = style.drawing(
         traces,
         320,
-        xaxis={
-            "title": {"text": "pair"},
-            "zeroline": False,
-            "tickvals": [*range(1, last + 1)],
-            "ticktext": [*range(1, last), "all"],
-        },
-        yaxis=style.axis(f"times {word}", [1.0, *ratios, finding.low, high], from_zero=False),
+        xaxis={"title": {"text": "pair"}, "zeroline": False, "dtick": 1},
+        yaxis=style.axis(f"times {word}", ends, from_zero=False),
         shapes=[same],
     )
     summary = (
         f"{wording.count(len(ratios), 'pair')} {how_compared(finding)}: {finding.ratio:.2f} times"
-        f" {word} ({span}); each by itself shows {min(ratios):.2f} to {max(ratios):.2f}."
+        f" {word} ({spans[len(ratios)]}); each by itself shows {min(ratios):.2f} to"
+        f" {max(ratios):.2f}."
     )
-    rows = [(str(n), f"{ratio:.3f}", "") for n, ratio in enumerate(ratios, start=1)]
-    rows.append(("all", f"{finding.ratio:.3f}", span))
-    table = Table(("pair", f"times {word}", "95 % interval"), rows)
+    rows = []
+    for n, ratio in enumerate(ratios, start=1):
+        together = so_far.get(n)
+        cells = ("", "") if together is None else (f"{together.ratio:.3f}", spans[n])
+        rows.append((str(n), f"{ratio:.3f}", *cells))
+    table = Table(("pair", f"times {word}", "all so far", "95 % interval"), rows)
     return Figure("comparison", "Best against your defaults, pair by pair", summary, drawing, table)
 
 
