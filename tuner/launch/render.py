@@ -26,6 +26,12 @@ from tuner.model import (
 #: The variable of what ``ssh_wrapper.sh`` runs.
 SSH_COMMAND = "TUNE_SSH"
 
+#: A launch that goes on after a pause gets SIGCONT. Open MPI would forward that to its other hosts,
+#: and ends if it has not reached one of them yet.
+_FORWARD_NOTHING = dict.fromkeys(
+    ("PRTE_MCA_ess_base_forward_signals", "OMPI_MCA_ess_base_forward_signals"), "none"
+)
+
 
 def launch(
     spec: StudySpec,
@@ -71,7 +77,7 @@ def launch(
         template=spec.command,
         variables=ours if several else {},
     )
-    env = {**environ, **ours, **ssh}
+    env = {**(_FORWARD_NOTHING if several else {}), **environ, **ours, **ssh}
     argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
     return Launch(
         argv,
