@@ -30,7 +30,7 @@ from typing import Any
 from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import find, launcher_for
 from tuner.model import Layout
-from tuner.stats.wilcoxon import interval
+from tuner.stats.ranks import interval
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKS, TRIALS, MOST = 8, 50, 16

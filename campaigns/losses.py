@@ -13,7 +13,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -46,8 +45,6 @@ DOWN_S = 5.0
 #: silence comes on top.
 GONE_S = 2.0
 PATIENCE_S = 60.0
-#: If something goes on for longer, the campaign says what, s.
-TELL_S = 8.0
 
 #: Options that make launches without an end.
 ENDLESS = (
@@ -66,15 +63,10 @@ def strike(study: StudyOnHosts, what: str) -> float:
         study.send(number, host, word)
     else:
         study.bench.link(host, "down")
-    told = False
     try:
         while left := of_launch & study.of_launch():
-            took_s = time.monotonic() - began_s
-            if took_s > PATIENCE_S:
+            if time.monotonic() - began_s > PATIENCE_S:
                 raise SystemExit(f"{what}: {left} go on")
-            if took_s > TELL_S and not told:
-                told = True
-                print(f"{what}: {left} go on\n{state(study)}", file=sys.stderr, flush=True)
             time.sleep(0.01)
         return time.monotonic() - began_s
     finally:
@@ -83,28 +75,16 @@ def strike(study: StudyOnHosts, what: str) -> float:
             study.bench.link(host, "up")
 
 
-def state(study: StudyOnHosts) -> str:
-    """What runs on each host, and where ``tune`` stands."""
-    text = ""
-    for host in study.bench.names:
-        for pid, argv in study.bench.processes(host).items():
-            text += f"{host} {pid}: {' '.join(argv)[:200]}\n"
-            if "--hosts" in argv:
-                dump = [str(Path(sys.executable).with_name("py-spy")), "dump", "--pid", str(pid)]
-                text += subprocess.run(dump, capture_output=True, text=True, check=False).stdout
-    return text
-
-
 def wrong_figures(study: StudyOnHosts) -> list[str]:
     """Launches that count, but did not run to their end on both hosts."""
-    found = []
+    wrong = []
     for record in study.records():
         ending = record.outcome.ending
         if isinstance(ending, Finished):
             said = Path(record.folder, "output.log").read_text()
             if said.count("ranks 2") != 2 or ending.elapsed_s < LAUNCH_S:
-                found.append(f"launch {record.number}: {ending}, {said[-200:]!r}")
-    return found
+                wrong.append(f"launch {record.number}: {ending}, {said[-200:]!r}")
+    return wrong
 
 
 def main() -> int:
@@ -126,7 +106,7 @@ def main() -> int:
                     study.process.communicate()
                     study.start()
                 if time.monotonic() > deadline_s:
-                    raise SystemExit(f"no launch begins: {json.dumps(gone_s)}\n{state(study)}")
+                    raise SystemExit(f"no launch begins: {json.dumps(gone_s)}")
                 time.sleep(0.02)
             time.sleep(1.3 * rng.random() * LAUNCH_S)  # some launches end before
             what = rng.choice(list(LOSSES))

@@ -24,8 +24,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.side_by_side import WORK, neighbour
 
@@ -34,21 +34,13 @@ WORKLOADS = HERE / "workloads"
 PYTHON = sys.executable
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program, and what gives it more work.
-
-    Attributes:
-        ranks: How many it runs on.
-        options: Of ``tune``: its objective.
-        command: With ``{work}``.
-        work: The argument of the setting, and of the defaults with more work.
-    """
+class Program(NamedTuple):
+    """A program, and what gives it more work."""
 
     ranks: int
-    options: tuple[str, ...]
-    command: tuple[str, ...]
-    work: tuple[int, int]
+    options: tuple[str, ...]  # of `tune`: its objective
+    command: tuple[str, ...]  # with {work}
+    work: tuple[int, int]  # the argument of the setting, and of the defaults with more work
 
 
 def workload(name: str, *words: str) -> tuple[str, ...]:
@@ -94,8 +86,7 @@ PROGRAMS = {
 }
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What one study said."""
 
     claim: str
@@ -104,10 +95,6 @@ class Verdict:
     high: float
     pairs: int
     is_side_by_side: bool
-
-    def holds(self, truth: float) -> bool:
-        """Return whether the interval holds the truth."""
-        return self.low <= truth <= self.high
 
 
 def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Verdict:
@@ -119,49 +106,25 @@ def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Ve
     less, more = program.work
     # The knob that changes nothing is the name under which the shell starts the command.
     knob, best, usual = ("work", less, more) if has_more else ("label", 1, 2)
-    command = [
-        word.replace("{work}", "{work}" if has_more else str(less)) for word in program.command
-    ]
+    command = list(program.command)
     if not has_more:
-        command = ["sh", "-c", 'exec "$@"', "{label}", *command]
-    argv = [
-        *(
-            str(Path(PYTHON).parent / "tune"),
-            "--name",
-            "study",
-            "--json",
-            "--quiet",
-            "--live",
-            "off",
-        ),
-        *("--mpi-procs", str(program.ranks), "--knob", f"{knob}={best}"),
-        *("--baseline", f"{knob}={usual}", "--trials", "1"),
+        words = [word.replace("{work}", str(less)) for word in command]
+        command = ["sh", "-c", 'exec "$@"', "{label}", *words]
+    options = (
+        f"--name study --json --quiet --live off --learn-from none --trials 1 --compare {compare}"
+        f" --mpi-procs {program.ranks} --knob {knob}={best} --baseline {knob}={usual}"
         # What the environment says for the defaults, too: nothing else may differ.
-        *(
-            "--fix",
-            "omp_threads=1",
-            "--learn-from",
-            "none",
-            "--compare",
-            compare,
-            "--storage",
-            str(folder / "tune.db"),
-        ),
-        *(*program.options, "--", *command),
-    ]
+        " --fix omp_threads=1 --storage tune.db"
+    )
+    tune = str(Path(PYTHON).parent / "tune")
+    argv = [tune, *options.split(), *program.options, "--", *command]
     environ = {**os.environ, "TUNE_LOCK_DIR": str(folder), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         argv, check=True, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True
     )
     finding = json.loads(run.stdout)["finding"]
-    return Verdict(
-        finding["claim"],
-        finding["ratio"],
-        finding["low"],
-        finding["high"] or float("inf"),
-        finding["pairs"],
-        finding["is_side_by_side"],
-    )
+    finding["high"] = finding["high"] or float("inf")
+    return Verdict(**{name: finding[name] for name in Verdict._fields})
 
 
 def table(name: str, verdicts: Sequence[Verdict], *, has_more: bool) -> bool:
@@ -171,7 +134,7 @@ def table(name: str, verdicts: Sequence[Verdict], *, has_more: bool) -> bool:
     claims = [verdict.claim for verdict in verdicts]
     right = claims.count("faster") if has_more else claims.count("no gain worth having")
     false = len(verdicts) - right - claims.count("inconclusive")
-    held = sum(verdict.holds(truth) for verdict in verdicts)
+    held = sum(verdict.low <= truth <= verdict.high for verdict in verdicts)
     pairs = statistics.fmean(verdict.pairs for verdict in verdicts)
     beside = sum(verdict.is_side_by_side for verdict in verdicts)
     print(
@@ -204,11 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                             PROGRAMS[name], Path(folder), has_more=has_more, compare=options.compare
                         )
                     verdicts.append(verdict)
-                    print(
-                        f"  {number + 1:>2} {verdict.claim:<20} {verdict.ratio:.3f}"
-                        f" ({verdict.low:.3f} to {verdict.high:.3f}), {verdict.pairs} pairs",
-                        flush=True,
-                    )
+                    print(f"  {number + 1:>2} {verdict}", flush=True)
                 is_kept &= table(name, verdicts, has_more=has_more)
     return not is_kept
 

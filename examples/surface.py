@@ -2,8 +2,7 @@
 
     python examples/surface.py benchmarks/surfaces/mlp-32core-8rank.json --trials 30
 
-The same with another sampler (`--sampler tpe`) shows what the choice of the sampler is worth, and
-with another surface that is tuned before (`--earlier SURFACE`) what its trials teach.
+The same with another sampler (`--sampler tpe`) shows what the choice of the sampler is worth.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tuner.search import RacePruner, RuntimeSampler
 SURFACES = Path(__file__).parents[1] / "benchmarks" / "surfaces"
 
 
-def tuned(path: Path, trials: int, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+def tuned(path: Path, trials: int, sampler: optuna.samplers.BaseSampler) -> None:
     """Tune the job of a surface, and say what was found and how far from the best that is."""
     surface = json.loads(path.read_text())
     points = {tuple(each["setting"].values()): each["runs"] for each in surface["points"]}
@@ -48,25 +47,20 @@ def tuned(path: Path, trials: int, sampler: optuna.samplers.BaseSampler) -> optu
     found_s = medians[tuple(study.best_params.values())]
     above = found_s / min(medians.values()) - 1
     print(f"fastest: {study.best_params}, {found_s:.2f} s ({above:.1%} above the best)")
-    return study
 
 
 def main() -> None:
-    """Tune one surface, or one after another."""
+    """Tune one surface."""
     parser = argparse.ArgumentParser(description=__doc__)
     default = SURFACES / "mlp-32core-8rank.json"
     parser.add_argument("surface", type=Path, nargs="?", default=default)
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sampler", choices=["runtime", "tpe"], default="runtime")
-    parser.add_argument("--earlier", type=Path, metavar="SURFACE")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler: optuna.samplers.BaseSampler = RuntimeSampler(seed=0)
     if args.sampler == "tpe":
         sampler = optuna.samplers.TPESampler(seed=0)
-    if args.earlier is not None:
-        earlier = tuned(args.earlier, args.trials, sampler)
-        sampler = RuntimeSampler(seed=0, learn_from=earlier)
     tuned(args.surface, args.trials, sampler)
 
 

@@ -24,7 +24,7 @@ from tuner.model import (
     Value,
 )
 from tuner.search import Done
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study import tune
@@ -43,7 +43,7 @@ class Sweep(Policy):
 
     def best(self, history: History) -> Setting | None:
         """The setting with the lowest median so far."""
-        found = estimates.best(estimates.measurements(history.valid, history.pooling.canonical))
+        found = evidence.best(evidence.measurements(history.valid, history.pooling.canonical))
         return found.setting if found else None
 
     def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
@@ -107,7 +107,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
         records = store.launches(made.name, detail=False)
     counted = [r for r in records if r.purpose.stage.is_evidence]
     jobs = {r.outcome.window.job for r in counted if r.outcome.window is not None}
-    kept = tuple(record for record in estimates.counted(records) if record.outcome.samples)
+    kept = tuple(record for record in evidence.counted(records) if record.outcome.samples)
     return Swept(kept, sum(r.outcome.wall_s for r in counted), len(jobs))
 
 

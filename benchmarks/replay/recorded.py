@@ -11,7 +11,7 @@ from benchmarks.replay.recording import launches, settings
 from benchmarks.replay.surface import RUN_COLUMNS
 from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Setting
 from tuner.model.errors import NothingMeasuredError
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.history import History
 
 
@@ -36,7 +36,7 @@ def document(history: History) -> JsonDict:
         "name": spec.name,
         "model": False,
         "ranks": spec.layout.ranks,
-        "iterations": estimates.full_length(history.records) or 1,
+        "iterations": evidence.full_length(history.records) or 1,
         "machine": {
             "physical_cores": spec.machine.usable_cores,
             "cpu_model": spec.machine.cpu_model,
@@ -70,7 +70,7 @@ def spread(surface: JsonDict) -> float:
 
 
 def _median_s(group: Sequence[LaunchRecord]) -> float | None:
-    return estimates.estimate_s([sample for record in group for sample in record.outcome.samples])
+    return evidence.estimate_s([sample for record in group for sample in record.outcome.samples])
 
 
 def _default(history: History, medians: dict[Setting, float]) -> Setting:

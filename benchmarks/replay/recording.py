@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tuner.knobs import space
 from tuner.model import BASELINE, Failed, LaunchRecord, Purpose, Setting
 from tuner.search import Done
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
 
@@ -30,7 +30,7 @@ class Recording(Policy):
     def best(self, history: History) -> Setting | None:
         """The setting with the lowest median so far."""
         measured = history.measurements.values()
-        best = estimates.best(each for each in measured if history.contains(each.setting))
+        best = evidence.best(each for each in measured if history.contains(each.setting))
         return best.setting if best else None
 
     def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002

@@ -26,7 +26,7 @@ from tuner.model import (
     Window,
 )
 from tuner.search.stopper import EarlyStopper
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.policy import Step
 
@@ -152,4 +152,4 @@ def _typical_s(history: History, setting: Setting | None) -> float | None:
     if setting is None:
         return None
     own = history.of(history.valid, setting)
-    return estimates.estimate_s([sample for record in own for sample in record.outcome.samples])
+    return evidence.estimate_s([sample for record in own for sample in record.outcome.samples])

@@ -106,18 +106,6 @@ def test_a_dry_run_looks_at_the_database_and_makes_none(tune: Tune, tmp_path: Pa
     assert not (tmp_path / "new").exists()
 
 
-def test_a_database_of_an_earlier_form_is_left_as_it_is(tune: Tune, database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("CREATE TABLE tune_meta (schema_version INTEGER)")
-    before = database.read_bytes()
-    for words in (("show",), ("--objective", "wall")):
-        command = () if words[0] == "show" else ("--", "true")
-        done = tune(*words, "--storage", str(database), *command)
-        assert done.code == 2 and "made by an earlier version of tune" in done.err
-        assert "--storage" in done.err
-    assert database.read_bytes() == before
-
-
 # --- what only a process of its own can meet ------------------------------------------------------
 
 #: A script in which TUNE is run, its exit code, and what is on stderr.

@@ -328,7 +328,7 @@ def test_what_is_required_is_in_the_file_or_typed_in_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("px * pz == ranks", "there is no knob 'pz' in this study: px * >>>pz<<< == ranks"),
+        ("px * pz == ranks", "there is no knob 'pz' in this study"),
         ("px * py == 3", "the baseline (px=4 py=1) does not meet"),
         ("px * py == 99", "no setting meets --require 'px * py == 99': px is 1, 2, 4; py is 1, 2"),
         ("communicator == 'flat'", "communicator is not tuned here: the command has no"),

@@ -14,7 +14,7 @@ from tests.faults.bench import NAME, ONE_HOST, FaultBench, kind, setting
 from tests.faults.rows import FINISHED, JobFault
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord, Layout
 from tuner.model.errors import TunerError
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store import Store
 
 Records = tuple[LaunchRecord, ...]
@@ -77,7 +77,9 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     except TunerError as error:
         problems.append(f"the database cannot be read: {error.message}")
     problems += _wrong_of_the_database(bench, records)
-    records = estimates.judged(records)  # as a study takes them: a loss is judged by the others
+    records = evidence.with_wrong_results(
+        records
+    )  # as a study takes them: a loss is judged by the others
     reports = []
     for step, each in enumerate(bench.faults, start=1):
         wrong = _wrong_figures(bench, step, records)

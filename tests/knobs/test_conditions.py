@@ -14,7 +14,7 @@ from tuner.knobs.conditions import active, cycle
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Proposal, Search
 from tuner.search.history import SearchObservation
-from tuner.search.space import Grid, KnobAxis, Space
+from tuner.search.space import Grid, Space
 
 
 def knob(name: str, size: int, when: When = ()) -> Knob:
@@ -47,12 +47,12 @@ def conditional(draw: st.DrawFn) -> tuple[Knob, ...]:
 def settings(knobs: tuple[Knob, ...]) -> set[Setting]:
     """By the definition: every combination, without what does not exist in it."""
     conditions = {each.name: each.when for each in knobs}
-    found = set()
+    settings_ = set()
     for values in itertools.product(*(space.values(each.domain) for each in knobs)):
         chosen = dict(zip(conditions, values, strict=True))
         names = active(conditions, chosen)
-        found.add(Setting.of((name, chosen[name]) for name in names))
-    return found
+        settings_.add(Setting.of((name, chosen[name]) for name in names))
+    return settings_
 
 
 @given(conditional(), st.data())
@@ -68,13 +68,9 @@ def test_each_setting_is_walked_once_and_none_has_what_does_not_exist(
     assert space.contains(knobs, BASELINE, setting) == (setting in settings(knobs))
 
 
-def axes(knobs: tuple[Knob, ...]) -> tuple[KnobAxis, ...]:
-    return tuple(KnobAxis(k.name, space.values(k.domain), when=k.when) for k in knobs)
-
-
 @given(conditional())
 def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
-    grid = Grid(Space(axes(knobs), 1, 4))
+    grid = Grid(Space(tuple(space.axes(knobs)), 1, 4))
     assert grid.all is not None
     names = [each.name for each in knobs]
     found = {space.there(knobs, dict(zip(names, grid.key(row), strict=True))) for row in grid.all}
@@ -99,7 +95,7 @@ def test_a_circle_is_found() -> None:
 @pytest.mark.parametrize("size", [3, 12], ids=["walked whole", "sampled"])
 def test_the_search_proposes_no_value_of_a_knob_that_does_not_exist(size: int) -> None:
     more = (knob(f"more{n}", size, (("bind", (2,)),)) for n in range(3))
-    tried = Space(axes((*BOUND, *more)), 1, 4)
+    tried = Space(tuple(space.axes((*BOUND, *more))), 1, 4)
     grid, search, history = Grid(tried), Search(tried), list[SearchObservation]()
     assert (grid.all is None) == (size == 12)
     while len(history) < 15 and isinstance(step := search.next(history), Proposal):

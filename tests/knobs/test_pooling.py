@@ -54,17 +54,17 @@ def overridden(asked: int, observed: int | None, reason: str = "") -> Effect:
     return Effect("omp", asked, observed, Verdict.OVERRIDDEN, reason)
 
 
+UNSEEN = Effect("omp", 8, None, Verdict.NOT_OBSERVABLE)
+
+
 def pooled(*effects: Effect, knobs: tuple[Knob, ...] = SPEC.knobs) -> Pooling:
     outcome = Outcome(Finished(1.0, 10), 2.0, 0, effects=effects)
     made = record(1, Setting(), Purpose.SEARCH, outcome)
     return Pooling.from_records(replace(SPEC, knobs=knobs), [made])
 
 
-def test_a_cap_below_an_honoured_value_is_not_believed() -> None:
+def test_a_cap_below_an_honoured_value_or_of_one_binding_is_not_believed() -> None:
     assert pooled(capped(8, 3), honoured(4)).caps == {}
-
-
-def test_the_cap_of_one_binding_is_not_that_of_all() -> None:
     bind = Knob("bind", Choice(("none", "core")), LauncherOption("bind_to"))
     assert pooled(capped(8, 1), knobs=(OMP, bind)).caps == {}
     assert pooled(capped(8, 1), capped(8, 2), knobs=(OMP, bind)).caps == {"omp": 2}
@@ -81,25 +81,21 @@ def test_an_overridden_knob_is_dropped_with_the_reason_and_what_depends_on_it() 
     assert pooling.canonical(chosen) == Setting.of({"workers": 3})
 
 
-def test_the_value_that_the_program_sets_anyway_is_no_contradiction() -> None:
-    assert pooled(overridden(1, 2), honoured(2), capped(8, 2)).dropped
-
-
-@pytest.mark.parametrize("other", [honoured(4), overridden(4, 8), capped(16, 4)])
-def test_another_effect_elsewhere_keeps_the_knob(other: Effect) -> None:
-    assert pooled(overridden(1, 2), other).dropped == ()
-
-
-def test_what_cannot_be_observed_is_no_evidence() -> None:
-    effect = Effect("omp", 8, None, Verdict.NOT_OBSERVABLE)
-    assert pooled(effect) == pooled()
-    assert pooled(effect, overridden(1, 2)).dropped
-
-
-def test_a_knob_that_no_launch_uses_is_dropped_unless_one_may_have_used_it() -> None:
-    doubt = Effect("omp", 8, None, Verdict.NOT_OBSERVABLE)
-    assert pooled(overridden(1, None)).dropped == (("omp", "the program does not use it"),)
-    assert pooled(overridden(1, None), doubt).dropped == ()
+@pytest.mark.parametrize(
+    ("effects", "is_dropped"),
+    [
+        ([overridden(1, 2), honoured(2), capped(8, 2)], True),  # what the program sets anyway
+        ([overridden(1, 2), honoured(4)], False),
+        ([overridden(1, 2), overridden(4, 8)], False),
+        ([overridden(1, 2), UNSEEN], True),
+        ([overridden(1, None)], True),  # the program does not use it
+        ([overridden(1, None), UNSEEN], False),  # one launch may have used it
+    ],
+)
+def test_a_knob_is_dropped_if_the_same_came_of_whatever_was_asked(
+    effects: list[Effect], *, is_dropped: bool
+) -> None:
+    assert bool(pooled(*effects).dropped) == is_dropped
 
 
 @pytest.mark.parametrize(

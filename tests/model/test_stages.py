@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tuner.model import Purpose, SettingSource
+from tuner.model import Purpose
 from tuner.model.stages import STAGES, Stage
 
 
@@ -23,7 +23,7 @@ def test_every_purpose_has_a_row() -> None:
     [
         (lambda stage: stage.counts_as_trial, "guess search record"),
         (lambda stage: stage.is_of_search, "guess search repeat simplify record"),
-        (lambda stage: stage.settings is SettingSource.SAMPLER, "search"),
+        (lambda stage: stage.is_sampled, "search"),
         (lambda stage: stage.may_be_window, "guess search repeat simplify"),
         (lambda stage: not stage.counts_for_budget, "confirm"),
         (lambda stage: not stage.is_evidence, "warm-up"),

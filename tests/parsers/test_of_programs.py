@@ -143,7 +143,7 @@ def test_a_line_of_a_running_job(data: bytes) -> None:
             assert all(0 <= time_s < math.inf for time_s in found.times_s)
         if isinstance(found, RankState):
             setting = Setting.of({"omp_threads": 4, "iterator_workers": 2})
-            verdicts = effects(setting, SPEC.knobs, Observation(), SPEC.machine, SPEC.environment)
+            verdicts = effects(setting, SPEC.knobs, Observation(), SPEC.machine)
             for effect in (read_back(verdict, [found]) for verdict in verdicts):
                 assert effect.reason.isprintable() and len(effect.reason) < 2_000, effect
             assert all(e.isprintable() and len(e) < 1_000 for e in found.errors.values())

@@ -19,7 +19,7 @@ from tuner.hosts.machine import HostFeatures
 from tuner.knobs import space
 from tuner.launch import render
 from tuner.launch.command import shipped_dir
-from tuner.model import BASELINE, JsonDict, LauncherInfo, Layout, Setting, StudySpec
+from tuner.model import BASELINE, JsonDict, LauncherInfo, Layout, StudySpec
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.results.compare import compare, read
 from tuner.results.exporters.json import dumps, export
@@ -82,7 +82,6 @@ def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | No
         )
         assert space.size(spec.knobs) >= 1
         for setting in (BASELINE, *space.guesses(spec)):
-            assert setting == Setting.from_json(setting.to_json())
             assert setting.is_baseline or space.contains(spec.knobs, spec.fixed, setting)
             with suppress(UsageError):  # a placeholder that cannot be left out
                 words = render.rank_argv(

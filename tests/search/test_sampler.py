@@ -66,16 +66,19 @@ def test_it_finds_the_fastest_of_a_space_in_few_trials(seed: int) -> None:
     assert seconds(best["threads"], best["comm"]) <= 1.05 * seconds(4, "flat")
 
 
-def test_what_failed_or_runs_is_not_proposed() -> None:
-    study = optuna.create_study(sampler=RuntimeSampler(seed=1))
-    study.add_trials(
-        [trial_of(16, "naive"), trial_of(8, "flat"), trial_of(2, "flat"), trial_of(2, "naive")]
-    )
-    study.add_trial(trial_of(4, "flat", TrialState.FAIL))
-    running = [study.ask(SPACE).params for _ in range(6)]
-    settings = [tuple(each.values()) for each in running]
+def test_what_failed_or_runs_is_not_proposed_and_the_same_study_gets_the_same_proposals() -> None:
+    def proposals() -> list[tuple[object, ...]]:
+        study = optuna.create_study(sampler=RuntimeSampler(seed=1))
+        study.add_trials(
+            [trial_of(16, "naive"), trial_of(8, "flat"), trial_of(2, "flat"), trial_of(2, "naive")]
+        )
+        study.add_trial(trial_of(4, "flat", TrialState.FAIL))
+        return [tuple(study.ask(SPACE).params.values()) for _ in range(6)]
+
+    settings = proposals()
     assert (4, "flat") not in settings
     assert len(set(settings)) == len(settings)
+    assert settings == proposals()
 
 
 def test_nothing_is_proposed_that_asks_for_too_many_cores() -> None:
@@ -86,15 +89,6 @@ def test_nothing_is_proposed_that_asks_for_too_many_cores() -> None:
         trial = study.ask(SPACE)
         assert trial.params["threads"] <= 4
         study.tell(trial, 10.0 - trial.params["threads"])
-
-
-def test_the_same_trials_and_seed_give_the_same_proposal() -> None:
-    def proposed() -> object:
-        study = optuna.create_study(sampler=RuntimeSampler(seed=7))
-        study.add_trials([trial_of(16, "naive"), trial_of(1, "flat"), trial_of(8, "flat")])
-        return study.ask(SPACE).params
-
-    assert proposed() == proposed()
 
 
 @pytest.mark.parametrize(
@@ -114,9 +108,14 @@ def test_figures_that_are_no_times_do(direction: Literal["minimize", "maximize"]
     assert abs(study.best_params["x"] - 3) <= 1
 
 
-def raced(factor: float, *, pruner: optuna.pruners.BasePruner | None = None) -> FrozenTrial:
-    """A trial that takes ``factor`` times as long as the best of two before it."""
-    study = optuna.create_study(pruner=pruner or RacePruner())
+@pytest.mark.parametrize(
+    ("factor", "state"),
+    [(2.0, TrialState.PRUNED), (1.02, TrialState.COMPLETE), (0.8, TrialState.COMPLETE)],
+)
+def test_a_trial_that_cannot_win_is_pruned_early_with_where_it_was_heading(
+    factor: float, state: TrialState
+) -> None:
+    study = optuna.create_study(pruner=RacePruner())
 
     def objective(trial: Trial) -> float:
         total = 10.0 * (factor if trial.number == 2 else 1.0)
@@ -127,20 +126,12 @@ def raced(factor: float, *, pruner: optuna.pruners.BasePruner | None = None) -> 
         return total
 
     study.optimize(objective, n_trials=3)
-    assert [each.state for each in study.trials[:2]] == [TrialState.COMPLETE] * 2
-    return study.trials[2]
-
-
-def test_a_trial_that_cannot_win_is_pruned_early_with_where_it_was_heading() -> None:
-    trial = raced(2.0)
-    assert trial.state is TrialState.PRUNED
-    assert max(trial.intermediate_values) <= 50
-    assert trial.system_attrs["tuner:stopped"]["projection_s"] == pytest.approx(20.0, rel=0.2)
-
-
-def test_a_trial_that_may_win_is_left_alone() -> None:
-    assert raced(1.02).state is TrialState.COMPLETE
-    assert raced(0.8).state is TrialState.COMPLETE
+    assert [each.state for each in study.trials] == [TrialState.COMPLETE] * 2 + [state]
+    if state is TrialState.PRUNED:
+        trial = study.trials[2]
+        assert max(trial.intermediate_values) <= 50
+        projection_s = trial.system_attrs["tuner:stopped"]["projection_s"]
+        assert projection_s == pytest.approx(20.0, rel=0.2)
 
 
 def test_a_study_that_maximises_cannot_be_raced() -> None:
@@ -151,26 +142,17 @@ def test_a_study_that_maximises_cannot_be_raced() -> None:
         trial.should_prune()
 
 
-ROOT = Path(__file__).parents[2]
-
-
 @pytest.mark.parametrize(
     "words",
     [
         ("examples/threads.py", "--trials", "6"),
-        (
-            "examples/surface.py",
-            "--trials",
-            "15",
-            "--earlier",
-            "benchmarks/surfaces/augment-32core-8rank.json",
-        ),
+        ("examples/surface.py", "--trials", "15"),
         ("hub/samplers/runtime_sampler/example.py",),
         ("hub/pruners/race_pruner/example.py",),
     ],
 )
 def test_the_examples_run(words: tuple[str, ...]) -> None:
-    argv = [sys.executable, *words]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    argv, root = [sys.executable, *words], Path(__file__).parents[2]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "fastest:" in done.stdout

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.search.history import Group, Groups
-from tuner.search.regions import chance_of_failure, overdone, ruled_out
+from tuner.knobs.conditions import KnobAxis
+from tuner.search.history import Group
+from tuner.search.regions import chance_of_failure, ruled_out
 from tuner.search.scoring import beside
-from tuner.search.space import Grid, Key, KnobAxis, Space
+from tuner.search.space import Grid, Key, Space
 
 SPACE = Space(
     (
         KnobAxis("threads", (8, 1, 2, 4), "threads"),
         KnobAxis("workers", (0, 1, 2, 4), "workers"),
         KnobAxis("worker_threads", (1, 2), "worker_threads"),
-        KnobAxis("allocator", ("glibc", "jemalloc"), default="jemalloc"),
+        KnobAxis("allocator", ("glibc", "jemalloc")),
     ),
     ranks_per_host=2,
     cores=8,
@@ -51,24 +52,16 @@ def test_demand_counts_threads_and_workers(key: Key, octaves: float) -> None:
 
 
 @given(keys, keys)
-def test_more_of_everything_than_a_shortage_is_barred(bad: Key, key: Key) -> None:
-    groups = failed(bad)
+def test_a_shortage_bars_more_of_everything_any_other_failure_itself_alone(
+    bad: Key, key: Key
+) -> None:
+    groups, row = failed(bad), GRID.rows([key])
+    assert ruled_out(GRID, row, groups)[0] == (key == bad)
     groups[bad].is_bound = True
     more = all(k >= b for k, b in zip(key[:3], bad[:3], strict=True)) and key[3] == bad[3]  # type: ignore[operator]
-    assert ruled_out(GRID, GRID.rows([key]), groups)[0] == more
-
-
-@given(keys, keys)
-def test_any_other_failure_bars_itself_alone(bad: Key, key: Key) -> None:
-    assert ruled_out(GRID, GRID.rows([key]), failed(bad))[0] == (key == bad)
-
-
-@given(keys)
-def test_what_ran_once_is_not_barred(key: Key) -> None:
-    groups = failed(key)
-    groups[key].is_bound = True
-    groups[key].finished.append(1.0)
-    assert not ruled_out(GRID, GRID.rows([key]), groups).any()
+    assert ruled_out(GRID, row, groups)[0] == more
+    groups[bad].finished.append(1.0)  # it ran once
+    assert not ruled_out(GRID, row, groups).any()
 
 
 @given(st.lists(keys, min_size=1, max_size=5), keys)
@@ -79,16 +72,6 @@ def test_chances_are_chances(bad: list[Key], good: Key) -> None:
     chance = chance_of_failure(GRID, GRID.all, groups)
     assert ((chance >= 0) & (chance <= 1)).all()
     assert chance_of_failure(GRID, GRID.rows([good]), groups)[0] == 0
-
-
-def test_nothing_is_overdone_while_cores_are_free() -> None:
-    full, free = (8, 4, 1, "glibc"), (1, 1, 1, "glibc")
-    assert GRID.all is not None
-    slow: Groups = {key: Group(key, finished=[5.0], launches=1) for key in (full, free)}
-    assert not overdone(GRID, GRID.all, {free: slow[free]}, 2.0).any()
-    out = overdone(GRID, GRID.all, {full: slow[full]}, 2.0)
-    assert {GRID.key(row) for row in GRID.all[out]} == {full, (8, 4, 2, "glibc")}
-    assert not overdone(GRID, GRID.all, slow, 6.0).any()
 
 
 def test_beside_a_setting_lie_one_step_and_two_counts_that_grow_or_shrink_together() -> None:

@@ -88,22 +88,11 @@ def linear(elapsed_s: float, until_s: float) -> list[tuple[int, float]]:
     return [(k, k * pace_s) for k in range(ENTRY, ITERATIONS + 1, ENTRY) if k * pace_s <= until_s]
 
 
-def verdict_of(
-    log: list[tuple[int, float]],
-    since_launch_s: float,
-    startup_s: float | None,
-    limit: Limit,
-    noise: Noise = NOISE,
-    iterations: int | None = ITERATIONS,
-) -> Verdict:
-    return ProjectionStopper(limit, noise, iterations)(log, since_launch_s, startup_s)
-
-
-def watch(elapsed_s: float, share: float, limit: Limit, noise: Noise = NOISE) -> Verdict:
+def watch(elapsed_s: float, share: float, limit: Limit) -> Verdict:
     """The verdict on an even run, ``share`` of it done, behind a start-up of 3 s."""
     log = linear(elapsed_s, share * elapsed_s)
-    since_s = 3.0 + share * elapsed_s
-    return verdict_of(log, since_s, 3.0 if log else None, limit, noise)
+    stopper = ProjectionStopper(limit, NOISE, ITERATIONS)
+    return stopper(log, 3.0 + share * elapsed_s, 3.0 if log else None)
 
 
 @given(trainings(), st.floats(0, 1))
@@ -159,16 +148,6 @@ def test_a_run_that_is_done_is_never_stopped(
     assert TimeLimitStopper(limit_s, iterations)(*looked) == GoOn(training.elapsed_s)
 
 
-@given(seconds, shares, seconds, st.floats(0.0, 0.3), st.floats(1.0, 5.0))
-def test_what_is_projected_better_is_never_stopped(
-    elapsed_s: float, share: float, limit_s: float, log_se: float, factor: float
-) -> None:
-    verdict = watch(elapsed_s, share, Limit(limit_s, log_se, factor))
-    if isinstance(verdict, Stopped):
-        assert verdict.projection_s > limit_s * factor
-        assert verdict.bound_s <= verdict.projection_s
-
-
 @given(seconds, shares, st.floats(1.0, 3.0))
 def test_an_even_run_as_fast_as_the_incumbent_is_let_run(
     elapsed_s: float, share: float, slack: float
@@ -176,20 +155,13 @@ def test_an_even_run_as_fast_as_the_incumbent_is_let_run(
     assert isinstance(watch(elapsed_s, share, Limit(elapsed_s * slack)), GoOn)
 
 
-@given(seconds, shares, seconds, shares)
-def test_a_lower_limit_stops_no_less(
-    elapsed_s: float, share: float, limit_s: float, less: float
-) -> None:
-    if isinstance(watch(elapsed_s, share, Limit(limit_s)), Stopped):
-        assert isinstance(watch(elapsed_s, share, Limit(limit_s * less)), Stopped)
-
-
-@given(seconds, shares, seconds, st.floats(0.0, 0.5))
-def test_a_doubtful_incumbent_stops_no_more(
-    elapsed_s: float, share: float, limit_s: float, log_se: float
+@given(seconds, shares, seconds, shares, st.floats(0.0, 0.5))
+def test_a_lower_limit_stops_no_less_and_a_doubtful_one_no_more(
+    elapsed_s: float, share: float, limit_s: float, less: float, log_se: float
 ) -> None:
     if isinstance(watch(elapsed_s, share, Limit(limit_s, log_se)), Stopped):
         assert isinstance(watch(elapsed_s, share, Limit(limit_s)), Stopped)
+        assert isinstance(watch(elapsed_s, share, Limit(limit_s * less, log_se)), Stopped)
 
 
 @given(seconds, st.floats(0.2, 0.9))
@@ -201,29 +173,24 @@ def test_the_projection_of_an_even_run_is_its_finish(elapsed_s: float, share: fl
     assert verdict.low_s <= verdict.projection_s <= verdict.high_s
 
 
-def test_a_slow_first_iteration_does_not_condemn() -> None:
-    log = [(10, 5.0 + 0.5), (20, 5.0 + 1.0), (30, 5.0 + 1.5)]
-    assert isinstance(verdict_of(log, 10.0, 3.0, Limit(16.0)), GoOn)
-
-
-def test_a_silent_launch_has_time_for_a_slow_start() -> None:
-    """How long a setting starts may depend on it: four usual start-ups, then the limit."""
-    verdicts = [verdict_of([], t, None, Limit(10.0)) for t in (5.0, 20.0, 30.0)]
-    assert [isinstance(v, Stopped) for v in verdicts] == [False, False, True]
-    assert isinstance(verdicts[2], Stopped)
-    assert (verdicts[2].rule, verdicts[2].bound_s, verdicts[2].log_sd) == ("whole launch", 0.0, 1.0)
-
-
-def test_an_overdue_entry_stops_too() -> None:
-    log = [(10, 0.5), (20, 1.0)]
-    verdict = verdict_of(log, 3.0 + 9.0, 3.0, Limit(10.0))
-    assert isinstance(verdict, Stopped)
-    assert verdict.rule == "late"
-
-
-def test_a_log_that_is_written_at_the_end_falls_back_to_the_whole_launch() -> None:
-    noise = replace(NOISE, interval=None)
-    assert isinstance(verdict_of([], 21.0, None, Limit(10.0), noise, None), GoOn)
-    verdict = verdict_of([], 26.0, None, Limit(10.0), noise, None)
-    assert isinstance(verdict, Stopped)
-    assert verdict.rule == "whole launch"
+@pytest.mark.parametrize(
+    ("log", "since_s", "startup_s", "interval", "rule"),
+    [
+        ([(10, 5.5), (20, 6.0), (30, 6.5)], 10.0, 3.0, 10, None),  # a slow first iteration
+        ([], 20.0, None, 10, None),  # four usual start-ups, then the limit
+        ([], 30.0, None, 10, "whole launch"),
+        ([(10, 0.5), (20, 1.0)], 15.0, 3.0, 10, "late"),  # an entry is overdue
+        ([], 21.0, None, None, None),  # a log that is written at the end
+        ([], 30.0, None, None, "whole launch"),
+    ],
+)
+def test_what_stops_a_launch(
+    log: list[tuple[int, float]],
+    since_s: float,
+    startup_s: float | None,
+    interval: int | None,
+    rule: str | None,
+) -> None:
+    noise, iterations = replace(NOISE, interval=interval), ITERATIONS if interval else None
+    verdict = ProjectionStopper(Limit(15.0), noise, iterations)(log, since_s, startup_s)
+    assert (verdict.rule if isinstance(verdict, Stopped) else None) == rule

@@ -39,17 +39,9 @@ def test_an_even_log_tells_how_much_the_first_iterations_cost_more(
     pace = Pace.of(log(entries, every, pace_s, extra_s, burst))
     assert pace is not None
     assert pace.warm_up_iterations == pytest.approx(extra_s / pace_s, rel=1e-3, abs=0.1)
-    if entries >= 4:
-        assert pace.cv == pytest.approx(0.0, abs=1e-3)
-    else:
-        assert pace.cv is None
-
-
-@given(counts, intervals, st.integers(2, 50))
-def test_of_a_burst_the_last_entry_counts(entries: int, every: int, burst: int) -> None:
-    pace = Pace.of(log(entries, every, 0.1, burst=burst))
-    assert pace is not None
-    assert pace.interval == (every * min(burst, entries - burst) if entries > burst else None)
+    assert pace.cv == (pytest.approx(0.0, abs=1e-3) if entries >= 4 else None)
+    shown = min(burst or 1, entries - (burst or 1))  # of a burst the last entry counts
+    assert pace.interval == (every * shown if shown > 0 else None)
 
 
 @pytest.mark.parametrize("times", [(2.0, 2.0), (0.0, 0.0), (2.0, 1.0)])
@@ -66,13 +58,6 @@ def test_uneven_intervals_spread() -> None:
     assert pace.cv == pytest.approx((4 / 3) ** 0.5 / 2)
 
 
-@given(counts, intervals, paces_s, extras_s, st.integers(1, 50))
-def test_the_start_up_is_what_the_programs_clock_leaves_out(
-    entries: int, every: int, pace_s: float, extra_s: float, burst: int
-) -> None:
-    assert startup_s(log(entries, every, pace_s, extra_s, burst)) == pytest.approx(STARTUP_S)
-
-
 @given(
     st.lists(st.tuples(st.floats(0, 50), st.floats(0, 5)), min_size=1, max_size=10),
     st.floats(0, 60),
@@ -86,6 +71,5 @@ def test_a_late_look_never_makes_the_start_up_shorter(
         elapsed_s += step_s
         seen_s = max(seen_s, true_s + elapsed_s + late_s)
         entries.append(Progress(k, elapsed_s, seen_s))
-    found = startup_s(entries)
-    assert found is not None
-    assert found >= true_s - 1e-9
+    startup = startup_s(entries)
+    assert startup is not None and startup >= true_s - 1e-9

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE, judge, student, typical
@@ -59,13 +59,6 @@ def test_what_all_pairs_may_be_off_by_widens_the_interval_and_proves_no_small_ga
     assert off is not None and off.claim == exact.claim == "faster"
     assert (off.low, off.high) == pytest.approx((exact.low / 1.0513, exact.high * 1.0513), rel=1e-3)
     assert judge(logs, 0.02, off=0.31) is None
-
-
-def test_a_small_gain_needs_more_pairs_than_a_large_one() -> None:
-    scatter = [0.01, -0.01]
-    assert judge([0.05 + difference for difference in scatter], 0.02) is None
-    finding = judge([0.05 + difference for difference in scatter * 3], 0.02)
-    assert finding is not None and finding.claim == "faster"
 
 
 def test_no_gain_is_said_from_five_pairs_on_and_a_loss_as_soon_as_a_gain() -> None:
@@ -124,23 +117,6 @@ def test_swapped_sides_mirror_the_interval(log_ratios: list[float]) -> None:
     assert mirrored.ratio * finding.ratio == pytest.approx(1)
     assert mirrored.low * finding.high == pytest.approx(1)
     assert mirrored.high * finding.low == pytest.approx(1)
-
-
-@given(many_log_ratios, st.floats(1, 3))
-def test_a_reference_that_is_slower_by_a_factor_shifts_the_interval_by_it(
-    log_ratios: list[float], factor: float
-) -> None:
-    finding = judge(log_ratios, 0.02)
-    if finding is None or finding.claim != "faster":
-        return
-    shifted_logs = [log_ratio + math.log(factor) for log_ratio in log_ratios]
-    # Rounding may put a pair on the other side of what makes it an outlier.
-    assume(len(typical(shifted_logs)) == len(typical(log_ratios)))
-    shifted = judge(shifted_logs, 0.02)
-    assert shifted is not None and shifted.claim == "faster"
-    assert finding.high is not None and shifted.high is not None
-    for shown, expected in (("ratio", finding.ratio), ("low", finding.low), ("high", finding.high)):
-        assert getattr(shifted, shown) == pytest.approx(factor * expected)
 
 
 def test_in_turn_three_pairs_have_to_agree_and_a_small_gain_takes_more() -> None:

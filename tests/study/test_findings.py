@@ -24,7 +24,7 @@ from tuner.model import (
     StudyState,
 )
 from tuner.results.exporters.json import result_json
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
 from tuner.study.findings import build, inherited_note, summary
@@ -43,8 +43,8 @@ def result_of(
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
     history = History.judged(spec, study(times).records)
-    measured = (m for m in estimates.measurements(history.records, history.pooling.canonical))
-    best = estimates.best(m for m in measured if not m.setting.is_baseline)
+    measured = (m for m in evidence.measurements(history.records, history.pooling.canonical))
+    best = evidence.best(m for m in measured if not m.setting.is_baseline)
     return result_of(history, best.setting if best else None)
 
 

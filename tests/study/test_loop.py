@@ -52,7 +52,7 @@ from tuner.model import (
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 from tuner.results import study_view
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.store import Store
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
@@ -353,7 +353,7 @@ def test_whatever_ends_it_the_study_does_not_stay_running(folder: Path, at: type
 
 def sequence(folder: Path) -> list[tuple[Purpose, Setting]]:
     """What was launched and counts, in its order."""
-    counted = estimates.counted(records_in(folder))
+    counted = evidence.counted(records_in(folder))
     return [(record.purpose, record.setting) for record in counted]
 
 

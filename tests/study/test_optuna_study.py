@@ -154,9 +154,7 @@ def test_killed_before_a_trial_is_told_it_is_told_later(
     assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
 
 
-@pytest.mark.parametrize(
-    ("name", "trials"), [(SPEC.name, 0), (SPEC.name, 1), (f"{SPEC.name}/comparison", 1)]
-)
+@pytest.mark.parametrize(("name", "trials"), [(SPEC.name, 1), (f"{SPEC.name}/comparison", 1)])
 def test_another_programs_study_is_left_alone(folder: Path, name: str, trials: int) -> None:
     theirs = optuna.create_study(study_name=name, storage=url_of(folder))
     for _ in range(trials):

@@ -97,7 +97,7 @@ def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
     assert tune(SPEC, storage=server, run=FakeRunner(), fresh=True).launches == 8
 
 
-def test_many_first_openings_at_once_and_a_database_of_an_earlier_form(server: str) -> None:
+def test_many_first_openings_at_once(server: str) -> None:
     engine = sa.create_engine(resolve_url(server, {}), isolation_level="AUTOCOMMIT")
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE DATABASE other"))
@@ -106,12 +106,6 @@ def test_many_first_openings_at_once_and_a_database_of_an_earlier_form(server: s
     with ThreadPoolExecutor(4) as pool:
         for opened in [pool.submit(Store.open, url, create=True) for _ in range(4)]:
             opened.result().close()
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE tune_studies (id INTEGER)"))
-    engine.dispose()
-    with pytest.raises(UsageError, match="made by an earlier version of tune"):
-        Store.open(url, create=True)
 
 
 def test_no_server_and_no_database(server: str) -> None:

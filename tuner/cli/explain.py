@@ -67,7 +67,7 @@ def _chosen(
     from tuner.model import BASELINE
     from tuner.model.errors import UsageError
     from tuner.results.explain.explained_runs import median_run
-    from tuner.stats import estimates
+    from tuner.stats import evidence
 
     name, canonical = data.spec.name, data.pooling.canonical
     if launch is not None and trial is not None:
@@ -81,7 +81,7 @@ def _chosen(
                 return [(f"launch {launch}", record)]
         raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
     if trial is not None:
-        tried = estimates.tried(data.records)
+        tried = evidence.tried(data.records)
         if trial > len(tried):
             raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
         settings = {f"trial {trial}": canonical(tried[trial - 1])}

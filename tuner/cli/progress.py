@@ -17,7 +17,7 @@ from tuner.cli import console
 from tuner.cli.tally import Tally
 from tuner.knobs import setting_text
 from tuner.model import Purpose, figures, wording
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.events import Event, LaunchEnded, LaunchStarted, Note, StudyStarted
 
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
@@ -45,7 +45,7 @@ class PlainView:
                 text = f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)"
         elif isinstance(event, LaunchEnded):
             is_trial = event.record.purpose.stage.counts_as_trial
-            counts = is_trial and not estimates.is_excluded(event.record)
+            counts = is_trial and not evidence.is_excluded(event.record)
             place = f"{tally.done}/{tally.max_trials}" if counts else "-"
             left_s = tally.left_s
             left = f"  [about {wording.duration(left_s)} left]" if left_s else ""

@@ -24,7 +24,7 @@ from tuner.model import (
     wording,
 )
 from tuner.results.claims import how_compared
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.confirmation import COST_SHARE
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, StudyStarted
 
@@ -120,7 +120,7 @@ class Tally:
         pairs_before = 0 if self.so_far is None else self.so_far.pairs
         self.new_pair = event.so_far is not None and event.so_far.pairs > pairs_before
         self.so_far, is_new_best = event.so_far, False
-        if not estimates.is_excluded(record):  # else it is launched again
+        if not evidence.is_excluded(record):  # else it is launched again
             is_new_best = self._count(event)
         pair = record.outcome.side_by_side
         if pair is not None and pair.other > record.number:

@@ -24,17 +24,17 @@ ROLES: dict[str, Role] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of the known knobs, in the order of the table."""
+    """Return the names of the known knobs, in the order of the table."""
     return tuple(knob.name for knob in KNOBS)
 
 
 def is_known(name: str) -> bool:
-    """True for a knob of the table."""
+    """Return whether the table has a knob of this name."""
     return name in names()
 
 
 def knob(name: str) -> Knob:
-    """The row of one knob; ``UsageError`` with the nearest name if there is none."""
+    """Return the row of one knob; ``UsageError`` with the nearest name if there is none."""
     for row in KNOBS:
         if row.name == name:
             return row

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Protocol, TypeVar
 
+from tuner.knobs import Role
 from tuner.knobs.requirements import NONE, Requirements, World
 from tuner.model import Value, When
 
@@ -29,11 +31,28 @@ class _Named(Protocol):
 Conditional = TypeVar("Conditional", bound=_Named)
 
 
-class Axis(_Named, Protocol):
-    """A knob with its values listed."""
+@dataclass(frozen=True)
+class KnobAxis:
+    """A knob with its values listed, its role in the core budget, and when it exists.
+
+    A setting may leave an ``optional`` knob out.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    role: Role | None = None
+    when: When = ()
+    optional: bool = False
 
     @property
-    def values(self) -> tuple[Value, ...]: ...
+    def may_lack(self) -> bool:
+        """Whether some settings have no value of the knob."""
+        return self.optional or bool(self.when)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values are numbers of which there are two or more."""
+        return len(self.values) > 1 and all(isinstance(v, int) for v in self.values)
 
 
 #: For each knob of a study when it exists.
@@ -41,12 +60,9 @@ Conditions = Mapping[str, When]
 
 
 def active(conditions: Conditions, chosen: Mapping[str, Value]) -> frozenset[str]:
-    """The knobs that a setting with these values has.
+    """Return the knobs that a setting with these values has.
 
-    Args:
-        conditions: All knobs of the study.
-        chosen: A value for each of them; those of knobs that turn out not to be there are not
-            looked at.
+    Values of knobs that turn out not to exist are not looked at.
     """
     names = set(conditions)
     while gone := {
@@ -61,8 +77,8 @@ def active(conditions: Conditions, chosen: Mapping[str, Value]) -> frozenset[str
     return frozenset(names)
 
 
-def worlds(axes: Sequence[Axis], requirements: Requirements = NONE) -> Iterator[World]:
-    """The products that make up the space: per knob that is there the values it can have.
+def worlds(axes: Sequence[KnobAxis], requirements: Requirements = NONE) -> Iterator[World]:
+    """Yield the products that make up the space: per existing knob the values that it can have.
 
     Together they hold each setting once. Without a condition it is one, in the axes' order.
     There may be exponentially many; the first few cost no more than themselves.
@@ -88,7 +104,7 @@ def worlds(axes: Sequence[Axis], requirements: Requirements = NONE) -> Iterator[
 
 
 def parents_first(axes: Iterable[Conditional]) -> list[Conditional]:
-    """The knobs in their order, but each after those that it depends on."""
+    """Return the knobs in their order, but each after those that it depends on."""
     waiting, ordered = list(axes), list[Conditional]()
     while waiting:
         names = {axis.name for axis in waiting}
@@ -97,13 +113,13 @@ def parents_first(axes: Iterable[Conditional]) -> list[Conditional]:
     return ordered
 
 
-def size(axes: Sequence[Axis], requirements: Requirements = NONE) -> int:
-    """How many settings there are."""
+def size(axes: Sequence[KnobAxis], requirements: Requirements = NONE) -> int:
+    """Return how many settings there are."""
     return sum(math.prod(map(len, world.values())) for world in worlds(axes, requirements))
 
 
-def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
-    """The axis's values, those together that mean the same to all that depends on it."""
+def _parts(axis: KnobAxis, axes: Iterable[KnobAxis]) -> list[tuple[Value, ...]]:
+    """Return the axis's values, those together that mean the same to all that depends on it."""
     value_sets = [
         frozenset(values) for other in axes for parent, values in other.when if parent == axis.name
     ]
@@ -114,11 +130,9 @@ def _parts(axis: Axis, axes: Iterable[Axis]) -> list[tuple[Value, ...]]:
 
 
 def cycle(conditions: Conditions) -> tuple[str, ...]:
-    """Knobs whose conditions depend on each other in a circle; empty if there is none."""
+    """Return knobs whose conditions depend on each other in a circle; empty if there is none."""
     try:
-        TopologicalSorter(
-            {name: [parent for parent, _ in when] for name, when in conditions.items()}
-        ).prepare()
+        TopologicalSorter({name: dict(when) for name, when in conditions.items()}).prepare()
     except CycleError as error:
         return tuple(error.args[1][1:])
     return ()

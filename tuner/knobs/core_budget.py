@@ -17,8 +17,6 @@ from tuner.knobs.requirements import requirements_of
 from tuner.knobs.space import axes
 from tuner.model import StudySpec, Value, wording
 
-_World = Mapping[str, Sequence[Value]]
-
 #: If nothing else is asked for, settings are tried that want up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
 
@@ -27,12 +25,12 @@ UNASKED: dict[Role, int] = {"threads": 1, "workers": 0, "worker_threads": 1}
 
 
 def asked_per_rank(threads: Any, workers: Any, worker_threads: Any) -> Any:
-    """The cores that a rank with its workers keeps busy; of numbers or of arrays."""
+    """Return the cores that a rank with its workers keeps busy; of numbers or of arrays."""
     return threads + workers * worker_threads
 
 
 def most_demand(spec: StudySpec) -> float | None:
-    """The most that is tried, in multiples of the usable cores; ``None``: there is no bound.
+    """Return the most that is tried, in multiples of the usable cores; ``None``: no bound.
 
     The least that the knobs can ask for is always tried, and as many times as much.
     """
@@ -45,21 +43,20 @@ def most_demand(spec: StudySpec) -> float | None:
 def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
     """Return how many cores a host needs if each role has the number that `pick` chooses."""
     per_rank: int = pick(
-        asked_per_rank(**{role: pick(numbers) for role, numbers in counts(world).items()})
+        asked_per_rank(**{role: pick(numbers) for role, numbers in _counts(world).items()})
         for world in worlds(axes(spec.knobs), requirements_of(spec))
     )
     return spec.layout.ranks_per_host * per_rank
 
 
-def counts(world: _World) -> Mapping[Role, tuple[int, ...]]:
-    """The numbers that each role can take; a role without a knob has what is not asked for.
+def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ...]]:
+    """Return the numbers that each role can take; a role without a knob has what is not asked for.
 
     A value that is not a number, such as ``unset``, counts as 1.
     """
     numbers_by_role: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for name, values in world.items():
-        role = ROLES.get(name)
-        if role:
+        if role := ROLES.get(name):
             least = 0 if role == "workers" else 1
             numbers = (value if isinstance(value, int) else 1 for value in values)
             numbers_by_role[role] = tuple(max(number, least) for number in numbers)
@@ -73,42 +70,39 @@ def beyond(spec: StudySpec) -> int:
         return 0
     per_rank, total = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
     for world in worlds(axes(spec.knobs), requirements_of(spec)):
-        numbers = counts(world)
+        numbers = _counts(world)
         workers = sorted(numbers["workers"])
         too_many = sum(
             len(workers) - bisect_right(workers, (per_rank - threads) / worker_threads)
             for threads in numbers["threads"]
             for worker_threads in numbers["worker_threads"]
         )
-        others = (len(values) for name, values in world.items() if name not in ROLES)
-        total += too_many * math.prod(others)
+        total += too_many * math.prod(len(v) for name, v in world.items() if name not in ROLES)
     return total
 
 
 def summary(spec: StudySpec) -> str:
-    """What the space asks for against what there is; empty if no knob counts cores."""
+    """Return what the space asks for against what there is; empty if no knob counts cores."""
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
-    cores = spec.machine.usable_cores
     least, most = (_cores_used(spec, pick) for pick in (min, max))
     ranks = wording.count(spec.layout.ranks_per_host, "rank")
     where = "this" if spec.layout.is_local else "the smallest"
     return (
         f"{ranks} x (threads + workers x their threads): settings ask for {least:g} to {most:g}"
-        f" cores; {where} host has {cores}"
+        f" cores; {where} host has {spec.machine.usable_cores}"
     )
 
 
 def left_out(spec: StudySpec) -> str:
-    """What the budget leaves out and why, in a sentence; empty if it leaves out nothing."""
+    """Return what the budget leaves out and why, in a sentence; empty if it leaves out nothing."""
     number, most = beyond(spec), most_demand(spec)
     if not number or most is None:
         return ""
-    cores = spec.machine.usable_cores
     why = f"--oversubscribe {spec.oversubscription:g}"
     if most > (spec.oversubscription or most):
         why += ", in multiples of the least that the knobs can ask for"
     return (
-        f"not tried: {number} of the settings, which ask for more than {most * cores:g},"
-        f" {most:g} times as many ({why})"
+        f"not tried: {number} of the settings, which ask for more than"
+        f" {most * spec.machine.usable_cores:g}, {most:g} times as many ({why})"
     )

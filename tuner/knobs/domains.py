@@ -21,7 +21,7 @@ _HOW = "write a range such as 1..16, or a list such as 1,2,4 or naive,flat"
 
 
 def parse_value(text: str) -> Value:
-    """One value as written: an integer if it reads as one, else the text itself.
+    """Return one value as written: an integer if it reads as one, else the text itself.
 
     What has more than 15 digits is a name like any other: it reaches the program as it is.
     """
@@ -30,7 +30,7 @@ def parse_value(text: str) -> Value:
 
 
 def parse_domain(text: str, *, where: str) -> Domain:
-    """A domain as written: ``1..16``, ``1..cores``, ``1,2,4``, ``naive,flat`` or ``4``.
+    """Return a domain as written: ``1..16``, ``1..cores``, ``1,2,4``, ``naive,flat`` or ``4``.
 
     Raises:
         UsageError: It is empty, reversed, not a number where one belongs, holds a value
@@ -39,16 +39,11 @@ def parse_domain(text: str, *, where: str) -> Domain:
     text = text.strip()
     low, is_range, high = (part.strip() for part in text.partition(".."))
     if is_range:
-        for end, name in ((low, "lower"), (high, "upper")):
-            if not end:
-                raise UsageError(f"{where}: {text!r} has no {name} end", _HOW)
         if not _INT.fullmatch(low) or not (_INT.fullmatch(high) or high == "cores"):
-            message = f"{where}: the ends of {shown(text)} are not whole numbers"
-            if low.lstrip("+-").isdecimal() and high.lstrip("+-").isdecimal():
-                message += " of up to 15 digits"
-            raise UsageError(f"{message}", _HOW)
-        domain: Domain = IntRange(int(low), high if high == "cores" else int(high))
-        return check_domain(domain, where=where)
+            raise UsageError(
+                f"{where}: the ends of {shown(text)} are not whole numbers of up to 15 digits", _HOW
+            )
+        return check_domain(IntRange(int(low), high if high == "cores" else int(high)), where=where)
     if match := re.fullmatch(r"(\d+)\s*[-:]\s*(\d+)", text):
         raise UsageError(f"{where}: {text!r} is not a range", f"write {match[1]}..{match[2]}")
     parts = [part.strip() for part in text.split(",")]
@@ -59,7 +54,7 @@ def parse_domain(text: str, *, where: str) -> Domain:
 
 
 def check_domain(domain: Domain, *, where: str) -> Domain:
-    """The domain itself, once it is neither empty, reversed, repeated nor too large."""
+    """Return the domain itself, once it is neither empty, reversed, repeated nor too large."""
     if isinstance(domain, Choice):
         if not domain.values:
             raise UsageError(f"{where}: the list of values is empty", _HOW)
@@ -80,7 +75,7 @@ def check_domain(domain: Domain, *, where: str) -> Domain:
 
 
 def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
-    """The user's domain for a knob, once its values make sense for that knob.
+    """Return the user's domain for a knob, once its values make sense for that knob.
 
     A counting knob takes whole numbers from its own lowest upwards (a user's upper end is
     never cut), a knob of the environment or the launcher also ``unset``; a choice takes its own
@@ -96,9 +91,10 @@ def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
             # Which interfaces there are is seen on the hosts.
             if value not in knob.domain.values and knob.name != "interface":
                 near = suggestion(str(value), map(str, knob.domain.values))
-                raise UsageError(
-                    f"{where}: {knob.name} cannot be {value!r}", f"{near} {_elsewhere(knob.name)}"
-                )
+                fix = f"other values go into a study file: [knobs.{knob.name}] values = [...]"
+                if knob.name == "allocator":
+                    fix = OTHER_ALLOCATOR
+                raise UsageError(f"{where}: {knob.name} cannot be {value!r}", f"{near} {fix}")
             continue
         # Some programs, such as PyTorch's, load in the rank itself if there are no workers.
         least = 0 if ROLES.get(knob.name) == "workers" else knob.domain.low
@@ -108,10 +104,3 @@ def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
                 f"write whole numbers from {least} on",
             )
     return domain
-
-
-def _elsewhere(name: str) -> str:
-    """What to do with a value that the table does not name."""
-    if name == "allocator":
-        return OTHER_ALLOCATOR
-    return f"other values go into a study file: [knobs.{name}] values = [...]"

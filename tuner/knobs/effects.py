@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from tuner.model import (
     UNSET,
@@ -19,10 +19,10 @@ from tuner.model import (
 )
 
 #: A knob under another name is judged by what it sets.
-OMP_VARIABLES = frozenset(
+_OMP_VARIABLES = frozenset(
     {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}
 )
-OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
+_OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
 
 _NO_REPORT = (
     "no rank reported from inside: not a Python program, one started with -I, -E or -S, "
@@ -31,7 +31,6 @@ _NO_REPORT = (
 
 #: Why a number of threads is not tuned.
 _IGNORED = "the program loads no OpenMP runtime, and no BLAS with threads"
-_NO_POOL = "the program has no BLAS or OpenMP library that was found"
 #: What a running program does not show, and what tells it otherwise.
 _UNSEEN = {
     "map_by": "which rank is where is the launcher's to say: mpirun --report-bindings",
@@ -43,41 +42,17 @@ _UNSEEN = {
 
 
 def effects(
-    setting: Setting,
-    knobs: Sequence[Knob],
-    observation: Observation,
-    machine: Machine,
-    environment: Iterable[tuple[str, str]] = (),
+    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
 ) -> tuple[Effect, ...]:
-    """The verdict on each knob of `setting`, in its order; knobs that are not set have none.
-
-    ``environment`` holds the user's own variables, of which one may count more than the knob's.
-    """
+    """Return the verdict on each knob of `setting`, in its order."""
     by_name = {knob.name: knob for knob in knobs}
-    variables = dict(environment)
-    for row in knobs:
-        if isinstance(row.route, Env) and row.name in setting.as_dict():
-            variables |= row.route.assigned(setting.as_dict()[row.name])
-    verdicts = []
-    for name, value in setting.items:
-        knob = by_name.get(name)
-        observed, verdict, reason = _judged(name, value, knob, observation.ranks, machine)
-        if verdict is Verdict.OVERRIDDEN and knob is not None:
-            reason = _by_another_variable(knob, observed, variables) or reason
-        verdicts.append(Effect(name, value, observed, verdict, reason))
-    return tuple(verdicts)
+    return tuple(
+        Effect(name, value, *_judged(name, value, by_name.get(name), observation.ranks, machine))
+        for name, value in setting.items
+    )
 
 
-def _by_another_variable(knob: Knob, observed: Value | None, variables: Mapping[str, str]) -> str:
-    """Which variable that the knob does not set explains the number; empty if none does."""
-    own = knob.route.names if isinstance(knob.route, Env) else ()
-    for family in (OMP_VARIABLES, OPENCV_VARIABLES):
-        for name in sorted(family - {*own}):
-            if family & {*own} and variables.get(name) == str(observed):
-                return f"{name}={observed}, which this knob does not set, counts more"
-    return ""
-
-
+#: What was observed, the verdict, and its reason.
 _Seen = tuple[Value | None, Verdict, str]
 
 
@@ -91,8 +66,8 @@ def _judged(
     if name == "allocator":
         return _allocator(requested, ranks)
     for usual_name, usual_variables, judge in (
-        ("omp_threads", OMP_VARIABLES, _omp),
-        ("opencv_threads", OPENCV_VARIABLES, _opencv),
+        ("omp_threads", _OMP_VARIABLES, _omp),
+        ("opencv_threads", _OPENCV_VARIABLES, _opencv),
         ("iterator_workers", frozenset[str](), _workers),
     ):
         if name == usual_name or variables & usual_variables:
@@ -107,7 +82,7 @@ def _unseen(reason: str) -> _Seen:
 
 
 def _allocator(requested: Value, ranks: Sequence[RankView]) -> _Seen:
-    """By the library that is mapped in each rank."""
+    """Judge by the library that is mapped in each rank."""
     allocators = [rank.allocator for rank in ranks if rank.allocator is not None]
     if not allocators:
         return _unseen(_NO_REPORT)
@@ -118,7 +93,7 @@ def _allocator(requested: Value, ranks: Sequence[RankView]) -> _Seen:
 
 
 def _binding(requested: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
-    """Bound or not, by the CPUs that each rank may run on."""
+    """Judge by the CPUs that each rank may run on."""
     if requested == UNSET:
         return _unseen("left to the launcher")
     cpus = [len(rank.affinity) for rank in ranks if rank.affinity]
@@ -143,7 +118,7 @@ _PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 def shared_cpus(
     ranks: Sequence[RankView], cpus: int, environment: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """Which ranks of one host share a CPU though others are free, in words; empty: none do.
+    """Return which ranks of one host share a CPU though others are free; empty: none do.
 
     ``cpus`` is how many of the host may be used, ``environment`` the user's own variables.
     """
@@ -156,8 +131,7 @@ def shared_cpus(
     if not crowded or free < 1:
         return ""
     mask, names = crowded[0]
-    one = len(mask) == 1
-    text = f"ranks {', '.join(names)} may run on CPU{'' if one else 's'} "
+    text = f"ranks {', '.join(names)} may run on CPU{'' if len(mask) == 1 else 's'} "
     text += f"{', '.join(map(str, mask))} only, and {free} of {cpus} CPUs have no rank"
     pinned = [f"{name}={value}" for name, value in environment if name in _PINNING]
     return f"{text} ({' '.join(pinned)} is set)" if pinned else text
@@ -168,8 +142,9 @@ def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
     if not ranks_with_pools:
         if ranks and all(rank.ignores_thread_variables for rank in ranks):
             return None, Verdict.OVERRIDDEN, _IGNORED
-        reported = any(rank.reported for rank in ranks)
-        return _unseen(_NO_POOL if reported else _NO_REPORT)
+        if any(rank.reported for rank in ranks):
+            return _unseen("the program has no BLAS or OpenMP library that was found")
+        return _unseen(_NO_REPORT)
     for rank in ranks_with_pools:
         # If the program has torch, torch's pool counts, whatever NumPy has beside it. OpenCV's
         # wheel brings a BLAS of its own, which says nothing of the program's.
@@ -204,7 +179,7 @@ def _opencv(requested: int, ranks: Sequence[RankView], machine: Machine) -> _See
 
 
 def _differs(requested: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
-    """Capped if an upper bound of the library explains the difference, else overridden."""
+    """Call it capped if an upper bound of the library explains it, else overridden."""
     if observed < requested:
         if observed == len(rank.affinity) < machine.cores:
             bound = f"the rank is bound to {observed} of {machine.cores} cores"

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tuner.knobs.changes import unchanged
 from tuner.knobs.conditions import active, parents_first
 from tuner.knobs.requirements import requirements_of
 from tuner.knobs.space import values
 from tuner.model import (
     Effect,
+    Env,
     Finished,
     Knob,
     LauncherOption,
@@ -26,7 +26,6 @@ from tuner.model import (
     StudySpec,
     Value,
     Verdict,
-    When,
 )
 
 
@@ -36,7 +35,7 @@ class Pooling:
 
     ``caps`` holds per knob the value that every larger one comes to; ``dropped`` the knobs
     that the program overrides, with the reason; ``unchanged`` the values that come to the same as
-    to leave the knob out (:func:`tuner.knobs.changes.unchanged`).
+    to leave the knob out.
     """
 
     knobs: tuple[Knob, ...] = ()
@@ -51,38 +50,28 @@ class Pooling:
         fixed = frozenset(name for name, _ in spec.fixed.items)
         # What is required holds of the values that are asked for, whatever they come to.
         kept = fixed | requirements_of(spec).names
-        least = _least_cap(spec)
-        effects: dict[str, list[Effect]] = {}
-        unseen: set[str] = set()
+        effects: dict[str, list[Effect]] = {knob.name: [] for knob in spec.knobs}
         for outcome in (record.outcome for record in records):
             is_cut = isinstance(outcome.ending, Stopped) and bool(outcome.progress)
             # What a launch starts is not all there if it got less far.
-            got_far = is_cut or isinstance(outcome.ending, Finished)
-            for effect in outcome.effects if got_far else ():
-                if effect.verdict is Verdict.NOT_OBSERVABLE:
-                    unseen.add(effect.knob)
-                else:
+            if is_cut or isinstance(outcome.ending, Finished):
+                for effect in outcome.effects:
                     effects.setdefault(effect.knob, []).append(effect)
         caps: dict[str, int] = {}
         dropped: dict[str, str] = {}
         for name in (knob.name for knob in spec.knobs if knob.name not in kept):
-            if reason := _override(effects.get(name, []), is_always_seen=name not in unseen):
+            if reason := _override(effects[name]):
                 dropped[name] = reason
-            elif (cap := _cap(effects.get(name, []), least)) is not None:
+            elif (cap := _cap(effects[name], _least_cap(spec))) is not None:
                 caps[name] = cap
-        while more := {
-            knob.name: f"it depends on {parent}, which has no effect"
-            for knob in spec.knobs
-            for parent, _ in knob.when
-            if parent in dropped and knob.name not in dropped
-        }:
-            dropped |= more
-        domains = {knob.name: values(knob.domain) for knob in spec.knobs}
-        same = {n: value for n, value in unchanged(spec).items() if value in domains[n]}
-        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), same)
+        for knob in parents_first(spec.knobs):
+            for parent, _ in knob.when:
+                if parent in dropped:
+                    dropped.setdefault(knob.name, f"it depends on {parent}, which has no effect")
+        return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), _unchanged(spec))
 
     def canonical(self, setting: Setting) -> Setting:
-        """The one form of all settings that come to the same; idempotent. The baseline is its own.
+        """Return the one form of all settings that come to the same. The baseline is its own.
 
         A dropped knob is left out; a value at or above the cap becomes the smallest value
         of the knob's domain that is (so what stands here can always be asked for). A knob that
@@ -92,7 +81,7 @@ class Pooling:
         return setting if setting.is_baseline else self.filled(setting)
 
     def filled(self, setting: Setting) -> Setting:
-        """The canonical form, of the baseline too; a study asks for the same ones many times."""
+        """Return the canonical form, of the baseline too; a study asks for the same ones often."""
         if setting not in self._filled:
             self._filled[setting] = self._canonical_form(setting)
         return self._filled[setting]
@@ -103,21 +92,23 @@ class Pooling:
 
     def _canonical_form(self, setting: Setting) -> Setting:
         gone = {name for name, _ in self.dropped}
+        when = {knob.name: knob.when for knob in self.knobs}
         chosen = setting.as_dict()
-        for name, value, parents in self._as_they_are:
+        for name in self._as_they_are:
+            parents = (parent for parent, _ in when[name] if parent in when and parent not in gone)
             if name not in chosen and all(parent in chosen for parent in parents):
-                chosen[name] = value
+                chosen[name] = self.unchanged[name]
         came = {name: self.capped(name, v) for name, v in chosen.items() if name not in gone}
         # A knob that the setting never had says nothing: it may not have been tuned then.
         conditions = {
-            name: tuple((p, values) for p, values in self._when.get(name, ()) if p in came)
+            name: tuple((p, values) for p, values in when.get(name, ()) if p in came)
             for name in came
         }
         names = active(conditions, came)
         return Setting.of((name, value) for name, value in came.items() if name in names)
 
     def changed(self, setting: Setting) -> Setting:
-        """The setting with only what it changes of the defaults, and what the user fixed."""
+        """Return the setting with only what it changes of the defaults, and what the user fixed."""
         same = {name: self.capped(name, value) for name, value in self.unchanged.items()}
         return Setting.of(
             (name, value)
@@ -126,26 +117,18 @@ class Pooling:
         )
 
     def short(self, setting: Setting) -> Setting:
-        """The same; one that changes nothing stays as it is: it is not the baseline."""
+        """Return the same; one that changes nothing stays as it is: it is not the baseline."""
         reduced = self.changed(setting)
         return setting if reduced.is_baseline else reduced
 
     @cached_property
-    def _as_they_are(self) -> tuple[tuple[str, Value, tuple[str, ...]], ...]:
-        """The values that change nothing, each with the tuned knobs that it depends on."""
-        tuned = {knob.name for knob in self.knobs} - {name for name, _ in self.dropped}
-        return tuple(
-            (knob.name, self.unchanged[knob.name], tuple(p for p, _ in knob.when if p in tuned))
-            for knob in parents_first(self.knobs)
-            if knob.name in self.unchanged and knob.name not in self.fixed
-        )
-
-    @cached_property
-    def _when(self) -> Mapping[str, When]:
-        return {knob.name: knob.when for knob in self.knobs if knob.when}
+    def _as_they_are(self) -> list[str]:
+        """The knobs that a setting may leave out as its value changes nothing, parents first."""
+        names = self.unchanged.keys() - self.fixed
+        return [knob.name for knob in parents_first(self.knobs) if knob.name in names]
 
     def capped(self, name: str, value: Value) -> Value:
-        """What a value of a knob that is not dropped comes to."""
+        """Return what a value of a knob that is not dropped comes to."""
         cap = self.caps.get(name)
         if cap is None or name in self.fixed or not isinstance(value, int) or value < cap:
             return value
@@ -162,8 +145,23 @@ class Pooling:
         return {name: min(numbers) for name, numbers in alike.items() if numbers}
 
 
+def _unchanged(spec: StudySpec) -> dict[str, Value]:
+    """Return per knob the value that comes to the same as to leave it out, if one is known.
+
+    That is the placeholder's own default, what the launcher does by itself, or no variable if none
+    is set.
+    """
+    environ, same = dict(spec.environment), dict[str, Value]()
+    for knob in spec.knobs:
+        is_set = isinstance(knob.route, Env) and any(name in environ for name in knob.route.names)
+        value = knob.neutral if knob.default is None and not is_set else knob.default
+        if value is not None and value in values(knob.domain):
+            same[knob.name] = value
+    return same
+
+
 def _least_cap(spec: StudySpec) -> int:
-    """The smallest cap to believe: if binding is tuned, a lower one may be one binding's."""
+    """Return the smallest cap to believe: if binding is tuned, a lower one may be one binding's."""
     binding = any(
         isinstance(knob.route, LauncherOption) and len(values(knob.domain)) > 1
         for knob in spec.knobs
@@ -171,29 +169,30 @@ def _least_cap(spec: StudySpec) -> int:
     return spec.machine.cores if binding else 1
 
 
-def _override(effects: Sequence[Effect], *, is_always_seen: bool) -> str:
-    """Why the knob is dropped; empty if it is not.
+def _override(effects: Sequence[Effect]) -> str:
+    """Return why the knob is dropped; empty if it is not.
 
     The program overrides the knob if the same came of whatever was asked. A value that
     was honoured agrees with this only if it is the very one that the program sets anyway. That the
     program does not use the knob is believed only if no launch left it open.
     """
-    overridden = [effect for effect in effects if effect.verdict is Verdict.OVERRIDDEN]
+    observed = [effect for effect in effects if effect.verdict is not Verdict.NOT_OBSERVABLE]
+    overridden = [effect for effect in observed if effect.verdict is Verdict.OVERRIDDEN]
     came_to = {
         e.asked if e.observed is None and e.verdict is Verdict.HONOURED else e.observed
-        for e in effects
+        for e in observed
     }
     if not overridden or len(came_to) > 1:
         return ""
     used = came_to.pop()
-    if used is None and not is_always_seen:
+    if used is None and len(observed) < len(effects):
         return ""
     why = "the program does not use it" if used is None else f"the program always uses {used}"
     return min((effect.reason for effect in overridden if effect.reason), default=why)
 
 
 def _cap(effects: Sequence[Effect], least: int) -> int | None:
-    """The largest value, from ``least`` on, that a launch came to; ``None`` if there is no cap.
+    """Return the largest value, from ``least`` on, that a launch came to; ``None``: no cap.
 
     A launch can be seen with fewer threads than it has, never with more: so the largest
     sight is the truest, and a sight below a value that was honoured is none.

@@ -12,7 +12,7 @@ import ast
 import itertools
 import operator
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -35,34 +35,25 @@ MOST_COMBINATIONS = 300_000
 #: More products of what goes together are not searched.
 MOST_PARTS = 4096
 
+_HINT = "a comparison of knobs and ranks, such as 'px * py * pz == ranks'"
+
 _Operand = int | float | str | bool
-_Compute = Callable[[Mapping[str, _Operand]], Any]
 
 #: Per world of a space: the values that each knob can have.
 World = Mapping[str, tuple[Value, ...]]
 
 
-class _UncomputableError(Exception):
-    """An expression has no value for a setting."""
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, str):
-        raise _UncomputableError(f"{value!r} is no number")
-    return value
-
-
 def _power(base: Any, exponent: Any) -> Any:
     is_whole = isinstance(base, int) and isinstance(exponent, int)
     if is_whole and exponent * base.bit_length() > _MOST_BITS:
-        raise _UncomputableError(f"{base}**{exponent} is too large")
+        raise ArithmeticError(f"{base}**{exponent} is too large")
     result = base**exponent
     if isinstance(result, complex):
-        raise _UncomputableError(f"{base}**{exponent} is no number")
+        raise ArithmeticError(f"{base}**{exponent} is no number")
     return result
 
 
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+_ARITHMETIC: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -70,12 +61,11 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: _power,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
 }
-_EQUAL: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-_ORDER: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+_EQUAL: Mapping[type[ast.AST], Callable[..., bool]] = {ast.Eq: operator.eq, ast.NotEq: operator.ne}
+_ORDER: Mapping[type[ast.AST], Callable[..., bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -83,115 +73,10 @@ _ORDER: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Expression:
-    """One requirement: the knobs that it names, and whether values of them meet it."""
-
-    names: frozenset[str]
-    compute: _Compute
-
-    def failure(self, values: Mapping[str, _Operand]) -> str | None:
-        """Return why these values do not meet it, empty if it is false; ``None``: they do."""
-        try:
-            return None if self.compute(values) else ""
-        except (_UncomputableError, ArithmeticError) as error:
-            return str(error)
-
-
-class _Parser:
-    """Makes functions of the parts of an expression; refuses, and marks, what is no part of one."""
-
-    def __init__(self, text: str, knobs: Collection[str] | None) -> None:
-        self.text, self.knobs = text, knobs
-        self.names: set[str] = set()
-
-    def error(self, node: ast.AST, why: str, hint: str = "") -> UsageError:
-        raw = self.text.encode()  # `ast` counts bytes
-        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
-        before, part, after = (
-            piece.decode(errors="replace") for piece in (raw[:start], raw[start:end], raw[end:])
-        )
-        hint = hint or "a comparison of knobs and ranks, such as 'px * py * pz == ranks'"
-        return UsageError(f"--require: {why}: {before}>>>{part}<<<{after}", hint)
-
-    def truth(self, node: ast.expr) -> _Compute:
-        """Return a function that says whether a part of the expression holds."""
-        if isinstance(node, ast.BoolOp):
-            parts = [self.truth(value) for value in node.values]
-            every = all if isinstance(node.op, ast.And) else any
-            return lambda values: every(part(values) for part in parts)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            part = self.truth(node.operand)
-            return lambda values: not part(values)
-        if isinstance(node, ast.Compare):
-            return self._comparison(node)
-        raise self.error(node, "this is no comparison")
-
-    def _comparison(self, node: ast.Compare) -> _Compute:
-        operands = [self.value(operand) for operand in (node.left, *node.comparators)]
-        steps = []
-        for op, (left, right) in zip(node.ops, itertools.pairwise(operands), strict=True):
-            if type(op) not in {*_EQUAL, *_ORDER}:
-                raise self.error(
-                    node, "this comparison is not known", "use == != < <= > >=, and/or"
-                )
-            steps.append((type(op), left, right))
-
-        def holds(values: Mapping[str, _Operand]) -> bool:
-            for op, left, right in steps:
-                one, other = left(values), right(values)
-                if op in _EQUAL:
-                    is_true = _EQUAL[op](one, other)
-                else:
-                    is_true = _ORDER[op](_number(one), _number(other))
-                if not is_true:
-                    return False
-            return True
-
-        return holds
-
-    def value(self, node: ast.expr) -> _Compute:
-        """Return a function that gives the number or text of a part of the expression."""
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, int | float | str)
-            and not isinstance(node.value, bool)
-        ):
-            constant = as_operand(node.value)
-            return lambda _: constant
-        if isinstance(node, ast.Name):
-            return self._name(node)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            part, sign = self.value(node.operand), -1 if isinstance(node.op, ast.USub) else 1
-            return lambda values: sign * _number(part(values))
-        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-            compute, left, right = (
-                _ARITHMETIC[type(node.op)],
-                *map(self.value, (node.left, node.right)),
-            )
-
-            def result(values: Mapping[str, _Operand]) -> Any:
-                return compute(_number(left(values)), _number(right(values)))
-
-            if not any(isinstance(part, ast.Name) for part in ast.walk(node)):
-                try:
-                    result({})
-                except (_UncomputableError, ArithmeticError) as error:
-                    raise self.error(node, str(error)) from error
-            return result
-        why = "only arithmetic and comparisons of knobs and ranks can stand here"
-        raise self.error(node, why)
-
-    def _name(self, node: ast.Name) -> _Compute:
-        name = node.id
-        if self.knobs is not None and name not in {*self.knobs, RANKS}:
-            raise self.error(
-                node,
-                f"there is no knob {name!r} in this study",
-                suggestion(name, [*self.knobs, RANKS]),
-            )
-        self.names.add(name)
-        return operator.itemgetter(name)
+def _number(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ArithmeticError(f"{value!r} is no number")
+    return value
 
 
 def as_operand(value: Value | float) -> _Operand:
@@ -207,70 +92,118 @@ def as_operand(value: Value | float) -> _Operand:
     return value
 
 
+def _compute(node: ast.expr, values: Mapping[str, _Operand]) -> Any:
+    """Return the value of an expression, which `_parts` has checked."""
+    match node:
+        case ast.Constant():
+            return as_operand(node.value)  # type: ignore[arg-type]
+        case ast.Name():
+            return values[node.id]
+        case ast.BoolOp():
+            every = all if isinstance(node.op, ast.And) else any
+            return every(_compute(part, values) for part in node.values)
+        case ast.UnaryOp():
+            operand = _compute(node.operand, values)
+            is_not = isinstance(node.op, ast.Not)
+            return not operand if is_not else _ARITHMETIC[type(node.op)](_number(operand))
+        case ast.BinOp():
+            numbers = (_number(_compute(part, values)) for part in (node.left, node.right))
+            return _ARITHMETIC[type(node.op)](*numbers)
+        case ast.Compare():
+            operands = [_compute(part, values) for part in (node.left, *node.comparators)]
+            return all(
+                _EQUAL[type(op)](*pair)
+                if type(op) in _EQUAL
+                else _ORDER[type(op)](*map(_number, pair))
+                for op, pair in zip(node.ops, itertools.pairwise(operands), strict=True)
+            )
+    raise AssertionError(f"{node} was not checked")
+
+
+def _parts(node: ast.expr, *, is_truth: bool) -> list[tuple[ast.expr, bool]] | None:
+    """Return what an expression is made of, and which of it is true or false; ``None``: refuse it.
+
+    At its top an expression is true or false, which comparisons joined by and, or, not are.
+    """
+    parts: list[tuple[ast.expr, bool]] | None = None
+    match node:
+        case ast.BoolOp() if is_truth:
+            parts = [(part, True) for part in node.values]
+        case ast.UnaryOp(op=ast.Not()) if is_truth:
+            parts = [(node.operand, True)]
+        case ast.Compare() if is_truth and {*map(type, node.ops)} <= {*_EQUAL, *_ORDER}:
+            parts = [(part, False) for part in (node.left, *node.comparators)]
+        case ast.BinOp() if not is_truth and type(node.op) in _ARITHMETIC:
+            parts = [(node.left, False), (node.right, False)]
+        case ast.UnaryOp() if not is_truth and type(node.op) in _ARITHMETIC:
+            parts = [(node.operand, False)]
+        case ast.Constant(value=int() | float() | str()) if not is_truth:
+            parts = None if isinstance(node.value, bool) else []
+        case ast.Name() if not is_truth:
+            parts = []
+    return parts
+
+
 @lru_cache(maxsize=256)
-def _parsed(text: str, knobs: frozenset[str] | None = None) -> _Expression:
-    """Return the requirement that a text says.
+def _parsed(text: str) -> tuple[ast.expr, frozenset[str]]:
+    """Return the expression that a text says, and the names in it.
 
     Raises:
-        UsageError: It is none, or names what is none of ``knobs``.
+        UsageError: It says none.
     """
-    text = text.strip()
+    where = f"--require {text[:60]!r}"
     if len(text) > MOST_CHARACTERS:
         raise UsageError(
-            f"--require {text[:60]!r}…: it has {len(text)} characters, more than {MOST_CHARACTERS}",
+            f"{where}…: it has {len(text)} characters, more than {MOST_CHARACTERS}",
             "give several --require: all must hold",
         )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as "is" with a literal
-            tree = ast.parse(text, mode="eval")
-        parser = _Parser(text, knobs)
-        compute = parser.truth(tree.body)
-    except SyntaxError as error:
-        place = max(0, (error.offset or 1) - 1)
-        raise UsageError(
-            f"--require: it cannot be read from the mark on: {text[:place]}>>>{text[place:]}",
-            "a comparison of knobs and ranks, such as 'px * py * pz == ranks'; == is equal to",
-        ) from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(
-            f"--require {text[:60]!r}: it cannot be read: {error or 'it is nested too deeply'}",
-            "a comparison of knobs and ranks, such as 'px * py * pz == ranks'",
-        ) from error
-    return _Expression(frozenset(parser.names), compute)
+            tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = (error.msg if isinstance(error, SyntaxError) else str(error)) or "nested too deeply"
+        raise UsageError(f"{where} cannot be read: {why}", f"{_HINT}; == is equal to") from error
+    unchecked, names = [(tree, True)], set()
+    while unchecked:
+        node, is_truth = unchecked.pop()
+        parts = _parts(node, is_truth=is_truth)
+        if parts is None:
+            raise UsageError(
+                f"{where}: {ast.unparse(node)} cannot stand here"
+                + (", as it is no comparison" if is_truth else ""),
+                f"{_HINT}, with == != < <= > >= + - * / // % ** and, or, not",
+            )
+        unchecked += parts
+        names |= {node.id} if isinstance(node, ast.Name) else set()
+    return tree, frozenset(names)
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the settings of a study must meet.
-
-    Attributes:
-        texts: The expressions.
-        ranks: The number of MPI ranks.
-    """
+    """What the settings of a study must meet: expressions, and the number of MPI ranks."""
 
     texts: tuple[str, ...] = ()
     ranks: int = 1
 
     @cached_property
-    def _expressions(self) -> tuple[_Expression, ...]:
-        return tuple(_parsed(text) for text in self.texts)
-
-    @cached_property
     def names(self) -> frozenset[str]:
-        """Return the knobs that the requirements name."""
-        return frozenset(name for expression in self._expressions for name in expression.names)
+        """The names in the requirements: knobs, and perhaps ``ranks``."""
+        return frozenset(name for text in self.texts for name in _parsed(text)[1])
 
     def broken(self, chosen: Mapping[str, Value]) -> tuple[str, str] | None:
         """Return the first expression that a setting breaks, and why if it cannot be computed."""
         if not self.texts:
             return None
         values = {RANKS: self.ranks, **{n: as_operand(v) for n, v in chosen.items()}}
-        for text, expression in zip(self.texts, self._expressions, strict=True):
-            if expression.names <= values.keys():
-                why = expression.failure(values)
-                if why is not None:
-                    return text, why
+        for text in self.texts:
+            expression, names = _parsed(text)
+            if names <= values.keys():
+                try:
+                    if not _compute(expression, values):
+                        return text, ""
+                except ArithmeticError as error:
+                    return text, str(error)
         return None
 
     def meets(self, chosen: Mapping[str, Value]) -> bool:
@@ -345,22 +278,25 @@ def check(
         left_out: Why a knob is not in the study.
 
     Raises:
-        UsageError: With the place in the expression, and what to do.
+        UsageError: It says which expression is wrong, and what to do.
     """
     world = {name: tuple(values) for name, values in domains.items()}
     for text in requirements.texts:
-        expression = _parsed(text, frozenset({*domains, *left_out}))
-        for name in sorted(expression.names & left_out.keys() - domains.keys()):
+        names = _parsed(text)[1] - {RANKS}
+        for name in sorted(names - domains.keys()):
+            if name in left_out:
+                raise UsageError(
+                    f"--require {text!r}: {name} is not tuned here: {left_out[name]}",
+                    f"tune it with --knob {name}, or leave it out of --require",
+                )
             raise UsageError(
-                f"--require {text!r}: {name} is not tuned here: {left_out[name]}",
-                f"tune it with --knob {name}, or leave it out of --require",
+                f"--require {text!r}: there is no knob {name!r} in this study",
+                suggestion(name, [*domains, RANKS]),
             )
         alone = Requirements((text,), requirements.ranks)
         if not alone.parts(world):
-            named = {name: world[name] for name in sorted(expression.names & domains.keys())}
-            first = {name: values[0] for name, values in named.items()}
-            _, why = alone.broken(first) or ("", "")
-            listed = "; ".join(f"{name} is {_listed(values)}" for name, values in named.items())
+            _, why = alone.broken({name: world[name][0] for name in names}) or ("", "")
+            listed = "; ".join(f"{name} is {_listed(world[name])}" for name in sorted(names))
             raise UsageError(
                 f"no setting meets --require {text!r}: {listed or 'it names no knob'}"
                 + (f" ({why})" if why else "")
@@ -368,8 +304,8 @@ def check(
                 "give its knobs other values (--knob NAME=VALUES), or require something else",
             )
         if alone.broken(baseline):
-            names = sorted(expression.names & baseline.keys())
-            values = " ".join(f"{name}={baseline[name]}" for name in names)
+            given = sorted(names & baseline.keys())
+            values = " ".join(f"{name}={baseline[name]}" for name in given)
             raise UsageError(
                 f"the baseline ({values}) does not meet --require {text!r}",
                 "give it the values that your job has today (--baseline NAME=VALUE), or require"

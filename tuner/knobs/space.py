@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tuner.knobs import ROLES, conditions
 from tuner.knobs import guesses as first_guesses
-from tuner.knobs.conditions import active, worlds
-from tuner.knobs.requirements import NONE, Requirements, World, requirements_of
+from tuner.knobs.conditions import KnobAxis, active, worlds
+from tuner.knobs.requirements import NONE, Requirements, requirements_of
 from tuner.model import (
     Choice,
     Domain,
@@ -22,14 +22,13 @@ from tuner.model import (
     Setting,
     StudySpec,
     Value,
-    When,
 )
 
 
 def resolve(
     knobs: Sequence[Knob], machine: Machine, layout: Layout, *, own: frozenset[str] = frozenset()
 ) -> tuple[Knob, ...]:
-    """The knobs with their domains cut to what this machine and layout can use.
+    """Return the knobs with their domains cut to what this machine and layout can use.
 
     ``own`` names the knobs whose domain the user gave: nothing of theirs is cut, only the
     word ``cores`` is put into figures.
@@ -48,7 +47,7 @@ def resolve(
 
 
 def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
-    """Every value of a domain, in order; ``machine`` is needed for ``1..cores`` only."""
+    """Return every value of a domain, in order; ``machine`` is needed for ``1..cores`` only."""
     if isinstance(domain, Choice):
         return domain.values
     if isinstance(domain.high, int):
@@ -59,33 +58,26 @@ def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
 
 
 def size(knobs: Sequence[Knob], requirements: Requirements = NONE) -> int:
-    """How many settings there are (resolved knobs)."""
+    """Return how many settings there are (resolved knobs)."""
     return conditions.size(axes(knobs), requirements)
 
 
 def points(knobs: Sequence[Knob], requirements: Requirements = NONE) -> Iterator[Setting]:
-    """Every setting once, the last knob's value changing fastest (resolved knobs)."""
+    """Yield every setting once, the last knob's value changing fastest (resolved knobs)."""
     for world in worlds(axes(knobs), requirements):
         for combination in itertools.product(*world.values()):
             yield Setting.of(zip(world, combination, strict=True))
 
 
-@dataclass(frozen=True)
-class _Axis:
-    name: str
-    values: tuple[Value, ...]
-    when: When
-
-
-def axes(knobs: Sequence[Knob]) -> list[_Axis]:
-    """The knobs with their values listed (resolved knobs)."""
-    return [_Axis(knob.name, values(knob.domain), knob.when) for knob in knobs]
+def axes(knobs: Sequence[Knob]) -> list[KnobAxis]:
+    """Return the knobs with their values listed (resolved knobs)."""
+    return [KnobAxis(k.name, values(k.domain), ROLES.get(k.name), k.when) for k in knobs]
 
 
 def contains(
     knobs: Sequence[Knob], fixed: Setting, setting: Setting, requirements: Requirements = NONE
 ) -> bool:
-    """True if the setting may be launched.
+    """Return whether the setting may be launched.
 
     It meets what is required, and gives each knob that it has a value of its domain, fixed as
     fixed.
@@ -98,7 +90,7 @@ def contains(
 def contains_part(
     knobs: Sequence[Knob], fixed: Setting, setting: Setting, requirements: Requirements = NONE
 ) -> bool:
-    """The same, but knobs may be left out."""
+    """Return whether the setting may be launched, which may leave knobs out."""
     chosen = setting.as_dict()
     if not requirements.meets(chosen):
         return False
@@ -110,24 +102,24 @@ def contains_part(
 
 
 def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
-    """The setting of a value for each knob: those that do not exist with it are left out."""
+    """Return the setting of a value for each knob, without those that do not exist with it."""
     names = active({knob.name: knob.when for knob in knobs}, chosen)
     return Setting.of((name, value) for name, value in chosen.items() if name in names)
 
 
 def _holds(domain: Domain, value: Value) -> bool:
-    """True if a (resolved) domain has the value; a large range is not listed."""
+    """Return whether a (resolved) domain has the value; a large range is not listed."""
     if isinstance(domain, IntRange) and isinstance(domain.high, int):
         return isinstance(value, int) and domain.low <= value <= domain.high
     return value in values(domain)
 
 
 def guesses(spec: StudySpec) -> tuple[Setting, ...]:
-    """What the machine suggests before anything is measured, the more likely first.
+    """Return what is launched before anything is measured, the more likely first.
 
-    These are the guesses of :mod:`tuner.knobs.guesses`. A knob that they do not name takes its
-    default, else what changes nothing, else the first value of its domain. A guess that does not
-    meet what is required is moved to the nearest setting that does.
+    These are the guesses of :mod:`tuner.knobs.guesses`; what an earlier study found fastest takes
+    the place of all but the first. A guess that is outside of the space is moved to the nearest
+    setting in it.
     """
     share = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
     knobs = [
@@ -136,30 +128,44 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
         )
         for knob in spec.knobs
     ]
-    settings = [
-        _nearest_allowed(spec, there(spec.knobs, chosen))
-        for chosen in first_guesses.guesses(knobs, share)
-    ]
+    own = first_guesses.guesses(knobs, share)
+    if spec.lesson is not None:
+        own[1:] = [{**own[0], **_moved(spec, earlier)} for earlier in spec.lesson.fastest]
+    settings = [_nearest_allowed(spec, there(spec.knobs, chosen)) for chosen in own]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
 
 
+def _moved(spec: StudySpec, earlier: Setting) -> dict[str, Value]:
+    """Return the values of an earlier setting that the study has; a number moves to the nearest."""
+    moved: dict[str, Value] = {}
+    for knob in spec.knobs:
+        value, listed = earlier.as_dict().get(knob.name), values(knob.domain)
+        numbers = [number for number in listed if isinstance(number, int)]
+        if value is not None and value in listed:
+            moved[knob.name] = value
+        elif isinstance(value, int) and numbers:
+            moved[knob.name] = min(numbers, key=partial(_away, value))
+    return moved
+
+
+def _away(value: Value | None, other: Value) -> float:
+    """Return how far two values of a knob are apart: in octaves, or 1 if they differ."""
+    if isinstance(value, int) and isinstance(other, int):
+        return abs(math.log2(max(value, 0) + 1) - math.log2(max(other, 0) + 1))
+    return float(value != other)
+
+
 def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
-    """The setting that meets what is required with the fewest and shortest steps from a guess."""
+    """Return the setting that meets what is required in the fewest and shortest steps from it."""
     requirements, chosen = requirements_of(spec), guess.as_dict()
     if requirements.meets(chosen):
         return guess
-
-    def away(name: str, value: Value) -> float:
-        other = chosen.get(name)
-        if isinstance(value, int) and isinstance(other, int):
-            return abs(math.log2(max(value, 0) + 1) - math.log2(max(other, 0) + 1))
-        return float(value != other)
-
-    def nearest(world: World) -> dict[str, Value]:
-        return {name: min(listed, key=partial(away, name)) for name, listed in world.items()}
-
-    near = map(nearest, worlds(axes(spec.knobs), requirements))
-    return Setting.of(min(near, key=lambda s: sum(away(n, v) for n, v in s.items()), default={}))
+    near = [
+        {name: min(listed, key=partial(_away, chosen.get(name))) for name, listed in world.items()}
+        for world in worlds(axes(spec.knobs), requirements)
+    ]
+    steps = [sum(_away(chosen.get(n), v) for n, v in setting.items()) for setting in near]
+    return Setting.of(near[steps.index(min(steps))]) if near else Setting()
 
 
 def _usual(knob: Knob) -> Value:

@@ -51,7 +51,7 @@ _OMPI_NETWORKS = (
 
 
 def _variable(name: str, variable: str, values: tuple[Value, ...], **more: Any) -> Knob:
-    """A knob that is an environment variable, which :data:`UNSET` removes."""
+    """Return a knob that is an environment variable, which :data:`UNSET` removes."""
     return Knob(name, Choice((UNSET, *values)), Env((variable,)), neutral=UNSET, **more)
 
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from tuner.model import Clock
 from tuner.search.stopper import (
-    After,
     EarlyStopper,
     FirstOf,
     GoOn,
@@ -99,4 +98,4 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
         end_s, end_iterations = other.cost * (1 - 1 / times), iterations * (times - 1)
         rules.insert(0, PaceKnown(iterations, end_s, end_iterations, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
-    return After(other.wall_s, FirstOf(tuple(filter(None, by_clock))))
+    return FirstOf(tuple(filter(None, by_clock)), after_s=other.wall_s)

@@ -201,7 +201,7 @@ class RunningLaunch:
             exit_code=exit_.code,
             progress=monitor.progress,
             observation=observation,
-            effects=effects(setting, spec.knobs, observation, spec.machine, spec.environment),
+            effects=effects(setting, spec.knobs, observation, spec.machine),
             load=view.load,
             telemetry=view.telemetry,
         )

@@ -23,7 +23,7 @@ from tuner.model import (
     wording,
 )
 from tuner.search.throughput import began_before
-from tuner.stats import estimates, noise
+from tuner.stats import evidence, noise
 
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
@@ -81,7 +81,7 @@ def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Se
 
 def why_too_short(records: Sequence[LaunchRecord]) -> str:
     """Say why the program's runs are too short for windows; empty: as far as is known not."""
-    iterations = estimates.full_length(records)
+    iterations = evidence.full_length(records)
     if not iterations or iterations >= LEAST_ITERATIONS:
         return ""
     return f"a run has {iterations} iterations, windows need {LEAST_ITERATIONS}"
@@ -93,9 +93,9 @@ def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | 
     It makes as many as the longest launch with the same batch size. An objective that counts no
     iterations says 0.
     """
-    batch = estimates.batch(setting)
-    same_batch = (record for record in records if estimates.batch(record.setting) == batch)
-    return estimates.full_length(same_batch) or None
+    batch = evidence.batch(setting)
+    same_batch = (record for record in records if evidence.batch(record.setting) == batch)
+    return evidence.full_length(same_batch) or None
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:
@@ -121,7 +121,7 @@ def live_vs_cold(
         side = launches if record.job is None else windows
         side = warm_ups if record.purpose is Purpose.WARM_UP else side
         is_measured = any(sample.elapsed_s > 0 for sample in record.outcome.samples)
-        if is_measured and not estimates.is_excluded(record):
+        if is_measured and not evidence.is_excluded(record):
             side.setdefault(canonical(record.setting), []).append(record)
     groups = [_logs(group) for group in (*windows.values(), *launches.values())]
     sd, _ = noise.pooled(groups, noise.RUNS)

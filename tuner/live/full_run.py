@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped, Value
 from tuner.search.stopper import Noise
 from tuner.search.throughput import steady_s
-from tuner.stats import estimates
+from tuner.stats import evidence
 
 #: An interval of the log that took this many times the usual had something else in it.
 UNUSUAL = 1.5
@@ -77,7 +77,7 @@ def full_run_model(
     cold = [record for record in records if record.job is None and record.outcome.samples]
     steady = objective.clock == "steady"
     overheads: dict[Setting, list[float]] = {}
-    for record in estimates.counted(cold) or cold:  # a warm-up rather than nothing
+    for record in evidence.counted(cold) or cold:  # a warm-up rather than nothing
         log = record.outcome.progress
         pace_s = usual_s(log)
         if pace_s is None:
@@ -123,9 +123,9 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     lengths: dict[Value | None, int] = {}  # by batch size
     for record in records:
         iterations = max((sample.iterations for sample in record.outcome.samples), default=0)
-        batch = estimates.batch(record.setting)
+        batch = evidence.batch(record.setting)
         lengths[batch] = max(lengths.get(batch, 0), iterations)
-    return tuple(_rescaled(r, model, lengths[estimates.batch(r.setting)]) for r in records)
+    return tuple(_rescaled(r, model, lengths[evidence.batch(r.setting)]) for r in records)
 
 
 def _rescaled(record: LaunchRecord, model: FullRunModel, length: int) -> LaunchRecord:

@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from tuner.model import Choice, Env, Failed, Finished, Flag, IntRange, LauncherOption, Stopped
@@ -33,12 +33,12 @@ TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Finished, Stopped, Failed
 
 
 def dumps(value: Any) -> str:
-    """The value as compact JSON; non-ASCII characters are escaped, lone surrogates too."""
+    """Return the value as compact JSON; non-ASCII characters are escaped, lone surrogates too."""
     return json.dumps(to_json(value), separators=(",", ":"))
 
 
 def loads(kind: type[T], text: str) -> T:
-    """The inverse of :func:`dumps`.
+    """Return the inverse of :func:`dumps`.
 
     Raises:
         ValueError, KeyError, TypeError: The text is not such a value.
@@ -50,12 +50,12 @@ def loads(kind: type[T], text: str) -> T:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The inverse of :func:`to_json`, which leaves objects as they are; raises as :func:`loads`."""
+    """Return the inverse of :func:`to_json`; for the errors see :func:`loads`."""
     return typing.cast(T, _decoder(typing.cast(Any, kind))(data))
 
 
 def to_json(value: Any) -> Any:
-    """The value as dicts, lists and plain values."""
+    """Return the value as dicts, lists and plain values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields} if isinstance(value, TAGGED) else fields
@@ -71,10 +71,17 @@ Decoder = Callable[[Any], Any]
 
 @cache
 def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
-    """How a value of this annotation is read; made once per annotation."""
+    """Return how a value of this annotation is read; made once per annotation."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _dataclass_decoder(kind)
+        hints = typing.get_type_hints(kind)
+        readers = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
+
+        def decode(data: Any) -> Any:
+            table = _checked(dict, data)
+            return kind(**{n: read(table[n]) for n, read in readers.items() if n in table})
+
+        return decode
     if origin in {typing.Union, types.UnionType}:
         return _union_decoder(parts)
     if origin is tuple:
@@ -82,18 +89,23 @@ def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
     if origin is Literal:
         return lambda data: parts[parts.index(data)]
     if origin is not None:
-        return _mapping_decoder(*map(_decoder, parts))
+        key, value = map(_decoder, parts)
+        return lambda data: {key(k): value(v) for k, v in _checked(dict, data).items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    return {float: _float, int: _int, Any: lambda data: data}.get(kind) or partial(
-        _of, kind, kind.__name__
-    )
+    plain = {float: _float, int: _int, Any: lambda data: data}
+    return plain.get(kind) or (lambda data: _checked(kind, data))
+
+
+def _checked(kind: type, data: Any) -> Any:
+    """Return what is read, once it is of this kind."""
+    if type(data) is not kind:
+        raise TypeError(f"{shown(data)} is no {kind.__name__}")
+    return data
 
 
 def _float(data: Any) -> float:
-    if type(data) is float and not math.isnan(data):
-        return data
-    return float(_int(data))
+    return data if type(data) is float and not math.isnan(data) else float(_int(data))
 
 
 def _int(data: Any) -> int:
@@ -102,61 +114,33 @@ def _int(data: Any) -> int:
     return data
 
 
-def _of(kind: type[T] | tuple[type[T], ...], name: str, data: Any) -> T:
-    """What is read, once it is of this kind."""
-    if not isinstance(data, kind) or (kind is not bool and isinstance(data, bool)):
-        raise TypeError(f"{shown(data)} is no {name}")
-    return data
-
-
-def _dataclass_decoder(kind: type) -> Decoder:
-    hints = typing.get_type_hints(kind)
-    readers = [(field.name, _decoder(hints[field.name])) for field in dataclasses.fields(kind)]
-
-    def decode(data: Any) -> Any:
-        if isinstance(data, kind):
-            return data
-        table = _of(dict, kind.__name__, data)
-        return kind(**{name: read(table[name]) for name, read in readers if name in table})
-
-    return decode
-
-
 def _tuple_decoder(parts: tuple[Any, ...]) -> Decoder:
-    readers = tuple(_decoder(part) for part in parts if part is not Ellipsis)
+    readers = [_decoder(part) for part in parts if part is not Ellipsis]
     if Ellipsis in parts:
-        return lambda data: tuple([readers[0](inner) for inner in _of((list, tuple), "list", data)])
+        return lambda data: tuple([readers[0](inner) for inner in _checked(list, data)])
 
     def decode(data: Any) -> Any:
-        inners = _of((list, tuple), "list", data)
-        return tuple([read(inner) for read, inner in zip(readers, inners, strict=True)])
+        pairs = zip(readers, _checked(list, data), strict=True)
+        return tuple([read(inner) for read, inner in pairs])
 
     return decode
-
-
-def _mapping_decoder(key: Decoder, value: Decoder) -> Decoder:
-    return lambda data: {
-        key(name): value(inner) for name, inner in _of(dict, "table", data).items()
-    }
 
 
 def _union_decoder(parts: tuple[Any, ...]) -> Decoder:
-    """By the type of what is read; of all but the tagged classes each type has one member."""
+    """Return a decoder that goes by the type in JSON; each but the tagged ones has one member."""
     tagged = {part.__name__: _decoder(part) for part in parts if part in TAGGED}
-    plain = {part: _decoder(part) for part in parts if part in {int, str, float, type(None)}}
-    if float in plain:
-        plain.setdefault(int, _float)
-    others = [_decoder(part) for part in parts if part not in {*plain, *TAGGED}]
+    by_type: dict[type, Decoder] = {dict: lambda data: tagged[data["type"]](data)}
+    for part in set(parts) - {*TAGGED}:
+        is_plain = part in {int, str, float, bool, types.NoneType}
+        kind = part if is_plain else list if typing.get_origin(part) is tuple else dict
+        kind = str if isinstance(part, type) and issubclass(part, Enum) else kind
+        by_type[kind] = _decoder(part)
+    if float in by_type:
+        by_type.setdefault(int, _float)
 
     def decode(data: Any) -> Any:
-        if type(data) in plain:
-            return plain[type(data)](data)
-        if isinstance(data, dict) and tagged:
-            return tagged[data["type"]](data)
-        if isinstance(data, TAGGED) and type(data).__name__ in tagged:
-            return data
-        for read in others:
-            return read(data)
-        raise TypeError(f"{shown(data)} has no place here")
+        if type(data) not in by_type:
+            raise TypeError(f"{shown(data)} has no place here")
+        return by_type[type(data)](data)
 
     return decode

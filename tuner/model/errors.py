@@ -63,7 +63,7 @@ class BusyError(TunerError):
 
 
 def shown(value: object) -> str:
-    """A foreign value in a message: as Python writes it, but short, whatever it is."""
+    """Return a foreign value for a message as Python writes it, but short."""
     import reprlib
 
     writer = reprlib.Repr()
@@ -75,14 +75,14 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The known name that is most like this one; ``None`` if none is like it."""
+    """Return the known name that is most like this one; ``None`` if none is like it."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name.lower(), list(candidates), n=1)), None)
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """The hint for an unknown name: the nearest known one, else all that are known."""
+    """Return the hint for an unknown name: the nearest known one, else all that are known."""
     names = list(candidates)
     near = nearest(name, names)
     if near is not None:

@@ -50,7 +50,7 @@ class Env:
     texts: tuple[tuple[Value, str], ...] = ()
 
     def assigned(self, value: Value) -> dict[str, str]:
-        """The variables of a value; empty if they are removed."""
+        """Return the variables of a value; none if they are removed."""
         texts = {UNSET: "", **dict(self.texts)}
         if texts.get(value) == "":
             return {}
@@ -87,13 +87,6 @@ class Knob:
 
     ``default`` is used for the baseline if the command cannot do without a value
     (a positional placeholder); ``None`` leaves the knob out of the baseline.
-    ``gpu_values`` are the values that work only with a GPU for each rank.
-
-    ``why`` is the reason why it can matter, ``source`` where that, or its meaning, is documented.
-    ``neutral`` is the value that changes nothing, if there is one. ``when`` says in which
-    settings it exists at all. ``launchers`` are the kinds it works with (empty: every one);
-    ``needs`` are names of :mod:`tuner.config.applicability` for what else a host must have. A
-    ``usual`` knob joins each study that names none.
     """
 
     name: str
@@ -103,17 +96,17 @@ class Knob:
     default: Value | None = None
     changes_numerics: bool = False
     live: bool = False
-    gpu_values: tuple[Value, ...] = ()
-    why: str = ""
-    source: str = ""
-    neutral: Value | None = None
-    when: When = ()
-    launchers: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    usual: bool = False
+    gpu_values: tuple[Value, ...] = ()  # that work only with a GPU for each rank
+    why: str = ""  # it can matter
+    source: str = ""  # where that, or the knob's meaning, is documented
+    neutral: Value | None = None  # the value that changes nothing
+    when: When = ()  # in which settings it exists at all
+    launchers: tuple[str, ...] = ()  # the kinds that it works with; empty: every one
+    needs: tuple[str, ...] = ()  # of a host, by names of tuner.config.applicability
+    usual: bool = False  # it joins each study that names none
 
     def departs(self, value: Value) -> bool:
-        """True if the program computes something else with this value than by default."""
+        """Return whether the program computes something else with this value than by default."""
         return self.changes_numerics and value not in (self.neutral, self.default, UNSET)
 
 
@@ -132,7 +125,7 @@ class Setting:
         return cls(tuple(sorted(dict(values).items())))
 
     def as_dict(self) -> dict[str, Value]:
-        """The values by knob name."""
+        """Return the values by knob name."""
         return dict(self.items)
 
     @property
@@ -141,25 +134,8 @@ class Setting:
         return not self.items
 
     def to_json(self) -> str:
-        """A canonical text form: the same setting gives the same text."""
+        """Return a canonical text form: the same setting gives the same text."""
         return json.dumps(dict(self.items), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Setting:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            ValueError: The text is not a setting.
-        """
-        try:
-            values = json.loads(text)
-        except RecursionError as error:
-            raise ValueError("nested too deeply for a setting") from error
-        if not isinstance(values, dict):
-            raise ValueError(f"{text[:80]!r} is not a setting")
-        if not all(isinstance(value, int | str) for value in values.values()):
-            raise ValueError(f"{text[:80]!r} has a value of another kind")
-        return cls.of(values)
 
     def __str__(self) -> str:
         if self.is_baseline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner.model.knobs import Setting, Value
@@ -56,33 +56,25 @@ class Track:
 
 @dataclass(frozen=True)
 class PhaseShare:
-    """How a rank's main thread spent its time in one phase, as shares of all its time.
-
-    ``share`` is ``running + queued + blocked``: on a CPU, waiting for one, waiting for
-    something else. ``where`` is the line that was seen most (``train.py:31 allreduce``).
-    """
+    """How a rank's main thread spent its time in one phase, as shares of all its time."""
 
     rank: int
     phase: str  # one of PHASES
-    share: float
-    running: float
-    queued: float
-    blocked: float
-    where: str = ""
+    share: float  # running + queued + blocked
+    running: float  # on a CPU
+    queued: float  # waiting for one
+    blocked: float  # waiting for something else
+    where: str = ""  # the line that was seen most: train.py:31 allreduce
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """All that the sampler saw of a launch.
-
-    ``gaps`` says in a sentence each what could not be seen, and why. ``cost_cores`` is what the
-    recorder itself used, in cores.
-    """
+    """All that the sampler saw of a launch."""
 
     tracks: tuple[Track, ...] = ()
     phases: tuple[PhaseShare, ...] = ()
-    gaps: tuple[str, ...] = field(default=())
-    cost_cores: float = 0.0
+    gaps: tuple[str, ...] = ()  # in a sentence each what could not be seen, and why
+    cost_cores: float = 0.0  # what the sampler itself used
 
 
 @dataclass(frozen=True)
@@ -105,11 +97,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """What was seen of one knob.
+    """What was seen of one knob; ``observed`` is ``None`` if nothing could be seen.
 
-    ``observed`` is what a rank was seen with, ``None`` if nothing could be seen. If it
-    is a lower bound (child processes: a rank has others too, and not all are seen), the verdict
-    is honoured from ``asked`` upwards and not observable below.
+    If it is a lower bound (child processes: a rank has others too, and not all are seen), the
+    verdict is honoured from ``asked`` upwards and not observable below.
     """
 
     knob: str
@@ -145,22 +136,15 @@ class RankView:
 
 @dataclass(frozen=True)
 class Observation:
-    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them.
-
-    ``left_running`` names what went on when the command had ended, and was killed, and says whether
-    it was computing. ``output_bytes`` is how much the launch printed; ``files`` are the names of
-    those in its output folder that hold something, with ``#`` for each run of digits.
-    ``memory_bytes`` is the most that its processes on one host were seen with, what they share
-    counted for each. ``written`` are files outside of its own folder that it was seen to have open
-    for writing.
-    """
+    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them."""
 
     ranks: tuple[RankView, ...] = ()
+    #: What went on when the command had ended, and was killed, and whether it was computing.
     left_running: tuple[tuple[str, bool], ...] = ()
-    output_bytes: int | None = None
-    files: tuple[str, ...] = ()
-    memory_bytes: int = 0
-    written: tuple[str, ...] = ()
+    output_bytes: int | None = None  # how much the launch printed
+    files: tuple[str, ...] = ()  # in its output folder, not empty, with # for each run of digits
+    memory_bytes: int = 0  # the most on one host, what processes share counted for each
+    written: tuple[str, ...] = ()  # outside of its own folder, seen open for writing
 
 
 class FailureKind(StrEnum):
@@ -211,17 +195,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Finished:
-    """The launch ran to its end and its log says how long it took.
-
-    ``epochs`` is how far the training got and ``loss`` what it came to, if its log tells.
-    ``reading`` is the text that says so, if a program printed it for people.
-    """
+    """The launch ran to its end and its log says how long it took."""
 
     elapsed_s: float
     iterations: int
-    epochs: float | None = None
-    loss: float | None = None
-    reading: Reading | None = None
+    epochs: float | None = None  # how far the training got
+    loss: float | None = None  # what it came to
+    reading: Reading | None = None  # the text that says so, if a program printed it for people
 
 
 #: The rules of a stopper that know how long a launch took, not where it was going.
@@ -258,16 +238,12 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The launch gave no value; ``log_tail`` is the end of its output.
-
-    ``doubted`` is the figure that it gave, but that the evidence contradicts. Later launches may
-    show that it was right.
-    """
+    """The launch gave no value."""
 
     kind: FailureKind
     reason: str
-    log_tail: str = ""
-    doubted: Finished | None = None
+    log_tail: str = ""  # the end of its output
+    doubted: Finished | None = None  # the figure that it gave, which the evidence contradicts
 
 
 Ending = Finished | Stopped | Failed
@@ -275,19 +251,13 @@ Ending = Finished | Stopped | Failed
 
 @dataclass(frozen=True)
 class Load:
-    """What else the host did while a launch ran.
+    """What else the host did while a launch ran."""
 
-    ``others_cores`` is the CPU that processes outside of the trial used, in cores, on average;
-    ``busiest`` names the greatest of them (``pid 6263 (python, user bob)``), empty if none was.
-    ``throttled_s`` is how long a cgroup's quota held CPUs back; ``hot`` says that a CPU was
-    slowed down for its temperature; ``swapped_bytes`` went to or came from the swap.
-    """
-
-    others_cores: float
-    busiest: str = ""
-    throttled_s: float = 0.0
-    hot: bool = False
-    swapped_bytes: int = 0
+    others_cores: float  # the CPU that processes outside of the trial used, on average
+    busiest: str = ""  # the greatest of them: pid 6263 (python, user bob); empty if none was
+    throttled_s: float = 0.0  # how long a cgroup's quota held CPUs back
+    hot: bool = False  # a CPU was slowed down for its temperature
+    swapped_bytes: int = 0  # to and from the swap
 
 
 class ExclusionKind(StrEnum):
@@ -314,70 +284,47 @@ class Window:
 
     Its outcome is scaled to a full run. The job is the launch ``job`` of the study, whose own
     record is its first window; it was started with that record's setting.
-
-    Attributes:
-        job: The number of the launch that started the job.
-        live: The knobs that the job can change while it runs, sorted.
-        started_s: What the start of the job took, s; 0.0 in all but its first window.
-        switch_s: From the request to switch until every rank had read its values back, s.
-        discarded: Iterations thrown away after the switch, until they were steady.
-        iterations: Iterations measured.
-        pace_s: Seconds an iteration, their mean.
-        pace_se: Its standard error, relative.
-        at_s: The middle of the window, s after the job's start.
     """
 
     job: int
-    live: tuple[str, ...]
-    started_s: float
-    switch_s: float
-    discarded: int
-    iterations: int
-    pace_s: float
-    pace_se: float
-    at_s: float
+    live: tuple[str, ...]  # the knobs that the job can change while it runs, sorted
+    started_s: float  # what the start of the job took; 0.0 in all but its first window
+    switch_s: float  # from the request to switch until every rank had read its values back
+    discarded: int  # iterations thrown away after the switch, until they were steady
+    iterations: int  # iterations measured
+    pace_s: float  # seconds an iteration, their mean
+    pace_se: float  # its standard error, relative
+    at_s: float  # the middle of the window after the job's start
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """How a launch ran side by side with another one: by turns, in slices.
+    """How a launch ran side by side with another one: by turns, in slices."""
 
-    Attributes:
-        other: The number of the other launch.
-        slices: When it ran itself, each from and to, s after the pair began.
-        neighbours: How many threads of others ran or waited for a CPU of this host at the end of
-            each slice, when both launches stood still; ``None``: that could not be seen.
-        at_work: Whether a thread of its own did so before, of each slice after which it went on;
-            otherwise all of it waited for something else.
-    """
-
-    other: int
-    slices: tuple[tuple[float, float], ...] = ()
+    other: int  # the number of the other launch
+    slices: tuple[tuple[float, float], ...] = ()  # from and to, s after the pair began
+    #: How many threads of others ran or waited for a CPU at the end of each slice, when both
+    #: launches stood still; ``None``: that could not be seen.
     neighbours: tuple[int | None, ...] = ()
+    #: Whether a thread of its own did so before, of each slice after which it went on.
     at_work: tuple[bool | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a launch came to, with all that was seen of it.
-
-    ``exclusion`` says why its time does not measure the setting; ``None``: it does.
-    ``window`` tells of the running job that it was measured in; ``None``: it was a launch of
-    its own. ``side_by_side`` tells of the launch that took turns with it; ``None``: none did. Then
-    ``wall_s`` is without the turns of the other one.
-    """
+    """What a launch came to, with all that was seen of it."""
 
     ending: Ending
-    wall_s: float
+    wall_s: float  # without the turns of a launch side by side
     exit_code: int | None
     progress: tuple[Progress, ...] = ()
     observation: Observation = Observation()
     effects: tuple[Effect, ...] = ()
     load: Load | None = None
-    exclusion: Exclusion | None = None
+    exclusion: Exclusion | None = None  # why its time does not measure the setting
     telemetry: Telemetry | None = None
-    window: Window | None = None
-    side_by_side: SideBySide | None = None
+    window: Window | None = None  # of a running job; None: it was a launch of its own
+    side_by_side: SideBySide | None = None  # the launch that took turns with it
 
     @property
     def samples(self) -> tuple[Finished, ...]:

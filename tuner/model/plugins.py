@@ -13,14 +13,14 @@ from tuner.model.errors import UsageError, suggestion
 
 
 def entries(group: str, shipped: Mapping[str, str]) -> dict[str, EntryPoint]:
-    """Every entry of a group by its name: the shipped ones (``module:object``) first."""
+    """Return every entry of a group by its name: the shipped ones (``module:object``) first."""
     by_name = {name: EntryPoint(name, value, group) for name, value in shipped.items()}
     others = sorted(entry_points(group=group), key=lambda entry: entry.name)
     return by_name | {entry.name: entry for entry in others if entry.name not in shipped}
 
 
 def load(entry: EntryPoint) -> Any:
-    """What an entry stands for.
+    """Return what an entry stands for.
 
     Raises:
         UsageError: The package that brought it is broken.
@@ -37,7 +37,7 @@ def load(entry: EntryPoint) -> Any:
 
 
 def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any:
-    """What a name of a group stands for.
+    """Return what a name of a group stands for.
 
     Raises:
         UsageError: There is none of this name, or its package is broken.

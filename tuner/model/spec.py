@@ -163,13 +163,13 @@ class ObjectiveSpec:
         return self.clock != "none" or self.unit in TIME_UNITS_S
 
     def cost(self, figure: float) -> float:
-        """What is compared of a figure above 0; see the class."""
+        """Return what is compared of a figure above 0; see the class."""
         if self.maximize:
             return 1.0 / figure
         return figure * TIME_UNITS_S.get(self.unit, 1.0)
 
     def figure(self, cost: float) -> float:
-        """The inverse of :meth:`cost`."""
+        """Return the inverse of :meth:`cost`."""
         if self.maximize:
             return 1.0 / cost
         return cost / TIME_UNITS_S.get(self.unit, 1.0)
@@ -192,27 +192,11 @@ Compare = Literal["auto", "side-by-side", "in-turn"]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What an earlier study showed of one setting.
-
-    ``log_ratio`` is the logarithm of its time over that of the study's best, ``log_sd`` the
-    standard deviation beside that of the runs; ``None``: it only failed (``is_bound``: so does
-    what asks for more). ``demand`` is how full it makes the cores, in octaves.
-    """
-
-    setting: Setting
-    log_ratio: float | None
-    log_sd: float = 0.0
-    demand: float = 0.0
-    is_bound: bool = False
-
-
-@dataclass(frozen=True)
 class Lesson:
-    """What an earlier study showed: where another one starts from, never what it goes by."""
+    """What an earlier study showed: its fastest settings are the first guesses of another one."""
 
     study: str
-    shown: tuple[Shown, ...]
+    fastest: tuple[Setting, ...]
 
 
 @dataclass(frozen=True)

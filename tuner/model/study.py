@@ -15,9 +15,8 @@ from tuner.model.spec import LOGGED_TIME, ObjectiveSpec
 class Measurement:
     """Every sample of one setting in one layout, and the estimate made of them (a median).
 
-    ``windows`` are those of ``launches`` that were windows of running jobs.
-    ``elapsed_s`` is ``None`` if no launch of the setting came to its end: then ``stopped``
-    says what is known of it, or else ``failure`` why nothing is.
+    If no launch of the setting came to its end, ``stopped`` says what is known of it, or else
+    ``failure`` why nothing is.
     """
 
     setting: Setting
@@ -26,7 +25,7 @@ class Measurement:
     launches: int
     failure: Failed | None = None
     stopped: Stopped | None = None
-    windows: int = 0
+    windows: int = 0  # launches that were windows of running jobs
 
     @property
     def typical_s(self) -> float | None:
@@ -60,18 +59,15 @@ class Finding:
     """What launches of both sides prove: the ratio is reference over best.
 
     The interval is one of 95 %: `python -m benchmarks.pairs` shows in how many simulated studies it
-    holds the true ratio. ``high`` is ``None`` if only the lower end is claimed ("at least").
-    ``pairs`` is the number of launches of each side. If the claim is inconclusive,
-    ``pairs_missing`` more are likely to tell; ``None``: not even as many as are ever launched.
-    ``is_side_by_side`` says how they were launched: side by side, or in turn.
+    holds the true ratio.
     """
 
     ratio: float
     low: float
-    high: float | None
-    pairs: int
+    high: float | None  # None: only the lower end is claimed
+    pairs: int  # launches of each side
     claim: Claim
-    pairs_missing: int | None = None
+    pairs_missing: int | None = None  # more are likely to tell; None: not as many as may be
     is_side_by_side: bool = False
 
     @property
@@ -96,45 +92,34 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What a study found.
-
-    ``candidate`` is what the search calls best, and ``reference`` what it is compared with: the
-    baseline, or the first guess that worked if the baseline fails. ``ratio`` is reference over
-    candidate: 2.0 is twice as fast, of the medians; ``finding`` says what the confirmation shows
-    of it. ``conclusion`` is ``None`` as long as the confirmation has not ended; ``export`` is the
-    setting to hand over.
-    Of ``trials``, ``settings_failed`` only failed and ``settings_stopped`` never came to their
-    end; ``launches_measured`` are those of ``launches`` that count: no warm-ups, and none that
-    failed, was stopped or broken off; ``windows`` are those of ``launches`` that were windows of
-    ``jobs`` running jobs. ``best_keeping`` is the best of the settings that keep the
-    numerics, if ``best`` does not.
-    """
+    """What a study found."""
 
     name: str  # the study's
     storage: str
     state: StudyState
     reason: str  # why it ended
-    candidate: Measurement | None
+    candidate: Measurement | None  # what the search calls best
     baseline: Measurement | None
+    #: What that is compared with: the baseline, or if it fails the first guess that worked.
     reference: Measurement | None
     trials: int
     launches: int
     failures: int
-    notes: tuple[str, ...] = field(default=())
-    settings_failed: int = 0
-    settings_stopped: int = 0
-    launches_measured: int = 0
+    notes: tuple[str, ...] = ()
+    settings_failed: int = 0  # of the trials that only failed
+    settings_stopped: int = 0  # of the trials that never came to their end
+    launches_measured: int = 0  # that count, neither warm-ups nor failed, stopped or broken off
     caps: tuple[Cap, ...] = ()
-    conclusion: Conclusion | None = None
-    finding: Finding | None = None
-    export: Setting | None = None
+    conclusion: Conclusion | None = None  # None: the confirmation has not ended
+    finding: Finding | None = None  # what the confirmation shows
+    export: Setting | None = None  # the setting to hand over
     search_s: float = 0.0  # wall time of the launches, those of the confirmation apart
     confirm_s: float = 0.0
     #: What the confirmation still takes, s; ``None``: that is not known.
     confirm_left_s: float | None = field(default=None, compare=False)
-    best_keeping: Measurement | None = None
+    best_keeping: Measurement | None = None  # of the settings that keep the numerics
     objective: ObjectiveSpec = LOGGED_TIME
-    windows: int = 0
+    windows: int = 0  # launches that were windows of running jobs
     jobs: int = 0
 
     @property

@@ -36,7 +36,7 @@ class Unit:
 
 
 def unit_of(text: str) -> Unit | None:
-    """The unit of time or rate that a text names; ``None``: it names none."""
+    """Return the unit of time or rate that a text names; ``None``: it names none."""
     over, slash, under = text.rpartition("/")
     if _RATE.fullmatch(text):
         return Unit(1.0, text.lower(), is_rate=True)
@@ -49,7 +49,7 @@ def unit_of(text: str) -> Unit | None:
 
 
 def converted(value: float, unit: str, to: str) -> float | None:
-    """The value in another unit, ``s/it`` in ``it/s`` too; ``None``: the units do not go together.
+    """Return the value in another unit, ``s/it`` in ``it/s`` too; ``None``: they do not fit.
 
     A time without work goes together with any: ``--unit s`` is often short for ``s/it``.
     """

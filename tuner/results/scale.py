@@ -14,7 +14,7 @@ from tuner.model.wording import count, duration
 from tuner.results.report import style
 from tuner.results.report.style import Figure
 from tuner.results.study_view import StudyView, Table
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, along, speed_up
 from tuner.study.pairing import Pairs, cost, is_bound
@@ -45,7 +45,7 @@ class MeasuredLayout:
             raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
         compared = [
             sample
-            for record in estimates.counted(view.records)
+            for record in evidence.counted(view.records)
             if record.purpose.stage.is_unselected and same(record.setting) == same(best.setting)
             for sample in record.outcome.samples
         ] or best.samples

@@ -27,7 +27,7 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 from tuner.model.outcome import PACE
-from tuner.stats import estimates
+from tuner.stats import evidence
 
 if TYPE_CHECKING:
     from tuner.knobs.pooling import Pooling
@@ -92,13 +92,13 @@ class StudyView:
     def counted(self) -> list[LaunchRecord]:
         """The launches that count, each with the one form of all settings that equal its own."""
         canonical = self.pooling.canonical
-        return [replace(r, setting=canonical(r.setting)) for r in estimates.counted(self.records)]
+        return [replace(r, setting=canonical(r.setting)) for r in evidence.counted(self.records)]
 
     @cached_property
     def measurements(self) -> list[Measurement]:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
-        records = estimates.of_one_scale(self.records, self.spec.objective)
-        return sorted(estimates.measurements(records, self.pooling.canonical), key=_rank)
+        records = evidence.of_one_scale(self.records, self.spec.objective)
+        return sorted(evidence.measurements(records, self.pooling.canonical), key=_rank)
 
     @cached_property
     def _reference(self) -> Measurement | None:
@@ -192,7 +192,7 @@ class StudyView:
     def failures(self) -> list[LaunchRecord]:
         """The launches that failed, but for those that were ended from outside."""
         records = [r for r in self.records if isinstance(r.outcome.ending, Failed)]
-        return [record for record in records if not estimates.was_interrupted(record)]
+        return [record for record in records if not evidence.was_interrupted(record)]
 
     @property
     def excluded(self) -> list[LaunchRecord]:

@@ -31,16 +31,15 @@ def load_numpy() -> None:
 
 load_numpy()
 
+from tuner.knobs.conditions import KnobAxis  # noqa: E402
 from tuner.search.engine import Done, Proposal, Search  # noqa: E402
 from tuner.search.history import SearchObservation  # noqa: E402
-from tuner.search.options import Options  # noqa: E402
-from tuner.search.scoring import Live  # noqa: E402
-from tuner.search.space import Key, KnobAxis, Space  # noqa: E402
+from tuner.search.scoring import Live, Options  # noqa: E402
+from tuner.search.space import Key, Space  # noqa: E402
 
 if TYPE_CHECKING:
     from tuner.search.pruner import RacePruner
-    from tuner.search.sampler import RuntimeSampler
-    from tuner.search.terminator import RuntimeTerminator
+    from tuner.search.sampler import RuntimeSampler, RuntimeTerminator
 
 __all__ = [
     "Done",
@@ -57,9 +56,8 @@ __all__ = [
     "Space",
 ]
 
-
 #: What needs Optuna is loaded at its first use.
-_LATE = {"RuntimeSampler": "sampler", "RacePruner": "pruner", "RuntimeTerminator": "terminator"}
+_LATE = {"RuntimeSampler": "sampler", "RacePruner": "pruner", "RuntimeTerminator": "sampler"}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuner.search.history import CEILING, OUTLIER, Group, Groups, bounded, fastest, thinned
 from tuner.search.kernel import Kernel
-from tuner.search.space import Floats, Rows
+from tuner.search.space import Floats, Grid, Key, Rows
 
 _JITTER = 1e-8
 
-#: With more settings than this fewer draws of the hyperparameters are looked at.
-_MANY = 60
+#: Draws of the hyperparameters at first, in each refinement, and those that are kept.
+_POOL, _REFINED, _KEPT = 32, 20, 6
+
+#: A model is made of so many of the fastest settings, and of so many of the others.
+_FASTEST, _OTHERS = 110, 50
 
 
 @dataclass(frozen=True)
@@ -38,22 +42,11 @@ class Gaussian:
 
     def __init__(self, kernel: Kernel, data: Evidence, seed: int) -> None:
         self.kernel, self.data = kernel, data
-        points = kernel.grid.points(data.rows)
-        residual = data.log_s - kernel.mean(points.demand)
-        self._level = float(np.min(residual)) + 0.3 if len(residual) else 0.0
-        self._residual, self._runs, self._extra_var = (
-            residual - self._level,
-            data.runs,
-            data.extra_var,
-        )
-        if (earlier := kernel.earlier) is not None:  # a level of its own
-            points = points.joined(earlier.points)
-            residual = earlier.log_ratio - kernel.mean(earlier.points.demand)
-            residual -= residual.min() + 0.3
-            self._residual = np.concatenate([self._residual, residual])
-            self._runs = np.concatenate([data.runs, np.ones(len(residual))])
-            self._extra_var = np.concatenate([data.extra_var, earlier.extra_var])
-        self._points, self._scale = points, kernel.noise_scale(points.demand)
+        self._points = kernel.grid.points(data.rows)
+        residual = data.log_s - kernel.mean(self._points.demand)
+        self._level = float(np.min(residual)) + 0.3
+        self._residual = residual - self._level
+        self._scale = kernel.noise_scale(self._points.demand)
         self._theta, self._weight = self._draws(np.random.default_rng(seed))
         self._tables = kernel.tables(self._theta)
         self._inverse = np.linalg.inv(self._noisy(self._theta, self._tables))
@@ -61,18 +54,17 @@ class Gaussian:
 
     def _draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return the best draws of the hyperparameters, and their weights."""
-        pool, refined, kept = (32, 20, 6) if len(self.data.rows) <= _MANY else (16, 10, 4)
         middle, spread = self.kernel.hyperprior()
-        theta = middle + spread * rng.standard_normal((pool, len(middle)))
+        theta = middle + spread * rng.standard_normal((_POOL, len(middle)))
         theta[0] = middle
         score = self._score(theta, middle, spread)
         for step in (0.5, 0.25):
             best = np.argsort(-score)[:5]
-            new = np.repeat(theta[best], refined // 5, axis=0)
+            new = np.repeat(theta[best], _REFINED // 5, axis=0)
             new = new + step * spread * rng.standard_normal(new.shape)
             theta = np.concatenate([theta[best], new])
             score = np.concatenate([score[best], self._score(new, middle, spread)])
-        order = np.argsort(-score)[:kept]
+        order = np.argsort(-score)[:_KEPT]
         weight = np.exp(np.clip(score[order] - score[order[0]], -8, 0))
         return theta[order], weight / weight.sum()
 
@@ -82,7 +74,7 @@ class Gaussian:
         single = self.kernel.noise_var(theta)[:, None] * (self._scale**2)[None]
         diagonal = np.arange(len(self._scale))
         covariance[:, diagonal, diagonal] += (
-            single / self._runs[None] + self._extra_var[None] + _JITTER
+            single / self.data.runs[None] + self.data.extra_var[None] + _JITTER
         )
         return covariance
 
@@ -95,8 +87,8 @@ class Gaussian:
         score = -0.5 * (whitened**2).sum(1) - log_root
         if self.data.repeats_dof:
             single = self.kernel.noise_var(theta)
-            fit = np.log(single) + self.data.repeats_var / single
-            score = score - 0.5 * self.data.repeats_dof * fit
+            misfit = np.log(single) + self.data.repeats_var / single
+            score = score - 0.5 * self.data.repeats_dof * misfit
         return np.asarray(score - 0.5 * (((theta - middle) / spread) ** 2).sum(1))
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -131,3 +123,67 @@ class Gaussian:
         which = rng.choice(len(self._weight), size=count, p=self._weight)
         normal = rng.standard_normal((count, len(rows)))
         return np.asarray(mean[which] + np.einsum("cij,cj->ci", root[which], normal))
+
+
+def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> Gaussian | None:
+    """Fit the model; return ``None`` if no launch finished or was projected.
+
+    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
+    the ``ceiling`` see :func:`tuner.search.history.bounded`.
+    """
+    estimates = [(g, e) for g in groups.values() if (e := g.estimate()) is not None]
+    if not estimates:
+        return None
+    finished = [e[0] for g, e in estimates if g.finished]
+    least = min(finished or [e[0] for _, e in estimates])
+    estimates = thinned(estimates, lambda pair: pair[1][0], _FASTEST, _OTHERS)
+    used = [g for g, _ in estimates]
+    log_s, runs, var = np.array([e for _, e in estimates]).T
+    log_ratio, more_var = bounded(log_s - least, ceiling)
+    repeats_var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
+    data = Evidence(
+        rows=kernel.grid.rows([g.key for g in used]),
+        log_s=least + log_ratio,
+        runs=runs,
+        extra_var=var + more_var,
+        repeats_var=repeats_var,
+        repeats_dof=dof,
+    )
+    return Gaussian(kernel, data, seed)
+
+
+def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, int]:
+    """Return the pooled variance of repeats, in units of the noise scale, and its freedoms."""
+    squares, dof = 0.0, 0
+    for group in used:
+        middle = float(np.median(group.finished)) if group.finished else 0.0
+        kept = [x for x in group.finished if abs(x - middle) <= OUTLIER]
+        if len(kept) < 2:
+            continue
+        over = max(0.0, float(grid.demand(grid.rows([group.key]))[0]))
+        mean = float(np.mean(kept))
+        squares += sum(((x - mean) / (1 + noise_over * over)) ** 2 for x in kept)
+        dof += len(kept) - 1
+    return (squares / dof if dof else 0.0), dof
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The setting that is called best: its estimate as a logarithm, with a standard error."""
+
+    key: Key
+    log_s: float
+    se: float
+    second: float  # the lowest estimate among the other settings
+
+
+def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
+    """Return the setting with the lowest shrunk mean among those that ran to the end."""
+    keys = fastest({key: group for key, group in groups.items() if group.finished})
+    if not keys:
+        return None
+    mean, se = model.predict(model.kernel.grid.rows(keys))
+    best = int(np.argmin(mean))
+    others = np.delete(mean, best)
+    second = float(others.min()) if len(others) else float(mean[best]) + 0.3
+    return Incumbent(keys[best], float(mean[best]), float(se[best]), second)

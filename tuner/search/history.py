@@ -13,7 +13,7 @@ from tuner.model import Purpose
 from tuner.search.space import Floats, Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
-from tuner.stats.noise import INTERVALS, spread
+from tuner.stats.noise import INTERVALS, RUNS, spread
 
 T = TypeVar("T")
 Ending = Literal["finished", "killed", "failed"]
@@ -26,9 +26,9 @@ CEILING = 1.6
 
 
 def bounded(log_ratio: Floats, ceiling: float = CEILING) -> tuple[Floats, Floats]:
-    """Return the ratios to the fastest as a model takes them, and what variance that adds.
+    """Return the logarithms of ratios to the fastest as a model takes them, and the variance added.
 
-    Ratios are logarithms. One above the ceiling is taken for little above it.
+    A ratio above the ceiling is taken for little above it.
     """
     far = log_ratio - ceiling
     kept = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_ratio)
@@ -41,7 +41,8 @@ class SearchObservation:
 
     Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
     failed one ``by_chance`` says that another launch may well work, ``is_bound`` that more of
-    everything fails too. ``in_job``: it was measured in a running job.
+    everything fails too. ``in_job``: it was measured in a running job; ``is_running``: it has not
+    ended, and what it came to is a guess.
     """
 
     setting: Key | None
@@ -56,6 +57,7 @@ class SearchObservation:
     by_chance: bool = False
     is_bound: bool = False
     in_job: bool = False
+    is_running: bool = False
 
 
 @dataclass
@@ -68,6 +70,7 @@ class Group:
     failures: int = 0
     launches: int = 0
     is_bound: bool = False
+    is_running: bool = False
 
     @property
     def only_failed(self) -> bool:
@@ -81,7 +84,7 @@ class Group:
             # the low median: of two that differ, the slow one is doubted
             middle = ordered[(len(ordered) - 1) // 2]
             kept = [x for x in ordered if abs(x - middle) <= OUTLIER]
-            extra = 0.05**2 if len(kept) == 1 < len(ordered) else 0.0
+            extra = RUNS.sd**2 if len(kept) == 1 < len(ordered) else 0.0
             return sum(kept) / len(kept), float(len(kept)), extra
         if self.projected:
             log_s, sd = min(self.projected)
@@ -126,6 +129,7 @@ def grouped(history: Sequence[SearchObservation]) -> Groups:
             continue
         group = groups.setdefault(launch.setting, Group(launch.setting))
         group.launches += 1
+        group.is_running |= launch.is_running
         if launch.ending == "finished" and launch.elapsed_s is not None:
             group.finished.append(math.log(launch.elapsed_s))
         elif launch.ending == "killed" and launch.projection_s is not None:

@@ -7,11 +7,6 @@
 an additive kernel (Duvenaud et al., Additive Gaussian Processes, NIPS 2011) of Matern-5/2
 functions of the knobs' octaves (one figure for all pairs of an unordered choice), a product
 of all, and a short exponential kernel for kinks that the smooth parts miss.
-
-What an earlier study showed is of another function of the same kind, correlated with this one
-by as much as the launches say (Bonilla, Chai & Williams, Multi-task Gaussian Process Prediction,
-NIPS 2007; Swersky, Snoek & Adams, Multi-Task Bayesian Optimization, NIPS 2013). The level of its
-times says nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner.search.space import Floats, Grid, Points, Rows
-from tuner.search.transfer import Earlier
 
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0
@@ -50,7 +44,6 @@ class Prior:
     rough_length: float = 0.5  # octaves
     noise: tuple[float, float] = (0.03, 0.5)  # of a single run
     noise_over: float = 1.0  # the noise grows by this share per octave over the cores
-    trust: tuple[float, float] = (1.0, 1.5)  # logit of the correlation with an earlier study
 
 
 PRIOR = Prior()
@@ -64,12 +57,11 @@ class Kernel:
     """The prior mean, covariance and noise over a grid.
 
     Hyperparameters are rows of logarithms: one effect a knob, demand, product, one length a
-    knob, roughness, the demand's length, noise; with an earlier study the logit of its
-    correlation comes before the roughness.
+    knob, roughness, the demand's length, noise.
     """
 
-    def __init__(self, grid: Grid, prior: Prior = PRIOR, earlier: Earlier | None = None) -> None:
-        self.grid, self.prior, self.earlier = grid, prior, earlier
+    def __init__(self, grid: Grid, prior: Prior = PRIOR) -> None:
+        self.grid, self.prior = grid, prior
         self._close: list[Floats] = []  # for each knob how far its values share a kink
         for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):
             if octaves is None:
@@ -86,13 +78,8 @@ class Kernel:
         for octaves in self.grid.octaves:
             span = 1.0 if octaves is None else float(np.ptp(octaves))
             pairs.append((max(p.length[0], p.length_share * span), p.length[1]))
-        pairs += [p.rough, p.demand_length, p.noise]
-        middles, spreads = map(np.array, zip(*pairs, strict=True))
-        middles = np.log(middles)
-        if self.earlier is not None:
-            middles = np.insert(middles, _ROUGH, p.trust[0])
-            spreads = np.insert(spreads, _ROUGH, p.trust[1])
-        return middles, spreads
+        middles, spreads = np.array([*pairs, p.rough, p.demand_length, p.noise]).T
+        return np.log(middles), spreads
 
     def mean(self, demand: Floats) -> Floats:
         """Return the prior mean: full cores are fast, each octave beyond or below them costs."""
@@ -141,21 +128,14 @@ class Kernel:
         total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
         total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
         if self.grid.has_roles:
-            total += self._demand_covariance(theta, a.demand, b.demand)
-        if self.earlier is not None:
-            other = a.earlier[:, None] != b.earlier[None]
-            trust = 1 / (1 + np.exp(-theta[:, _ROUGH - 1]))[:, None, None]
-            total = np.where(other[None], trust * (total - _LEVEL_VAR), total)
+            length = np.exp(theta[:, _DEMAND_LENGTH])[:, None, None]
+            smooth = _matern52(np.abs(a.demand[:, None] - b.demand[None, :])[None] / length)
+            over = np.multiply.outer(np.maximum(a.demand, 0), np.maximum(b.demand, 0))
+            under = np.multiply.outer(np.minimum(a.demand, 0), np.minimum(b.demand, 0))
+            total += np.exp(2 * theta[:, knobs])[:, None, None] * smooth
+            total += (self.prior.over_slope[1] ** 2 * over)[None]
+            total += (self.prior.under_slope[1] ** 2 * under)[None]
         return total
-
-    def _demand_covariance(self, theta: Floats, a: Floats, b: Floats) -> Floats:
-        knobs = len(self.grid.sizes)
-        length = np.exp(theta[:, _DEMAND_LENGTH])[:, None, None]
-        smooth = _matern52(np.abs(a[:, None] - b[None, :])[None] / length)
-        over = np.multiply.outer(np.maximum(a, 0), np.maximum(b, 0))
-        under = np.multiply.outer(np.minimum(a, 0), np.minimum(b, 0))
-        slopes = self.prior.over_slope[1] ** 2 * over + self.prior.under_slope[1] ** 2 * under
-        return np.asarray(np.exp(2 * theta[:, knobs])[:, None, None] * smooth + slopes[None])
 
     def variance(self, theta: Floats, rows: Rows) -> Floats:
         """Return the prior variance of ``f`` at the rows: (draws, rows)."""
@@ -172,7 +152,7 @@ class Kernel:
 
 
 def _with_absence(table: Floats, alike: float) -> Floats:
-    """Add a row and a column for a knob that does not exist; it is ``alike`` each value."""
+    """Return the table with a row and a column for a knob that does not exist."""
     size = table.shape[-1] + 1
     wider = np.full((*table.shape[:-2], size, size), alike)
     wider[..., :-1, :-1] = table

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tuner.search.estimate import fit
-from tuner.search.gaussian import Gaussian
+from tuner.search.gaussian import Gaussian, fit
 from tuner.search.history import Groups, SearchObservation, grouped
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
 from tuner.search.space import Floats, Grid, Key, Space
@@ -23,13 +22,8 @@ _NO_CEILING = 1000.0
 class LeftOutModel:
     """The model of the search, of settings that leave knobs out as well.
 
-    Args:
-        space: Its knobs say if they are optional; none depends on another.
-        history: The launches, the baseline among them.
-        seed: Of the draws.
-
-    Attributes:
-        groups: What is known of each setting.
+    The knobs of the space say if they are optional; none depends on another. ``groups`` holds what
+    is known of each setting; one of those that are asked for must have a time.
     """
 
     def __init__(self, space: Space, history: Sequence[SearchObservation], seed: int) -> None:
@@ -41,7 +35,7 @@ class LeftOutModel:
         """Return by how much, a logarithm, each setting is expected to be slower than one."""
         if not keys:
             return []
-        assert self._bounded is not None  # one of the settings has a time
+        assert self._bounded is not None
         mean, _ = self._bounded.predict(self._kernel.grid.rows([than, *keys]))
         return [float(loss) for loss in mean[1:] - mean[0]]
 
@@ -59,7 +53,7 @@ class LeftOutModel:
         return float(middle), float(low), float(high)
 
     def _drawn(self, model: Gaussian | None, keys: Sequence[Key]) -> Floats:
-        assert model is not None  # one of the settings has a time
+        assert model is not None
         rows, rng = self._kernel.grid.rows(keys), np.random.default_rng(self._seed)
         return model.sample(rows, _DRAWS, rng)
 

@@ -18,10 +18,11 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.knobs import Role
-from tuner.model import Lesson, Purpose, Setting, Shown
+from tuner.knobs.conditions import KnobAxis
+from tuner.model import Purpose
 from tuner.search.history import SearchObservation
 from tuner.search.pruner import projection
-from tuner.search.space import Grid, Key, KnobAxis, Space
+from tuner.search.space import Key
 
 #: A range with more values than this is searched on a scale of this many.
 MOST_VALUES = 64
@@ -70,11 +71,8 @@ class Axis:
         """Return whether the value lies in the range, or among the choices."""
         if external in self.external:
             return True
-        return self.is_number(external) and self.external[0] <= external <= self.external[-1]
-
-    def is_number(self, external: Any) -> bool:
-        """Return whether the value and those of the parameter are numbers."""
-        return all(isinstance(value, int | float) for value in (external, *self.external))
+        are_numbers = all(isinstance(value, int | float) for value in (external, *self.external))
+        return are_numbers and self.external[0] <= external <= self.external[-1]
 
 
 def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]:
@@ -99,7 +97,7 @@ def observations(
     A running one counts as the slowest so far, so that others are proposed meanwhile (the
     "constant liar" of Ginsbourger, Le Riche & Carraro, 2010).
     """
-    cost = costs(trials, direction)
+    cost = _costs(trials, direction)
     worst = max(cost.values(), default=1.0)
     launches: list[SearchObservation] = []
     tried: set[Key] = set()
@@ -118,48 +116,12 @@ def observations(
         elif trial.state is TrialState.PRUNED:
             launch = replace(launch, ending="killed", projection_s=projection(trial) or worst)
         elif trial.state is TrialState.RUNNING:
-            launch = replace(launch, ending="finished", elapsed_s=worst)
+            launch = replace(launch, ending="finished", elapsed_s=worst, is_running=True)
         launches.append(launch)
     return launches
 
 
-def lesson(
-    trials: Sequence[FrozenTrial], direction: StudyDirection, axes: Sequence[Axis], space: Space
-) -> Lesson | None:
-    """Return what the trials of an earlier study say in terms of the axes.
-
-    What lies outside of them is left out.
-
-    Args:
-        trials: Those of the earlier study.
-        direction: Of both studies.
-        axes: The parameters of the new study.
-        space: The new space, with the ranks and cores of the earlier study.
-    """
-    cost = costs(trials, direction)
-    if not cost:
-        return None
-    grid = Grid(space)
-    best, names, shown = min(cost.values()), {axis.knob.name for axis in axes}, []
-    for trial in trials:
-        own = [axis for axis in axes if axis.knob.name in trial.params]
-        if not all(axis.holds(trial.params[axis.knob.name]) for axis in own):
-            continue
-        values = {axis.knob.name: axis.nearest(trial.params[axis.knob.name]) for axis in own}
-        setting = Setting.of(values | dict.fromkeys(trial.params.keys() - names, "another"))
-        key = tuple(values.get(knob.name, knob.values[0]) for knob in space.knobs)
-        demand = float(grid.demand(grid.rows([key]))[0])
-        heading_for = projection(trial)
-        if trial.number in cost:
-            shown.append(Shown(setting, math.log(cost[trial.number] / best), 0.0, demand))
-        elif trial.state is TrialState.PRUNED and heading_for:
-            shown.append(Shown(setting, math.log(heading_for / best), 0.3, demand))
-        elif trial.state is TrialState.FAIL:
-            shown.append(Shown(setting, None))
-    return Lesson("", tuple(shown))
-
-
-def costs(trials: Sequence[FrozenTrial], direction: StudyDirection) -> dict[int, float]:
+def _costs(trials: Sequence[FrozenTrial], direction: StudyDirection) -> dict[int, float]:
     """Return a figure above 0 for each complete trial, the smaller the better."""
     values = {
         trial.number: trial.value

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A suggestion names the purpose of the next launch and the parameters of its setting.
-
-    ``params`` are empty for the program's own defaults.
-    """
+    """The purpose of the next launch and the parameters of its setting; none for the defaults."""
 
     purpose: Purpose
     params: Mapping[str, Any]

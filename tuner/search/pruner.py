@@ -10,8 +10,8 @@ The objective reports the time so far after some of its iterations:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
@@ -21,22 +21,15 @@ from tuner.model import Progress, Purpose, Stopped
 from tuner.search.history import SearchObservation, noise
 from tuner.search.stopper import EarlyStopper, Limit, Log, ProjectionStopper
 from tuner.search.throughput import Pace
+from tuner.stats.noise import RUNS
 
 #: A system attribute of a trial that the race has pruned: the fields of
 #: :class:`tuner.model.Stopped`.
 STOPPED = "tuner:stopped"
 
 
-@dataclass(frozen=True)
-class Running:
-    """A running trial, and what it is held against.
-
-    Attributes:
-        race: Judges by the rest; see :mod:`tuner.search.stopper`.
-        log: (iterations, time so far) of each entry, the oldest first.
-        since_launch_s: The time since it was started.
-        startup_s: How long it took until its log's own clock began; ``None``: nobody knows yet.
-    """
+class Running(NamedTuple):
+    """How far a running trial has got, and the stopper that judges it; see `EarlyStopper`."""
 
     race: EarlyStopper
     log: Log
@@ -61,13 +54,13 @@ class RacePruner(BasePruner):
     def __init__(
         self,
         *,
-        run_sd: float = 0.05,
+        run_sd: float = RUNS.sd,
         running: Callable[[Study, FrozenTrial], Running | None] | None = None,
     ) -> None:
         self._run_sd, self._running = run_sd, running or self._against_the_best
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """True if the trial cannot win any more.
+        """Return whether the trial cannot win any more.
 
         Raises:
             ValueError: The study maximises, or has several objectives.
@@ -91,9 +84,7 @@ class RacePruner(BasePruner):
         times_s = [trial.value for trial in complete if trial.value is not None and trial.value > 0]
         if not times_s:
             return None
-        iterations = max(
-            (max(trial.intermediate_values, default=0) for trial in complete), default=0
-        )
+        iterations = max(max(trial.intermediate_values, default=0) for trial in complete)
         learned = noise([_observation(trial) for trial in complete], self._run_sd)
         race = ProjectionStopper(Limit(min(times_s)), learned, iterations or None)
         return Running(race, log, log[-1][1], None)
@@ -112,15 +103,13 @@ def projection(trial: FrozenTrial) -> float | None:
 
 
 def _log(trial: FrozenTrial) -> list[tuple[int, float]]:
-    """(iterations, time so far), the oldest first; the time of no iteration is left out."""
+    """Return (iterations, time so far), the oldest first, without the time of no iteration."""
     return [
         (step, s) for step, s in sorted(trial.intermediate_values.items()) if step > 0 and s > 0
     ]
 
 
 def _observation(trial: FrozenTrial) -> SearchObservation:
-    """What the log of a complete trial teaches of the logs to come."""
-    log = tuple(Progress(step, elapsed_s) for step, elapsed_s in _log(trial))
-    return SearchObservation(
-        None, "finished", Purpose.SEARCH, wall_s=trial.value or 0.0, pace=Pace.of(log)
-    )
+    """Return what the log of a complete trial teaches of the logs to come."""
+    pace = Pace.of([Progress(step, elapsed_s) for step, elapsed_s in _log(trial)])
+    return SearchObservation(None, "finished", Purpose.SEARCH, trial.value or 0.0, pace=pace)

@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 
-from tuner.search.history import Groups, log_times
+from tuner.search.history import Groups
 from tuner.search.space import Flags, Floats, Grid, Rows
 
-#: The chance that a setting fails, for each octave of cores that it asks for beyond what ran.
-_RISK = 0.3
-
-#: The most that this comes to, before anything ran short.
-_RISK_MOST = 0.5
+#: The chance that a setting fails, for each octave of cores that it asks for beyond what ran, and
+#: the most that this comes to, before anything ran short.
+_RISK, _RISK_MOST = 0.3, 0.5
 
 #: The chance for what asks for more than all that ran, and no less than what ran short.
 _SHORT = 0.9
@@ -63,9 +61,8 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     """Return how likely each row fails only because it asks for more cores than any that ran.
 
-    This prior is for searches in which a failure is expensive: it is a share for each octave
-    beyond. Once something ran out, the limit lies anywhere between what ran and that, on a scale of
-    doublings.
+    This prior is for searches in which a failure is expensive. Once something ran out, the limit
+    lies anywhere between what ran and that, on a scale of doublings.
     """
     ran = [g.key for g in groups.values() if g.finished or g.projected]
     if not ran:
@@ -78,24 +75,3 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     least = float(grid.demand(grid.rows(short)).min())
     between = (demand - most) / max(least - most, 1e-9)
     return np.where(demand > most, np.minimum(between, 1.0) * _SHORT, 0.0)
-
-
-def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
-    """Return which rows ask for more than a setting that overfills the cores and is slow for it.
-
-    They have as much or more of every count, all else equal: adding threads to a setting that is
-    slow for having too many does not make it fast. This is a prior and rules nothing out.
-
-    Args:
-        grid: The space.
-        rows: The rows to judge.
-        groups: The launches.
-        slow_log_s: From which logarithm of seconds on a setting is slow.
-    """
-    out = np.zeros(len(rows), bool)
-    rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
-    for key, log_s in log_times(groups).items():
-        row = grid.row(key)
-        if log_s >= slow_log_s and grid.demand(row[None])[0] > 0:
-            out |= grid.beyond(rows, row, rising)
-    return out

@@ -12,14 +12,50 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tuner.model import Value
-from tuner.search.estimate import Incumbent, price_of_cores
-from tuner.search.gaussian import Gaussian
+from tuner.search.gaussian import Gaussian, Incumbent
 from tuner.search.history import Group, Groups, fastest, log_times
 from tuner.search.kernel import Kernel
-from tuner.search.options import Options
-from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
+from tuner.search.regions import chance_of_failure, risk, ruled_out
 from tuner.search.space import Flags, Floats, Grid, Rows
 from tuner.search.stopper import Noise
+from tuner.stats.noise import RUNS
+
+
+@dataclass(frozen=True)
+class Options:
+    """When the search ends: the user's limits, and two figures that were chosen on surfaces."""
+
+    trials: int = 50  # distinct settings
+    budget_s: float | None = None  # of launches, wall time
+    until: float = 0.01  # end once going on is expected to gain less than this share; 0: never
+    precision: float = 0.02  # contenders are told apart as far as this share
+    most_repeats: int = 12  # launches of one setting
+    hidden_share: float = 1.5  # what is hidden is compared with this many times `until`
+
+
+#: Repeats end once the expected regret is below this share of `Options.precision`.
+_PRECISION_SHARE = 0.5
+
+#: In a space that is too large to be looked at whole: random rows, how many of them are kept
+#: by the prior mean, the known best whose surroundings are added, and random steps about each.
+_RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
+
+#: The regret is that against so many settings, the likeliest to be better.
+_LIKELY = 120
+
+#: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent, and
+#: how many such deviations a neighbour may be expected to be worse, so that it is looked at.
+_DOUBT, _DOUBTS = 0.15, 2.5
+
+#: A disturbed run is slower than others by a logarithm between these.
+_DISTURBED = 0.4, 1.3
+
+#: From this chance of a failure on a setting is not what a search of running jobs goes on for.
+_HOPELESS = 0.5
+
+#: This much of a window that is stopped early is run all the same: what is thrown away after the
+#: switch, and the iterations that show that it cannot win.
+_CUT_SHARE = 0.5
 
 
 def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
@@ -33,35 +69,14 @@ def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
     shift = sd * sd / np.sqrt(sd * sd + noise_sd**2)
     u = ahead / shift
     density = np.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
-    return np.asarray(shift * np.maximum(u * normal_cdf(u) + density, 0.0))
-
-
-def stays(mean: Floats, sd: Floats, best_log_s: float) -> Floats:
-    """Return the chance that a run comes to its end, and is not stopped early."""
-    return normal_cdf((best_log_s + 0.05 - mean) / np.hypot(sd, 0.05))
-
-
-def cost_s(stays: Floats, best_log_s: float, startup_s: float | None) -> Floats:
-    """Return the expected seconds of a launch: the start-up, and the run if it is not cut early.
-
-    A run that is stopped costs about a fifth of the best one beyond the start-up.
-    """
-    run_s = math.exp(best_log_s)
-    start_s = startup_s or 0.5 * run_s
-    return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
-
-
-def normal_cdf(x: Floats) -> Floats:
-    """Return the distribution function of the standard normal distribution."""
-    return np.asarray(0.5 + 0.5 * _erf(x / math.sqrt(2.0)))
+    return np.asarray(shift * np.maximum(u * _normal_cdf(u) + density, 0.0))
 
 
 _erf = np.vectorize(math.erf, otypes=[float])
 
 
-#: In a space that is too large to be looked at whole: random rows, how many of them are kept
-#: by the prior mean, the known best whose surroundings are added, and random steps about each.
-_RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
+def _normal_cdf(x: Floats) -> Floats:
+    return np.asarray(0.5 + 0.5 * _erf(x / math.sqrt(2.0)))
 
 
 def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows:
@@ -86,13 +101,10 @@ def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Ro
         for j, size in enumerate(grid.sizes)
         for value in _nearby(int(size), int(centre[j]))
     ])  # fmt: skip
-    if not len(one):
-        return []
     two = one[rng.integers(len(one), size=_WALKS)].copy()
     for row in two:
         j = int(rng.integers(len(grid.sizes)))
-        if grid.sizes[j] > 1:
-            row[j] = rng.choice(_nearby(int(grid.sizes[j]), int(row[j])))
+        row[j] = rng.choice(_nearby(int(grid.sizes[j]), int(row[j])))
     # What is required leaves few of these: other values that go together, all else equal.
     named = [knob.name in grid.space.requirements.names for knob in grid.space.knobs]
     together = np.where(named, grid.draw(rng, _WALKS), centre) if any(named) else one[:0]
@@ -101,7 +113,7 @@ def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Ro
 
 def _nearby(size: int, index: int) -> list[int]:
     """Return the places one, two and four steps away, and the ends; all places of a short list."""
-    steps = {value for step in (1, 2, 4) for value in (index - step, index + step)}
+    steps = {value for step in (0, 1, 2, 4) for value in (index - step, index + step)}
     ends = {0, size - 1} if size > 4 else set(range(size))
     return sorted((steps | ends) & set(range(size)))
 
@@ -120,11 +132,6 @@ def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
     counts = np.array([knob.role is not None for knob in grid.space.knobs])
     together = (moved.sum(1) == 2) & (np.abs(steps[:, counts].sum(1)) == 2)
     return np.asarray(((moved.sum(1) == 1) | together) & (np.abs(steps) <= 1).all(1))
-
-
-#: This much of a window that is stopped early is run all the same: what is thrown away after the
-#: switch, and the iterations that show that it cannot win.
-_CUT_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -152,39 +159,19 @@ class Live:
             return np.zeros(len(rows), bool)
         out = np.ones(len(rows), bool)
         for j, knob in enumerate(grid.space.knobs):
-            if knob.name in self.knobs:
-                continue
-            if self.job[j] not in knob.values:
-                return np.zeros(len(rows), bool)
-            out &= rows[:, j] == knob.values.index(self.job[j])
+            if knob.name not in self.knobs:
+                places = [i for i, value in enumerate(knob.values) if value == self.job[j]]
+                out &= np.isin(rows[:, j], places)
         return out
 
     def cost_s(self, fits: Flags, mean: Floats, stays: Floats, fails: Floats) -> Floats:
-        """Return the expected seconds of each launch.
+        """Return the expected seconds of each launch; see :meth:`ScoredCandidates.cost_s`.
 
-        Args:
-            fits: Where what runs now serves; elsewhere a job is started.
-            mean: Of the logarithm of the figure.
-            stays: The chance that the window is not stopped early.
-            fails: The chance of a failure. It takes about as long as a start to show, and the job
-                is gone: the next one pays for that.
+        A failure takes about as long as a start to show, and ends the job: the next one pays.
         """
         window_s = self.share * np.exp(mean) * (stays + (1 - stays) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
         return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)
-
-
-#: The regret is that against so many settings, the likeliest to be better.
-_LIKELY = 120
-
-#: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent.
-_DOUBT = 0.15
-
-#: A disturbed run is slower than others by a logarithm between these.
-_DISTURBED = 0.4, 1.3
-
-#: From this chance of a failure on a setting is not what a search of running jobs goes on for.
-_HOPELESS = 0.5
 
 
 @dataclass(frozen=True)
@@ -203,49 +190,48 @@ class State:
 class ScoredCandidates:
     """The settings that may come next after a history, one a row of ``rows``.
 
-    ``launched`` says which ran before. ``gain`` is what the best is expected to fall by, ``cost``
-    is in seconds. ``worth`` and ``sd`` are of the logarithm of the time, what the cores cost
-    included (see `Incumbent`). ``hopeless`` settings will fail: nothing is hidden there.
+    ``launched`` says which ran before. ``gain`` is what the best is expected to fall by, ``cost_s``
+    is in seconds. ``mean`` and ``sd`` are of the logarithm of the time.
     """
 
     def __init__(self, options: Options, state: State, fitted: Gaussian, best: Incumbent) -> None:
         self._options, self._state, self._fitted, self._best = options, state, fitted, best
         self._grid = grid = fitted.kernel.grid
         groups = state.groups
-        self.rows, self.launched = rows, launched = _open_rows(fitted.kernel, state)
-        mean, self.sd = fitted.predict(rows)
-        self.worth = mean + price_of_cores(grid, rows, best.core_price)
+        rows = candidates(fitted.kernel, groups, state.rng)
+        tried = {tuple(row) for row in grid.rows(list(groups)).tolist()}
+        launched = np.array([tuple(row) in tried for row in rows.tolist()])
+        is_open = ~ruled_out(grid, rows, groups) | launched
+        self.rows, self.launched = rows, launched = rows[is_open], launched[is_open]
+        self.mean, self.sd = fitted.predict(rows)
+        self._fails = chance_of_failure(grid, rows, groups)
+        if state.live is not None:
+            self._fails = np.maximum(self._fails, risk(grid, rows, groups))
         keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
         # of the incumbent: what is saved if another run shows it to be slower than the second
         own = np.array([key == best.key for key in keys])
-        ahead = np.where(own, self.worth - best.second, best.worth - self.worth)
-        gain = gradient(ahead, self.sd, fitted.noise_sd(rows))
-        fails = chance_of_failure(grid, rows, groups)
-        self.hopeless = np.zeros(len(rows), bool)
-        if state.live is not None:
-            fails = np.maximum(fails, risk(grid, rows, groups))
-            self.hopeless = fails > _HOPELESS
-        gain *= 1 - fails
-        beyond = overdone(grid, rows, groups, best.log_s + options.overdone_log)
-        gain[beyond & ~launched] *= options.overdone_share
-        gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
+        ahead = np.where(own, self.mean - best.second, best.log_s - self.mean)
+        self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._fails)
+        self.gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
         if state.is_full:
-            gain[~launched] = 0.0
-        if self._regret_of_finished() < options.precision_share * options.precision:
+            self.gain[~launched] = 0.0
+        if self._regret_of_finished() < _PRECISION_SHARE * options.precision:
             finished = [key is not None and bool(groups[key].finished) for key in keys]
-            gain[finished] = 0.0
-        self.gain = gain
-        staying = stays(mean, self.sd, best.log_s)
-        if state.live is None:
-            self.cost = cost_s(staying, best.log_s, state.noise.startup_s)
-        else:
-            fits = state.live.fits(grid, rows)
-            self.cost = state.live.cost_s(fits, mean, staying, fails)
+            self.gain[finished] = 0.0
 
-    @property
-    def pick(self) -> int:
-        """The place of the row that promises most for its cost."""
-        return int(np.argmax(self.gain / self.cost))
+    def cost_s(self) -> Floats:
+        """Return the expected seconds of a launch: the start-up, and the run if it is not cut.
+
+        A run that is stopped costs about a fifth of the best one beyond the start-up.
+        """
+        best_log_s, sd = self._best.log_s, RUNS.sd
+        stays = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
+        if self._state.live is not None:
+            fits = self._state.live.fits(self._grid, self.rows)
+            return self._state.live.cost_s(fits, self.mean, stays, self._fails)
+        run_s = math.exp(best_log_s)
+        start_s = self._state.noise.startup_s or 0.5 * run_s
+        return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
 
     @property
     def all_tried(self) -> bool:
@@ -253,24 +239,12 @@ class ScoredCandidates:
         return not (self.gain[~self.launched] > 0).any()
 
     def converged(self) -> bool:
-        """Return whether going on is expected to gain too little."""
-        options, gain = self._options, float(self.gain.max())
-        if self._state.live is not None:
-            # one window more costs little: what it promises is no reason to go on, nor to end
-            return self._hidden() < options.until * options.windows_share
-        idle = options.until * options.step_share
-        if gain >= idle:
-            return False
-        # much may still be hidden while no launch promises it: then look a little longer
-        return gain < idle * options.patience or (
-            self._hidden() < options.until * options.hidden_share
-        )
-
-    def _hidden(self) -> float:
-        """Return the incumbent's expected regret: what all other settings could still give."""
+        """Return whether all other settings together are expected to gain too little."""
         order = np.argsort(-self.gain)
-        likely = self.rows[order[~self.hopeless[order]][:_LIKELY]]
-        return self._regret(np.concatenate([self._grid.rows([self._best.key]), likely]))
+        if self._state.live is not None:
+            order = order[self._fails[order] <= _HOPELESS]
+        rows = np.concatenate([self._grid.rows([self._best.key]), self.rows[order[:_LIKELY]]])
+        return self._regret(rows) < self._options.until * self._options.hidden_share
 
     def _regret_of_finished(self) -> float:
         """Return by how much, expected, another setting that finished is better than the best."""
@@ -283,7 +257,6 @@ class ScoredCandidates:
     def _regret(self, rows: Rows) -> float:
         """Return by how much, expected, the best of the rows lies below the first."""
         drawn = self._fitted.sample(rows, 128, self._state.rng)
-        drawn += price_of_cores(self._grid, rows, self._best.core_price)
         return float(np.mean(drawn[:, 0] - drawn.min(1)))
 
     def neighbour(self) -> int | None:
@@ -294,34 +267,22 @@ class ScoredCandidates:
         even by a doubtful model, a tried one unless its only run may have been disturbed.
         """
         near = beside(self._grid, self.rows, self._grid.row(self._best.key))
-        scores = (self._best.worth - self.worth) / np.hypot(self.sd, _DOUBT)
-        open_ = near & ~self.launched & (scores > self._options.beside_sds)
+        scores = (self._best.log_s - self.mean) / np.hypot(self.sd, _DOUBT)
+        is_open, (least, most) = near & ~self.launched & (scores > -_DOUBTS), _DISTURBED
         for place in np.flatnonzero(near & self.launched):
             group = self._state.groups[self._grid.key(self.rows[place])]
-            open_[place] = _may_be_disturbed(group, self._best.log_s)
-        scores[~open_] = -np.inf
+            is_single = group.launches == 1 and not group.is_running
+            if is_single and (estimate := group.estimate()):
+                is_open[place] = least < estimate[0] - self._best.log_s < most
+        scores[~is_open] = -np.inf
         pick = int(np.argmax(scores))
         return pick if np.isfinite(scores[pick]) else None
 
 
-def _open_rows(kernel: Kernel, state: State) -> tuple[Rows, Flags]:
-    """Return the candidates that are not ruled out, and which of them were launched already."""
-    grid, groups = kernel.grid, state.groups
-    rows = candidates(kernel, groups, state.rng)
-    tried = {tuple(row) for row in grid.rows(list(groups)).tolist()}
-    launched = np.array([tuple(row) in tried for row in rows.tolist()])
-    kept = ~ruled_out(grid, rows, groups) | launched
-    return rows[kept], launched[kept]
-
-
-def _may_be_disturbed(group: Group, best_log_s: float) -> bool:
-    """Return whether its only run is slower than the best by what a disturbance comes to."""
-    estimate, (least, most) = group.estimate(), _DISTURBED
-    return estimate is not None and group.launches == 1 and least < estimate[0] - best_log_s < most
-
-
 def _spent(group: Group, options: Options) -> bool:
-    """Return whether a setting was launched often enough."""
+    """Return whether a setting was launched often enough, or runs."""
+    if group.is_running:
+        return True
     if group.finished:
         return group.failures > 1 or group.launches >= options.most_repeats
     return group.failures > 0 or group.launches >= 2

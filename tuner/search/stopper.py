@@ -11,8 +11,6 @@ for the incumbent's own uncertainty (independent errors of logarithms: variances
   or those before the next one, which has not come yet), and the first iteration costs as much as
   ``w`` later ones, at most: the finish is at least ``elapsed * (N + w) / (k + w)``.
 - From two entries on the finish is forecast (:func:`by_drift`).
-
-A log is (iteration, elapsed_s) of each entry, the oldest first, iterations strictly rising.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import Protocol
 
 from tuner.model import Stopped
 from tuner.model.outcome import CUT, ELAPSED, PACE, WHOLE_LAUNCH
-from tuner.stats.noise import SpreadPrior, spread
+from tuner.stats.noise import INTERVALS, RUNS, SpreadPrior, spread
 
 #: (iteration, elapsed_s) of the log so far, the oldest first, iterations strictly rising.
 Log = Sequence[tuple[int, float]]
@@ -44,8 +42,8 @@ _PRIOR_INTERVALS = 3.0
 class Noise:
     """How much runs of this job differ; the search learns it as the study goes on."""
 
-    run_sd: float = 0.05  # of log elapsed_s of a run about its setting's median
-    pace_cv: float = 0.05  # of one log interval's time, relative
+    run_sd: float = RUNS.sd  # of log elapsed_s of a run about its setting's median
+    pace_cv: float = INTERVALS.sd  # of one log interval's time, relative
     warm_up_iterations: float = 12.0  # the first iteration costs at most this many later ones
     warm_up_typical: float = 3.0  # and usually this many
     startup_s: float | None = None  # typical time from launch to the training's own clock zero
@@ -74,12 +72,18 @@ Verdict = GoOn | Stopped
 class EarlyStopper(Protocol):
     """Says of a running launch whether it goes on or is stopped."""
 
-    def __call__(
-        self, progress: Log, since_launch_s: float, startup_s: float | None, /
-    ) -> Verdict: ...
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+        """Return the verdict.
+
+        Args:
+            progress: The log so far.
+            since_launch_s: Wall time since the launch.
+            startup_s: This launch's own start-up, known from the first entry on.
+        """
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper for a window, in which each iteration is an entry of the log."""
+        return self
 
 
 def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> float:
@@ -100,12 +104,8 @@ def by_drift(log: Log, iterations: float, pace_cv: float) -> tuple[float, float]
     evenly spaced, and ``h`` intervals to go, the finish is ``e_last + h * drift`` with the standard
     deviation ``sigma * sqrt(h * (1 + h / m))``, where ``sigma`` is the spread of
     one interval's time. The drift is taken from the first entry on, so slow first iterations bias
-    nothing. Few intervals tell little about ``sigma``: it is pooled with a prior figure.
-
-    Args:
-        log: Two entries or more.
-        iterations: How many the run will do.
-        pace_cv: The prior figure: the relative spread of one interval's time.
+    nothing. Few intervals tell little about ``sigma``: it is pooled with the prior figure
+    ``pace_cv``. The log has two entries or more.
     """
     (first, first_s), (last, last_s) = log[0], log[-1]
     intervals = len(log) - 1
@@ -129,13 +129,10 @@ def _is_done(progress: Log, iterations: int | None) -> bool:
 
 
 @dataclass(frozen=True)
-class ProjectionStopper:
+class ProjectionStopper(EarlyStopper):
     """Stops a launch that cannot come in under a limit.
 
-    Attributes:
-        limit: The limit.
-        noise: How much runs of the job differ.
-        iterations: How many a run does; ``None`` if that is not known.
+    ``iterations`` is how many a run does; ``None`` if that is not known.
     """
 
     limit: Limit
@@ -143,13 +140,6 @@ class ProjectionStopper:
     iterations: int | None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Stop the launch once the lower end of its projection lies above the limit.
-
-        Args:
-            progress: The log so far.
-            since_launch_s: Wall time since the launch.
-            startup_s: This launch's own start-up, known from the first entry on.
-        """
         iterations = self.iterations
         if _is_done(progress, iterations):
             return GoOn(progress[-1][1])
@@ -170,7 +160,7 @@ class ProjectionStopper:
         return verdict
 
     def in_window(self) -> ProjectionStopper:
-        """Return the stopper with the spread of single iterations, not of intervals of the log."""
+        # The spread is that of single iterations, not of intervals of the log.
         pace_cv = self.noise.pace_cv * math.sqrt(self.noise.interval or 1)
         return replace(self, noise=replace(self.noise, pace_cv=pace_cv, interval=1))
 
@@ -218,7 +208,7 @@ class ProjectionStopper:
 
 
 @dataclass(frozen=True)
-class TimeLimitStopper:
+class TimeLimitStopper(EarlyStopper):
     """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain.
 
     With ``iterations`` a launch that has done them is left alone: what it does after its
@@ -231,7 +221,6 @@ class TimeLimitStopper:
     presumed_startup_s: float | None = None
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Stop the launch once its bound is above the limit."""
         if _is_done(progress, self.iterations):
             return GoOn(progress[-1][1])
         if not progress and startup_s is None:
@@ -241,13 +230,9 @@ class TimeLimitStopper:
             return GoOn()
         return Stopped(bound_s, bound_s, bound_s, None, 0.5, CUT)
 
-    def in_window(self) -> TimeLimitStopper:
-        """Return the stopper itself: it knows no spread."""
-        return self
-
 
 @dataclass(frozen=True)
-class PaceKnown:
+class PaceKnown(EarlyStopper):
     """Stops a launch, whatever its pace, once its log shows that; see :func:`by_drift`.
 
     Nobody knows what comes at its end, after its iterations: it may take as long as that of the
@@ -269,12 +254,10 @@ class PaceKnown:
     most_s: float
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Stop the launch with the finish that it leads to."""
         if len(progress) < 2 or _is_done(progress, self.iterations):
             return GoOn()
-        pace_cv, paced = Noise().pace_cv, self.iterations + self.end_iterations
-        slowest_s, sd = by_drift(progress, paced, pace_cv)
-        finish_s = by_drift(progress, self.iterations, pace_cv)[0] + self.end_s
+        slowest_s, sd = by_drift(progress, self.iterations + self.end_iterations, INTERVALS.sd)
+        finish_s = by_drift(progress, self.iterations, INTERVALS.sd)[0] + self.end_s
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         low_s, high_s = sorted((max(finish_s, bound_s), max(slowest_s, bound_s)))
         middle_s = math.sqrt(low_s * high_s)
@@ -282,38 +265,21 @@ class PaceKnown:
             return GoOn(middle_s)
         return Stopped(bound_s, middle_s, low_s, high_s, sd, PACE)
 
-    def in_window(self) -> PaceKnown:
-        """Return the stopper itself: a window ends by its own rule."""
-        return self
-
 
 @dataclass(frozen=True)
-class After:
-    """Asks a stopper once the launch has run for ``wall_s``, and lets it go on before."""
+class FirstOf(EarlyStopper):
+    """Stops a launch as soon as one of several stoppers does, but not before ``after_s``.
 
-    wall_s: float
-    stopper: EarlyStopper
-
-    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Return what the stopper says."""
-        if since_launch_s < self.wall_s:
-            return GoOn()
-        return self.stopper(progress, since_launch_s, startup_s)
-
-    def in_window(self) -> EarlyStopper:
-        """Return the stopper as it judges a window, at once."""
-        return self.stopper.in_window()
-
-
-@dataclass(frozen=True)
-class FirstOf:
-    """Stops a launch as soon as one of several stoppers does."""
+    A window is judged at once.
+    """
 
     stoppers: tuple[EarlyStopper, ...]
+    after_s: float = 0.0
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """The verdict of the first stopper that stops the launch."""
         verdict: Verdict = GoOn()
+        if since_launch_s < self.after_s:
+            return verdict
         for stopper in self.stoppers:
             verdict = stopper(progress, since_launch_s, startup_s)
             if isinstance(verdict, Stopped):
@@ -321,5 +287,4 @@ class FirstOf:
         return verdict
 
     def in_window(self) -> FirstOf:
-        """The stoppers as they judge a window."""
         return FirstOf(tuple(stopper.in_window() for stopper in self.stoppers))

@@ -57,9 +57,7 @@ def _sd(values: Sequence[float]) -> float:
 def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:
     """Return the place of the entry that begins the steady state, ``None`` before it is there.
 
-    Args:
-        log: (iteration, elapsed_s), the oldest first.
-        iterations: How many the run does.
+    The log is (iteration, elapsed_s), the oldest first; the run does this many iterations.
     """
     places = range(len(log))
     return next((n for n in places if log[n][0] >= WARM_UP_SHARE * iterations), None)
@@ -76,10 +74,8 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
 def at_usual_pace(log: Sequence[Progress]) -> float | None:
     """Return how many times its iterations a whole run comes to if its end counts as some more.
 
-    At its end a program may do more than iterations: it evaluates its model, and saves it.
-
-    Args:
-        log: That of a run to its end. What is before its last entry shows the usual pace.
+    At its end a program may do more than iterations: it evaluates its model, and saves it. What is
+    before the last entry of the log shows the usual pace.
     """
     if len(log) < 3:
         return None
@@ -102,10 +98,7 @@ def is_longer(time_s: float, wall_s: float, slack_s: float = CLOCK_S) -> bool:
 def began_before(progress: Sequence[Progress], wall_s: float, slack_s: float = CLOCK_S) -> bool:
     """Return whether the program's clock began before its launch: an earlier run's log goes on.
 
-    Args:
-        progress: The entries of the log.
-        wall_s: How long the launch has taken so far.
-        slack_s: A log that is so much ahead of the launch may still be its own.
+    The launch has taken ``wall_s`` so far; a log that is ahead of it by ``slack_s`` may be its own.
     """
     if not progress:
         return False

@@ -23,7 +23,7 @@ DIFFERENCE = 1e-3
 
 
 def finite(value: object) -> float | None:
-    """A loss as a log has it, as a number: `DIVERGED` if it is none; ``None`` for no loss."""
+    """Return a loss of a log as a number: `DIVERGED` for what is none, ``None`` without one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float) and math.isnan(value):
@@ -32,21 +32,13 @@ def finite(value: object) -> float | None:
 
 
 def is_worse(loss: float, usual: Sequence[float]) -> bool:
-    """True if a loss lies outside of the usual ones' spread, on the bad side.
-
-    Args:
-        loss: What a launch came to.
-        usual: What the defaults came to; without any, nothing can be said.
-    """
+    """Return whether a loss lies above the spread of the defaults' losses; never without any."""
     if not usual or loss - max(usual) <= DIFFERENCE:
         return False
     if min(usual) > 0:
         logs = [math.log(value) for value in usual]
         sd, _ = noise.pooled([logs], noise.NONE)
-        allowed = max(math.log(RATIO), DEVIATIONS * sd)
-        return math.log(loss) - max(logs) > allowed
+        return math.log(loss) - max(logs) > max(math.log(RATIO), DEVIATIONS * sd)
     # Log-likelihoods may be negative: then the size of the usual ones is the measure.
-    size = max(abs(value) for value in usual)
-    return loss - max(usual) > max(
-        (RATIO - 1) * size, DEVIATIONS * noise.pooled([usual], noise.NONE)[0]
-    )
+    sd, size = noise.pooled([usual], noise.NONE)[0], max(abs(value) for value in usual)
+    return loss - max(usual) > max((RATIO - 1) * size, DEVIATIONS * sd)

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.model import Claim, Finding
+from tuner.stats.noise import RUNS
 
 #: A gain is claimed if it is proven to be more than this share: less pays for nobody's
 #: change of settings, and hosts differ by as much from one day to the next.
@@ -38,24 +39,18 @@ _SIZE_OF_LOG = 0.15
 
 @dataclass(frozen=True)
 class Rule:
-    """What depends on how the launches of a pair are made.
+    """What depends on how the launches of a pair are made."""
 
-    Attributes:
-        prior_sd: What pairs of one setting usually differ by, as the standard deviation of the
-            logarithm; that counts as one pair.
-        least_pairs: Fewer show nothing.
-        most_pairs: After so many nothing more is launched.
-        size: A gain is shown until its size is said to within this share, or its logarithm to
-            within 15 %, which is less for a gain of 1.9 times and more.
-        no_gain: The boundary for no gain, in standard errors of a normal distribution. A gain of
-            5 % is called none in 5 % of studies at most. The more pairs there may be, the more
-            often one looks.
-    """
-
+    #: What pairs of one setting usually differ by, as the standard deviation of the logarithm; that
+    #: counts as one pair.
     prior_sd: float
-    least_pairs: int
-    most_pairs: int
+    least_pairs: int  # fewer show nothing
+    most_pairs: int  # after so many nothing more is launched
+    #: A gain is shown until its size is said to within this share, or its logarithm to within 15 %,
+    #: which is less for a gain of 1.9 times and more.
     size: float
+    #: The boundary for no gain, in standard errors of a normal distribution. A gain of 5 % is
+    #: called none in 5 % of studies at most. The more pairs there may be, the more often one looks.
     no_gain: float
 
 
@@ -64,11 +59,11 @@ SIDE_BY_SIDE = Rule(0.015, least_pairs=2, most_pairs=14, size=0.1, no_gain=1.4)
 
 #: One after the other meets different machines. So that a neighbour who comes and goes decides
 #: nothing by chance, three pairs have to agree.
-IN_TURN = Rule(0.05, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
+IN_TURN = Rule(RUNS.sd, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
 
 #: Side by side too, but each launch is over after a few slices: little of what the machine does
 #: meanwhile is cancelled.
-FEW_SLICES = Rule(0.05, least_pairs=3, most_pairs=14, size=math.inf, no_gain=1.7)
+FEW_SLICES = Rule(RUNS.sd, least_pairs=3, most_pairs=14, size=math.inf, no_gain=1.7)
 
 #: The boundary for a gain, in standard errors of a normal distribution: at the last look, and at
 #: most. With the first, "faster" is false in 5 % of studies at most.
@@ -100,6 +95,8 @@ def judge(
 ) -> Finding | None:
     """Return what pairs prove, or that they prove nothing if there are as many as may be.
 
+    ``None``: another pair has to tell.
+
     Args:
         log_ratios: The logarithm of each pair's ratio, reference over best, in their order.
         precision: A gain below this share is not worth having.
@@ -109,9 +106,6 @@ def judge(
         at_least: Of some pairs only a lower bound of the ratio is known, as the reference was
             ended. Then only a lower end is found, and that there is no gain is never found.
         is_last: No more pairs are launched, though there are fewer than may be.
-
-    Returns:
-        The finding; ``None``: another pair has to tell.
     """
     pairs = len(log_ratios)
     if not pairs:

@@ -9,13 +9,10 @@ from typing import NamedTuple
 
 from tuner.model import Finding
 from tuner.stats import noise
-from tuner.stats.wilcoxon import interval
+from tuner.stats.ranks import interval
 
-#: From so many launches on an interval goes by ranks: 2 / 2**6 is below the error.
-BY_RANKS = 6
-
-#: An interval by ranks errs in this share of cases.
-ERROR = 0.05
+#: From so many launches on an interval goes by ranks, which errs in this share of cases.
+BY_RANKS, ERROR = 6, 0.05
 
 #: With fewer it is so many standard errors wide on each side, whose spread is shrunk towards the
 #: usual one; and nothing is said if the runs of a side differ by more than this factor.
@@ -35,20 +32,19 @@ class SpeedUp(NamedTuple):
         return cls(finding.ratio, finding.low, finding.high or math.inf)
 
     def times(self, factor: float) -> SpeedUp:
-        """The same, as many times as large."""
+        """Return the speed-up and its interval, as many times as large."""
         return SpeedUp(*(factor * value for value in self))
 
 
 def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
-    """How many times faster the second is, of launches that were made apart."""
-    pairs = min(len(before), len(after))
-    logs = interval(list(map(_log_ratio, before, after)), ERROR) if pairs >= BY_RANKS else None
-    if logs is not None:
-        return SpeedUp(*map(math.exp, logs))
-    center = math.log(statistics.median(before) / statistics.median(after))
+    """Return how many times faster the second is, of launches that were made apart."""
+    if min(len(before), len(after)) >= BY_RANKS:
+        logs = interval([math.log(a / b) for a, b in zip(before, after, strict=False)], ERROR)
+        if logs is not None:
+            return SpeedUp(*map(math.exp, logs))
     sides = [[math.log(time_s) for time_s in _usual(side)] for side in (before, after)]
     if any(max(side) - min(side) > math.log(OUTLIER) for side in sides):
-        return SpeedUp(math.exp(center), 0.0, math.inf)
+        return SpeedUp(statistics.median(before) / statistics.median(after), 0.0, math.inf)
     sd, _ = noise.pooled(sides, noise.RUNS)
     half = DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
     center = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
@@ -61,15 +57,10 @@ def _usual(times: Sequence[float]) -> Sequence[float]:
     return [time_s for time_s in times if time_s <= most]
 
 
-def _log_ratio(before_s: float, after_s: float) -> float:
-    return math.log(before_s / after_s)
-
-
 def along(steps: Sequence[tuple[SpeedUp, bool]]) -> SpeedUp:
     """Return the speed-up along a chain of layouts of which each step was measured by itself.
 
-    Args:
-        steps: Of each step its speed-up, and whether it is taken forwards.
+    Each step has its speed-up, and whether it is taken forwards.
     """
     center, below, above = 0.0, 0.0, 0.0
     for gain, is_forwards in steps:

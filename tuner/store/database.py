@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from tuner.hosts.untrusted_files import make_folder
 from tuner.model.errors import UsageError, shown
 from tuner.store import schema
-from tuner.store.failures import foreign, from_os_error, translated
+from tuner.store.failures import from_os_error, translated
 from tuner.store.urls import display_url, sqlite_path
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ RACES = 20
 
 #: A server that does not answer in this time is not there.
 CONNECT_S = 10
-
 
 #: File systems whose locks SQLite cannot trust (sqlite.org/faq.html, question 5;
 #: optuna/optuna issues 815, 820 and 6036 are what happens).
@@ -69,10 +68,8 @@ def end_write_ahead(path: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
-def engine_options(
-    url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False
-) -> dict[str, Any]:
-    """Keyword arguments of ``create_engine``, for our engine and for Optuna's."""
+def _engine_options(url: str, busy_s: float, *, write_ahead: bool = False) -> dict[str, Any]:
+    """Return keyword arguments of ``create_engine``, for our engine and for Optuna's."""
     if sqlite_path(url) is not None:
         factory = _WriteAheadConnection if write_ahead else sqlite3.Connection
         return {"connect_args": {"timeout": busy_s, "factory": factory}}
@@ -88,8 +85,8 @@ def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
     """Return an engine for a database that holds studies; nothing is written.
 
     Raises:
-        UsageError: Missing, corrupt, not a database, on a network file system, of an earlier form
-            or another program, or a server that cannot be reached.
+        UsageError: Missing, corrupt, not a database, on a network file system, of another program,
+            or a server that cannot be reached.
         BusyError: Locked for longer than ``busy_s`` seconds.
     """
     path = sqlite_path(url)
@@ -116,24 +113,32 @@ def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
     path = sqlite_path(url)
     if path is not None:
         _refuse_place(path, MOUNTS)
-        _make_file(path)
+        try:
+            make_folder(path.parent)
+            # For its owner only from the first byte on: command lines may hold secrets.
+            with suppress(FileExistsError):
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                os.close(os.open(path, flags, 0o600))
+        except OSError as error:
+            raise from_os_error(
+                error, f"the database {path}", "choose another place with --storage FILE"
+            ) from error
     with translated(url):
         engine = _engine(url, busy_s)
         _holds_studies(engine, url)
         engine.dispose()
     storage = optunas_storage(url, busy_s, write_ahead=True)
+    own = schema.observations
     with translated(url), storage.engine.begin() as connection:
-        connection.execute(sa.schema.CreateTable(schema.observations, if_not_exists=True))
+        connection.execute(sa.schema.CreateTable(own, if_not_exists=True))
         # This shows that the database can be written: the row is gone before anybody sees it.
-        connection.execute(sa.insert(schema.observations).values(trial_id=-1, ranks=""))
-        connection.execute(
-            sa.delete(schema.observations).where(schema.observations.c.trial_id == -1)
-        )
+        connection.execute(sa.insert(own).values(trial_id=-1, ranks=""))
+        connection.execute(sa.delete(own).where(own.c.trial_id == -1))
     return storage
 
 
 def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False) -> RDBStorage:
-    """Optuna's storage in the database, with its tables; with heartbeats if hosts can share it.
+    """Return Optuna's storage with its tables; with heartbeats if hosts can share it.
 
     Raises:
         UsageError: The tables are of another version of Optuna's.
@@ -144,7 +149,7 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = Fal
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
-    options = engine_options(url, busy_s, write_ahead=write_ahead)
+    options = _engine_options(url, busy_s, write_ahead=write_ahead)
     beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if sqlite_path(url) is None else (None, None)
     with translated(url), warnings.catch_warnings():
         # Heartbeats are marked experimental.
@@ -170,7 +175,7 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = Fal
 
 
 def is_shared(storage: BaseStorage) -> bool:
-    """Whether several hosts may work on a study of this storage."""
+    """Return whether several hosts may work on a study of this storage."""
     from optuna.storages._heartbeat import BaseHeartbeat
 
     return isinstance(storage, BaseHeartbeat) and storage.get_heartbeat_interval() is not None
@@ -180,7 +185,7 @@ def check(url: str, *, mounts: Path = MOUNTS) -> None:
     """See whether a study can be kept there; nothing is made.
 
     Raises:
-        UsageError: As :func:`connect` with ``create`` would.
+        UsageError: As :func:`create` would.
         BusyError: Locked for longer than a second.
     """
     path = sqlite_path(url)
@@ -206,7 +211,7 @@ def check(url: str, *, mounts: Path = MOUNTS) -> None:
 
 def _engine(url: str, busy_s: float) -> Engine:
     try:
-        engine = sa.create_engine(url, **engine_options(url, busy_s))
+        return sa.create_engine(url, **_engine_options(url, busy_s))
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--storage {display_url(url)}: the module {error.name} is not installed",
@@ -217,7 +222,6 @@ def _engine(url: str, busy_s: float) -> Engine:
             f"--storage {display_url(url)} is not a database URL",
             "write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME",
         ) from None  # its words repeat the URL, which may hold a password
-    return engine
 
 
 def _refuse_place(path: Path, mounts: Path) -> None:
@@ -230,29 +234,14 @@ def _refuse_place(path: Path, mounts: Path) -> None:
             "put it on a local disk with --storage, e.g. --storage /var/tmp/tune.db, and copy"
             " the file when the study is done; or use a PostgreSQL server",
         )
-    if path.is_dir():
-        raise UsageError(f"the database {path} is a folder", "name a file in it with --storage")
     if path.exists() and not path.is_file():
-        raise UsageError(f"the database {path} is not a plain file", "name another with --storage")
-
-
-def _make_file(path: Path) -> None:
-    """Make the file of a database if it is missing, for its owner only from the first byte on."""
-    try:
-        make_folder(path.parent)
-        # Command lines may hold secrets.
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise from_os_error(
-            error, f"the database {path}", "choose another place with --storage FILE"
-        ) from error
+        what = "a folder" if path.is_dir() else "not a plain file"
+        raise UsageError(f"the database {path} is {what}", "name a file with --storage")
 
 
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:
-    """The kind of the file system that a path, which need not exist, is on; empty if unknown."""
-    there = next(place for place in (path, *path.parents) if place.exists())
-    device = there.stat().st_dev
+    """Return the kind of file system that a path, which need not exist, is on; empty if unknown."""
+    device = next(place for place in (path, *path.parents) if place.exists()).stat().st_dev
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -265,21 +254,16 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 
 
 def _holds_studies(engine: Engine, url: str) -> bool:
-    """Whether the tables are there; the error if they are not tune's and Optuna's."""
-    # A view may have no end, and nothing can be written to it.
-    if views := schema.READ.intersection(sa.inspect(engine).get_view_names()):
-        raise foreign(url, f"{min(views)} is a view, not a table")
-    tables = {*sa.inspect(engine).get_table_names()}
-    if tables & schema.OF_EARLIER_FORMS:
-        raise UsageError(
-            f"the database {display_url(url)} was made by an earlier version of tune, in a form"
-            " that is not read any more",
-            "choose another with --storage FILE",
-        )
-    if tables and not tables & schema.READ and sqlite_path(url) is not None:
+    """Return whether the tables are there.
+
+    Raises:
+        UsageError: An SQLite file has only tables of another program.
+    """
+    names = {*sa.inspect(engine).get_table_names()}
+    if names and not names & schema.READ and sqlite_path(url) is not None:
         raise UsageError(
             f"the database {display_url(url)} is of another program: it has the table"
-            f" {shown(min(tables))} and none of tune's",
+            f" {shown(min(names))} and none of tune's",
             "choose another file with --storage FILE",
         )
-    return schema.studies.name in tables
+    return schema.studies.name in names

@@ -7,7 +7,6 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -15,77 +14,69 @@ from tuner.launch.secrets import Redactor
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.urls import display_url
 
+#: An error, its message with ``{place}`` for the database and ``{line}`` for the database's own
+#: words, and what to do.
+_Complaint = tuple[type[TunerError], str, str]
 
-class _Complaint(NamedTuple):
-    """A message with ``{place}`` for the database and ``{line}`` for the database's own words."""
-
-    kind: type[TunerError]
-    message: str
-    hint: str
-
-    def error(self, place: object, line: str = "") -> TunerError:
-        return self.kind(self.message.format(place=place, line=line), self.hint)
-
-
-_FULL = _Complaint(
+_FULL: _Complaint = (
     TunerError,
     "the disk is full: {place} could not be written",
     "free some space, then run the same command again: what was saved before is kept",
 )
-_LOCKED = _Complaint(
-    BusyError,
-    "the database {place} is locked by another process",
-    "end the program that holds it, then run the same command again: what was measured is kept",
-)
-_READ_ONLY = _Complaint(
-    UsageError,
-    "the database {place} is read-only",
-    "make the file and its folder writable, or choose another with --storage FILE",
-)
-_NO_DATABASE = _Complaint(
-    UsageError, "{place} is not an SQLite database", "choose another file with --storage FILE"
-)
-_CORRUPT = _Complaint(
+_CORRUPT: _Complaint = (
     UsageError,
     "the database {place} is corrupt",
     "restore a copy, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW;"
     " a new one is made with --storage FILE",
 )
-_FOREIGN = _Complaint(
+_FOREIGN: _Complaint = (
     UsageError,
     "the database {place} is not as tune made it: {line}",
     "restore a copy, or choose another database with --storage FILE",
 )
-_CLOSED = _Complaint(
-    UsageError,
-    "the database {place} cannot be opened",
-    "check that it is a file that you may read and write, in a folder that you may write to, and"
-    " that the file system has free inodes (df -i); or choose another with --storage FILE",
-)
-_UNREACHABLE = _Complaint(
+_UNREACHABLE: _Complaint = (
     UsageError,
     "the database {place} cannot be used: {line}",
     "check host, port, user, password and name in --storage, and that the server runs",
 )
-_GONE = _Complaint(
+_GONE: _Complaint = (
     TunerError,
     "the server of the database {place} is gone: {line}",
     "start it, then run the same command again: what was saved before is kept",
 )
-_OTHER = _Complaint(
-    TunerError, "the database {place} failed: {line}", "what was saved before is kept"
+_OTHER: _Complaint = (
+    TunerError,
+    "the database {place} failed: {line}",
+    "what was saved before is kept",
 )
 
 #: What SQLite, the C library, PostgreSQL and its driver say; the first pattern that fits counts.
-_COMPLAINTS = {
+_COMPLAINTS: dict[str, _Complaint] = {
     "database or disk is full|no space left on device|could not extend file": _FULL,
-    "database is locked|lock timeout": _LOCKED,
-    "readonly database|read-only transaction|read-only file system": _READ_ONLY,
-    "not a database": _NO_DATABASE,
+    "database is locked|lock timeout": (
+        BusyError,
+        "the database {place} is locked by another process",
+        "end the program that holds it, then run the same command again: what was measured is kept",
+    ),
+    "readonly database|read-only transaction|read-only file system": (
+        UsageError,
+        "the database {place} is read-only",
+        "make the file and its folder writable, or choose another with --storage FILE",
+    ),
+    "not a database": (
+        UsageError,
+        "{place} is not an SQLite database",
+        "choose another file with --storage FILE",
+    ),
     "malformed|invalid page|disk image|decode to utf-8|file format": _CORRUPT,
     "no such (table|column)|has no column|datatype mismatch|(relation|column) .* does not"
     " exist": _FOREIGN,
-    "unable to open database file": _CLOSED,
+    "unable to open database file": (
+        UsageError,
+        "the database {place} cannot be opened",
+        "check that it is a file that you may read and write, in a folder that you may write to,"
+        " and that the file system has free inodes (df -i); or choose another with --storage FILE",
+    ),
     "connection|could not translate host name|authentication|does not exist|terminating"
     "|shutting down|starting up|server closed": _UNREACHABLE,
 }
@@ -95,9 +86,7 @@ _COMPLAINTS = {
 def translated(url: str, *, opened: bool = False) -> Iterator[None]:
     """Turn the errors of a database, and of Optuna's storage in it, into a :class:`TunerError`.
 
-    Args:
-        url: The database, for the message.
-        opened: It was reached before: what it says now is not the user's mistake.
+    If it was ``opened`` before, what it says now is not the user's mistake.
     """
     try:
         yield
@@ -111,8 +100,15 @@ def translated(url: str, *, opened: bool = False) -> Iterator[None]:
 
 def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
     """Return the error for the user; an unknown one keeps the database's own first line."""
-    errors = [*_chain(error)]
-    said = [words for cause in errors if (words := _words(cause))]
+    said, cause = [], error
+    for _ in range(10):  # libraries wrap each other's errors
+        inner = getattr(cause, "orig", None) or cause.__cause__ or cause.__context__
+        # A wrapper repeats the statement and its values.
+        if getattr(cause, "orig", None) is None and str(cause).strip() not in {"", "()"}:
+            said.append(str(cause).strip())
+        if inner is None:
+            break
+        cause = inner
     text = " ".join(said).lower()
     complaint = next((c for pattern, c in _COMPLAINTS.items() if re.search(pattern, text)), _OTHER)
     if isinstance(error, UnicodeError):
@@ -120,33 +116,22 @@ def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerE
     elif complaint is _UNREACHABLE and opened:
         complaint = _GONE
     # The innermost has the database's own words. A driver may repeat the URL that it was given.
-    line = said[-1].splitlines()[0] if said else type(errors[-1]).__name__
-    line = Redactor.of({}, (url,)).text(line)
-    return complaint.error(display_url(url), line)
+    line = said[-1].splitlines()[0] if said else type(cause).__name__
+    return _error(complaint, display_url(url), Redactor.of({}, (url,)).text(line))
+
+
+def _error(complaint: _Complaint, place: object, line: str = "") -> TunerError:
+    kind, message, hint = complaint
+    return kind(message.format(place=place, line=line), hint)
 
 
 def foreign(url: str, what: str) -> TunerError:
     """Return the error for tables that ``tune`` did not make, or that are damaged."""
-    return _FOREIGN.error(display_url(url), what)
+    return _error(_FOREIGN, display_url(url), what)
 
 
 def from_os_error(error: OSError, place: object, fix: str) -> TunerError:
     """Return the error for a file or folder that cannot be made or written."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return _FULL.error(place)
+        return _error(_FULL, place)
     return UsageError(f"{place} cannot be written: {error.strerror or error}", fix)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and what it came from, as libraries wrap each other's."""
-    ids: set[int] = set()
-    while error is not None and id(error) not in ids:
-        ids.add(id(error))
-        yield error
-        error = getattr(error, "orig", None) or error.__cause__ or error.__context__
-
-
-def _words(error: BaseException) -> str:
-    """Return what an error says; of a wrapper nothing, as it repeats the statement and values."""
-    said = "" if getattr(error, "orig", None) is not None else str(error).strip()
-    return "" if said == "()" else said

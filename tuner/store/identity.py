@@ -14,26 +14,30 @@ ROUTES, ENVIRONMENT, HOST, DEFAULTS = "routes", "environment", "hostname", "comm
 
 
 def identity(spec: StudySpec) -> JsonDict:
-    """The parts of a study that must not change while it goes on, as plain JSON values.
+    """Return the parts of a study that must not change while it goes on, as plain JSON values.
 
-    Their names are those that a user is shown.
-
-    Memory is in whole GiB: kernels reserve a little more or less of it at each boot. Secrets
-    are left out: a new password does not make another study.
+    Their names are those that a user is shown. Memory is in whole GiB: kernels reserve a little
+    more or less of it at each boot. Secrets are left out: a new password does not make another
+    study.
     """
     spec = redact_spec(spec, os.environ)
-    machine, launcher = spec.machine, spec.launcher
+    machine, launcher, layout = spec.machine, spec.launcher, spec.layout
+    # What differs by launch is left as it is written.
+    texts = {name: f"{{{name}}}" for name in command.RESERVED}
+    texts |= {k.name: str(k.default) for k in spec.knobs if k.default is not None}
+    hosts = [f"{ANY_HOST if spec.hosts_from else name}:{ranks}" for name, ranks in layout.slots]
+    digest = f" (SHA-256 {spec.input_digest[:12]}…)" if spec.input_digest else ""
     return {
         "command": list(spec.command),
-        DEFAULTS: _baseline(spec),
+        DEFAULTS: list(command.substitute(spec.command, texts)),
         ROUTES: {knob.name: _route(knob, spec.command) for knob in spec.knobs},
         "prepare": list(spec.prepare),
         "wait_for_children": spec.wait_for_children,
-        **({"standard input": _standard_input(spec)} if spec.input else {}),
+        **({"standard input": spec.input + digest} if spec.input else {}),
         "folder that the command runs in": spec.folder,
         "interpreter": spec.interpreter,
-        "ranks": spec.layout.ranks,
-        "hosts": _hosts(spec),
+        "ranks": layout.ranks,
+        "hosts": list(layout.hosts) if layout.is_local else hosts,
         "MPI": f"{launcher.kind} {launcher.version}",
         "mpirun": launcher.mpirun,
         "MPI library": launcher.libmpi,
@@ -50,21 +54,8 @@ def identity(spec: StudySpec) -> JsonDict:
     }
 
 
-def _standard_input(spec: StudySpec) -> str:
-    """Return the file and a part of its digest: a file with another content is another job."""
-    return spec.input + (f" (SHA-256 {spec.input_digest[:12]}…)" if spec.input_digest else "")
-
-
-def _hosts(spec: StudySpec) -> list[str]:
-    """Each host, with its ranks if there are several."""
-    if spec.layout.is_local:
-        return list(spec.layout.hosts)
-    any_host = ANY_HOST if spec.hosts_from else ""
-    return [f"{any_host or name}:{ranks}" for name, ranks in spec.layout.slots]
-
-
 def _objective(spec: ObjectiveSpec) -> str:
-    """All of it that bears on the figure, in words."""
+    """Return all of it that bears on the figure, in words."""
     texts = [spec.kind]
     if spec.kind == "pattern":
         texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
@@ -77,15 +68,8 @@ def _objective(spec: ObjectiveSpec) -> str:
     return said + (", more is better" if spec.maximize else "")
 
 
-def _baseline(spec: StudySpec) -> list[str]:
-    """The command as the defaults run it, with what differs by launch left as it is written."""
-    texts = {name: f"{{{name}}}" for name in command.RESERVED}
-    texts |= {k.name: str(k.default) for k in spec.knobs if k.default is not None}
-    return list(command.substitute(spec.command, texts))
-
-
 def _route(knob: Knob, template: tuple[str, ...]) -> str:
-    """How the knob's value reaches the program; a placeholder wins over the knob's own way."""
+    """Return how the knob's value reaches the program; a placeholder wins over its own way."""
     if knob.name in command.knobs_in(template):
         return f"{{{knob.name}}} in the command"
     if isinstance(knob.route, Env):
@@ -96,7 +80,7 @@ def _route(knob: Knob, template: tuple[str, ...]) -> str:
 
 
 def difference(old: JsonDict, new: JsonDict) -> list[str]:
-    """What differs, one text each: ``ranks: 8 -> 4``.
+    """Return what differs, one text each: ``ranks: 8 -> 4``.
 
     Only a knob that both sides have can differ in its route.
     """
@@ -116,7 +100,7 @@ _ROUTE = "route of "
 
 
 def _texts(identity: JsonDict) -> dict[str, str]:
-    """Each part as it is called and shown."""
+    """Return each part as it is called and shown."""
     texts: dict[str, str] = {}
     for key, value in identity.items():
         if key in {ROUTES, ENVIRONMENT} and isinstance(value, dict):
@@ -134,8 +118,7 @@ def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
     Raises:
         UsageError: Naming every difference.
     """
-    differences = difference(old, new)
-    if differences:
+    if differences := difference(old, new):
         raise UsageError(
             f"the stored study {name} differs from what was typed: " + "; ".join(differences),
             f"to keep both, add --name {name}-2; to replace the stored one, add --fresh,"

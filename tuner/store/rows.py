@@ -34,7 +34,7 @@ LAUNCH, RECORD = "launch", "tune:record"
 
 
 def now() -> str:
-    """The time in UTC as ISO 8601, to the microsecond: sorts as text."""
+    """Return the time in UTC as ISO 8601, to the microsecond: it sorts as text."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -78,18 +78,18 @@ class StudyRow:
 
 
 def study_attribute(spec: StudySpec, belongs: JsonDict, created_at: str) -> JsonDict:
-    """What a study is, as its attribute `STUDY`."""
+    """Return what a study is, as its attribute `STUDY`."""
     document = {"spec": spec, "identity": belongs, "created_at": created_at}
     return {"form": FORM, **codec.to_json(document)}
 
 
 def state_attribute(state: StudyState, reason: str) -> JsonDict:
-    """How far a study is, and why, as its attribute `STATE`."""
+    """Return how far a study is, and why, as its attribute `STATE`."""
     return {"state": state.value, "reason": reason, "updated_at": now()}
 
 
 def study_row(name: str, attributes: Mapping[str, Any]) -> StudyRow:
-    """The inverse of `study_attribute`, `state_attribute` and what else is kept of a study."""
+    """Return the inverse of `study_attribute`, `state_attribute` and what else is kept."""
     study, state, summary = (
         codec.from_json(JsonDict, attributes.get(key, {})) for key in (STUDY, STATE, SUMMARY)
     )
@@ -126,21 +126,21 @@ def with_exclusion(record: LaunchRecord, excluded: Mapping[int, Exclusion]) -> L
 
 
 def launch_attribute(record: LaunchRecord) -> JsonDict:
-    """A launch as the attribute `RECORD` of its trial, without what was seen of its ranks."""
+    """Return a launch as the attribute `RECORD` of its trial, without what was seen of it."""
     outcome = replace(record.outcome, telemetry=None, observation=Observation())
     document: JsonDict = codec.to_json(replace(record, outcome=outcome))
     return document
 
 
 def launch_record(document: Any) -> LaunchRecord:
-    """The inverse of :func:`launch_attribute`."""
+    """Return the inverse of :func:`launch_attribute`."""
     record = codec.from_json(LaunchRecord, document)
     datetime.fromisoformat(record.started_at)
     return record
 
 
 def seen_row(trial_id: int, record: LaunchRecord) -> dict[str, Any]:
-    """The row of ``tune_seen`` for a launch."""
+    """Return the row of ``tune_seen`` for a launch."""
     telemetry = record.outcome.telemetry
     return {
         "trial_id": trial_id,

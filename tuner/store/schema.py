@@ -7,56 +7,50 @@ all is read by SQL, since Optuna takes half a second to load, and reads what no 
 
 from __future__ import annotations
 
-import sqlalchemy as sa
+from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 
 #: What was seen of a launch and its ranks, as JSON: an `Observation`, and a `Telemetry` or nothing.
-observations = sa.Table(
+observations = Table(
     "tune_seen",
-    sa.MetaData(),
-    sa.Column("trial_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("ranks", sa.Text, nullable=False),
-    sa.Column("telemetry", sa.Text),
+    MetaData(),
+    Column("trial_id", Integer, primary_key=True, autoincrement=False),
+    Column("ranks", Text, nullable=False),
+    Column("telemetry", Text),
 )
 
-_optunas = sa.MetaData()
+_optunas = MetaData()
 
-studies = sa.Table(
+studies = Table(
     "studies",
     _optunas,
-    sa.Column("study_id", sa.Integer, primary_key=True),
-    sa.Column("study_name", sa.String),
+    Column("study_id", Integer, primary_key=True),
+    Column("study_name", String),
 )
-trials = sa.Table(
+trials = Table(
     "trials",
     _optunas,
-    sa.Column("trial_id", sa.Integer, primary_key=True),
-    sa.Column("study_id", sa.Integer),
-    sa.Column("number", sa.Integer),
+    Column("trial_id", Integer, primary_key=True),
+    Column("study_id", Integer),
+    Column("number", Integer),
 )
-trial_params = sa.Table(
+trial_params = Table(
     "trial_params",
     _optunas,
-    sa.Column("trial_id", sa.Integer),
-    sa.Column("param_name", sa.String),
-    sa.Column("param_value", sa.Float),
-    sa.Column("distribution_json", sa.Text),
+    Column("trial_id", Integer),
+    Column("param_name", String),
+    Column("param_value", Float),
+    Column("distribution_json", Text),
 )
-
-
-def _attributes(owner: str) -> sa.Table:
-    return sa.Table(
+study_attributes, trial_attributes = (
+    Table(
         f"{owner}_user_attributes",
         _optunas,
-        sa.Column(f"{owner}_id", sa.Integer),
-        sa.Column("key", sa.String),
-        sa.Column("value_json", sa.Text),
+        Column(f"{owner}_id", Integer),
+        Column("key", String),
+        Column("value_json", Text),
     )
-
-
-study_attributes, trial_attributes = _attributes("study"), _attributes("trial")
+    for owner in ("study", "trial")
+)
 
 #: The tables that are read here.
 READ = frozenset({observations.name, *_optunas.tables})
-
-#: Those of ours in earlier forms of the database, which is not read any more.
-OF_EARLIER_FORMS = frozenset({"tune_meta", "tune_studies", "tune_launches"})

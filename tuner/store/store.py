@@ -73,7 +73,7 @@ class _Trial(NamedTuple):
 
 
 def comparison_name(name: str) -> str:
-    """The name of the study of Optuna that has the launches beside the search."""
+    """Return the name of the study of Optuna that has the launches beside the search."""
     return f"{name}/comparison"
 
 
@@ -123,48 +123,35 @@ class Store:
 
     @property
     def storage(self) -> RDBStorage:
-        """Return Optuna's storage in this database."""
+        """Optuna's storage in this database."""
         if self._optunas is None:
             self._optunas = database.optunas_storage(self.url)
         return self._optunas
 
     def search(self, name: str) -> optuna.Study:
-        """The study of Optuna whose trials are the launches of the search."""
+        """Return the study of Optuna whose trials are the launches of the search."""
         return self._loaded(name, name)
 
     def comparison(self, name: str) -> optuna.Study:
-        """The study of Optuna whose trials are the other launches."""
+        """Return the study of Optuna whose trials are the other launches."""
         return self._loaded(comparison_name(name), name)
 
     def _loaded(self, optunas_name: str, name: str) -> optuna.Study:
-        """A study of Optuna, which can read its direction, its attributes and its trials."""
+        """Return a study of Optuna, which can read its attributes and its trials."""
         import optuna
 
-        with self._read_by_optuna(name):
-            try:
-                study = optuna.load_study(study_name=optunas_name, storage=self.storage)
-            except KeyError:
-                if not self.has(name):
-                    raise self._no_study(name) from None
-                raise failures.foreign(self.url, f"no study {optunas_name} of Optuna") from None
-            expected = _direction(self.load(name).spec)
-            if study.direction is not expected:
-                text = f"the direction of study {optunas_name} is {study.direction.name}"
-                raise failures.foreign(self.url, f"{text} instead of {expected.name}")
-            _ = study.user_attrs, study.get_trials(deepcopy=False)
-            return study
-
-    @contextmanager
-    def _read_by_optuna(self, name: str) -> Iterator[None]:
-        """While entered, a row of the study that Optuna cannot read is one error that names it."""
         with self.translated():
             try:
-                yield
+                study = optuna.load_study(study_name=optunas_name, storage=self.storage)
+                _ = study.direction, study.user_attrs, study.get_trials(deepcopy=False)
+                return study
             except (TunerError, sa.exc.SQLAlchemyError):
                 raise
-            except Exception as error:  # whatever Optuna makes of it
+            except Exception as error:  # whatever Optuna makes of a row that it cannot read
+                if not self.has(name):
+                    raise self._no_study(name) from None
                 said = str(error) or type(error).__name__
-                text = f"Optuna cannot read study {shown(name)}: {said[:200]}"
+                text = f"Optuna cannot read study {shown(optunas_name)}: {said[:200]}"
                 raise failures.foreign(self.url, text) from error
 
     # --- studies ---------------------------------------------------------------------
@@ -180,11 +167,11 @@ class Store:
         return None if texts is None else self._row(name, texts)
 
     def has(self, name: str) -> bool:
-        """True if there is a study of that name, readable or not."""
+        """Return whether there is a study of that name, readable or not."""
         return name in self._attributes(name=name)
 
     def load(self, name: str) -> StudyRow:
-        """The study of that name.
+        """Return the study of that name.
 
         Raises:
             UsageError: There is none; the hint names the nearest ones.
@@ -205,55 +192,39 @@ class Store:
         name = spec.name
         if self.has(name):
             raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
-        if (foreign := self._of_another_program(name)) is not None:
-            raise foreign
         study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), rows.now())
-        self._delete(comparison_name(name), name)  # what a process left that died half-way
         with self.translated(), warnings.catch_warnings():
             # Names of metrics are marked experimental.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             for optunas_name in (comparison_name(name), name):
+                self._delete_half_made(optunas_name)
+            for optunas_name in (comparison_name(name), name):
                 search = optuna.create_study(
-                    study_name=optunas_name, storage=self.storage, direction=_direction(spec)
+                    study_name=optunas_name,
+                    storage=self.storage,
+                    direction="maximize" if spec.objective.maximize else "minimize",
                 )
                 search.set_metric_names([figures.axis(spec.objective)])
             search.set_user_attr(STUDY, study)
             search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
 
-    def _delete(self, *optunas_names: str) -> None:
-        """Delete studies of Optuna, in this order, as far as they are there."""
-        import optuna
+    def _delete_half_made(self, optunas_name: str) -> None:
+        """Delete what a process left that died while it made a study: that has no trial.
 
-        with self.translated():
-            for optunas_name in optunas_names:
-                with suppress(KeyError):
-                    optuna.delete_study(study_name=optunas_name, storage=self.storage)
-
-    def _of_another_program(self, name: str) -> UsageError | None:
-        """Return the error for a study of Optuna that has the name of a study, and is not ours.
-
-        What a process leaves that dies while it makes a study has a comparison, but no trial.
+        Raises:
+            UsageError: It is a study of another program.
         """
-        studies, attributes, trials = schema.studies, schema.study_attributes, schema.trials
-        own = attributes.c.study_id == studies.c.study_id
-        is_used = sa.or_(
-            sa.exists().where(trials.c.study_id == studies.c.study_id),
-            sa.exists().where(own, attributes.c.key.not_like("tune:%")),
-        )
-        query = sa.select(studies.c.study_name, is_used)
-        query = query.where(studies.c.study_name.in_((name, comparison_name(name))))
-        with self._transaction() as connection:
-            left = {row.study_name: row[1] for row in connection.execute(query)}
-        others = [optunas_name for optunas_name in left if left[optunas_name]]
-        if not others and (not left or comparison_name(name) in left):
-            return None
-        return UsageError(
-            f"the database {display_url(self.url)} holds an Optuna study {(others or [name])[0]}"
-            f" of another program: it has no {STATE}",
-            "choose another name with --name NAME, or another database with --storage FILE;"
-            " `tune studies` lists the studies of tune",
-        )
+        with suppress(KeyError):
+            study_id = self.storage.get_study_id_from_name(optunas_name)
+            attributes = self.storage.get_study_user_attrs(study_id)
+            if self.storage.get_n_trials(study_id) or not all(k == STUDY for k in attributes):
+                raise UsageError(
+                    f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
+                    f" of another program: it has no {STATE}",
+                    "choose another name with --name NAME, or another database with --storage FILE",
+                )
+            self.storage.delete_study(study_id)
 
     def update_spec(self, spec: StudySpec) -> None:
         """Replace the spec of the study of that name, which still belongs to the same."""
@@ -305,9 +276,14 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Remove the study with all that is kept of its launches; nothing if there is none."""
+        import optuna
+
         if not self.has(name):
             return
-        self._delete(comparison_name(name), name)
+        with self.translated():
+            for optunas_name in (comparison_name(name), name):
+                with suppress(KeyError):
+                    optuna.delete_study(study_name=optunas_name, storage=self.storage)
         with self._transaction() as connection:
             if sa.inspect(connection).has_table(schema.observations.name):
                 left = schema.observations.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
@@ -316,7 +292,7 @@ class Store:
     # --- launches --------------------------------------------------------------------
 
     def launches(self, name: str, *, detail: bool = True) -> list[LaunchRecord]:
-        """The launches of a study in the order they were made.
+        """Return the launches of a study in the order they were made.
 
         ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
         the reading if there are thousands.
@@ -339,7 +315,7 @@ class Store:
         return sorted(records, key=lambda record: record.number)
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
-        """What the sampler saw of a launch, which :meth:`launches` leaves out.
+        """Return what the sampler saw of a launch, which :meth:`launches` leaves out.
 
         ``None`` if nothing was recorded, or there is no such launch.
         """
@@ -349,21 +325,21 @@ class Store:
             return next((codec.loads(Telemetry, text) for text in texts), None)
 
     def last_number(self, name: str) -> int:
-        """The highest number of a launch, of those that run too; 0: there is none."""
+        """Return the highest number of a launch, of those that run too; 0: there is none."""
         return max((number for number, _ in self._numbers(name)), default=0)
 
     def has_number_first(self, name: str, number: int, trial_id: int) -> bool:
-        """Whether a trial was the first one to give its launch this number."""
+        """Return whether a trial was the first one to give its launch this number."""
         return min(owner for n, owner in self._numbers(name) if n == number) == trial_id
 
     def _numbers(self, name: str) -> list[tuple[int, int]]:
-        """The numbers of the launches with the ids of their trials."""
+        """Return the numbers of the launches with the ids of their trials."""
         trials = self._trials(name, LAUNCH)
         with self._readable(f"the number of a launch of {shown(name)}"):
             return [(int(trial.attributes[LAUNCH]), trial.trial_id) for trial in trials]
 
     def folders(self, name: str) -> list[str]:
-        """The folders of a study's launches, as far as they can be read."""
+        """Return the folders of a study's launches, as far as they can be read."""
         folders = []
         for trial in self._trials(name, LAUNCH, RECORD):
             with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -379,7 +355,6 @@ class Store:
         """
         self.keep_seen(trial_id, record)  # first: the attribute is what makes it a launch
         self.storage.set_trial_user_attr(trial_id, RECORD, rows.launch_attribute(record))
-        self._require_same_file()
 
     def keep_seen(self, trial_id: int, record: LaunchRecord) -> None:
         """Put down what was seen of a launch, in place of what was there."""
@@ -401,8 +376,6 @@ class Store:
 
         Raises:
             UsageError: Read-only or corrupt, or the study is gone.
-            BusyError: Locked by another process.
-            TunerError: The file was moved, removed or replaced.
         """
         with self.translated(), self._engine.connect() as connection:
             if connection.dialect.name == "sqlite":
@@ -415,7 +388,7 @@ class Store:
     # --- inside ----------------------------------------------------------------------
 
     def _attributes(self, *keys: str, name: str | None = None) -> dict[str, dict[str, str]]:
-        """The state and attributes of these keys (JSON) of our studies, or of one, by name."""
+        """Return the state and these attributes (JSON) of our studies, or of one, by name."""
         studies, attributes = schema.studies.c, schema.study_attributes.c
         is_same = studies.study_id == attributes.study_id
         query = sa.select(studies.study_name, attributes.key, attributes.value_json)
@@ -470,33 +443,23 @@ class Store:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """While entered, what Optuna and the database complain about is one error for the user."""
-        self._require_same_file()  # what is written ahead for one file must not go into another
-        try:
-            with failures.translated(self.url, opened=True):
-                yield
-        except TunerError:
-            self._require_same_file()  # then that is what is wrong, whatever SQLite calls it
-            raise
+        """Make one error for the user of what Optuna and the database complain about.
+
+        SQLite keeps the file open: it would write on into one that was removed.
+        """
+        if _file(self._path) != self._file:
+            raise TunerError(
+                f"the database {self._path} was moved, removed or replaced while the study ran",
+                "put it back, then run the same command again",
+            )
+        with failures.translated(self.url, opened=True):
+            yield
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """Open a transaction, committed at the end; see the class for what it raises."""
         with self.translated(), self._engine.begin() as connection:
             yield connection
-
-    def _require_same_file(self) -> None:
-        """Make sure that what is committed goes to the file of that name.
-
-        SQLite keeps the file open: without this it would write on into one that was removed.
-        """
-        file = _file(self._path)
-        if file != self._file:
-            what = "moved or removed" if file is None else "replaced by another file"
-            raise TunerError(
-                f"the database {self._path} was {what} while the study ran",
-                "put it back, then run the same command again",
-            )
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
@@ -528,8 +491,6 @@ class Store:
         return replace(row, state=StudyState.INTERRUPTED, reason=GONE)
 
     def _no_study(self, name: str) -> UsageError:
-        if (foreign := self._of_another_program(name)) is not None:
-            return foreign
         names = [study.name for study in self.studies()]
         near = get_close_matches(name, names, n=3) or names[:5]
         hint = f"it has {', '.join(near)}; `tune studies` lists all" if near else ""
@@ -538,14 +499,8 @@ class Store:
         )
 
 
-def _direction(spec: StudySpec) -> optuna.study.StudyDirection:
-    from optuna.study import StudyDirection
-
-    return StudyDirection.MAXIMIZE if spec.objective.maximize else StudyDirection.MINIMIZE
-
-
 def _file(path: Path | None) -> tuple[int, int] | None:
-    """The file itself, whatever its name; ``None`` if there is none, or for a server."""
+    """Return the file itself, whatever its name; ``None`` if there is none, or for a server."""
     try:
         status = path.stat() if path is not None else None
     except OSError:

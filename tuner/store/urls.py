@@ -15,17 +15,14 @@ DEFAULT_STORAGE = "studies/tune.db"
 #: Used if ``--storage`` is not given.
 STORAGE_VARIABLE = "TUNE_STORAGE"
 
-#: The drivers this tool is tested with, by the names that people type.
-SCHEMES = {
-    "sqlite": "sqlite",
-    "postgresql": "postgresql+psycopg",
-    "postgres": "postgresql+psycopg",
-    "postgresql+psycopg": "postgresql+psycopg",
-}
+#: PostgreSQL by the names that people type, and the driver that this tool is tested with.
+_POSTGRESQL, _DRIVER = {"postgresql", "postgres", "postgresql+psycopg"}, "postgresql+psycopg"
+
+_SQLITE = "sqlite:///"
 
 
 def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
-    """The database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
+    """Return the database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
 
     A text without ``://`` is the path of an SQLite file. One with ``@`` or ``=`` may be a login
     (``USER:PASSWORD@HOST``, ``host=db password=X``), and a file of that name would tell the
@@ -37,40 +34,28 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     from sqlalchemy.engine import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
-    text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    typed = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    text = typed.removeprefix(_SQLITE)
     scheme, is_url, rest = text.partition("://")
     if not is_url:
-        if not text.startswith(("/", ".", "~")) and ("@" in text or "=" in text):
-            raise _no_url(text)
+        is_path = text.startswith(("/", ".", "~")) or not ("@" in text or "=" in text)
+        if not is_path or text in {"", ":memory:"}:
+            raise _no_url(typed)
         # Not resolved: what the user typed is what messages should show.
         path = typed_path(os.path.expanduser(text), "--storage")  # noqa: PTH111 (raises nothing)
         return URL.create("sqlite", database=str(path)).render_as_string()
-    driver = SCHEMES.get(scheme.lower())
-    if driver is None:
+    if scheme.lower() not in _POSTGRESQL:
         raise UsageError(
-            f"--storage {display_url(text)}: only SQLite and PostgreSQL databases are supported",
-            "give the path of an SQLite file, sqlite:///FILE or postgresql://USER@HOST/NAME",
+            f"--storage {display_url(typed)}: only SQLite and PostgreSQL databases are supported",
+            "give the path of an SQLite file, or postgresql://USER@HOST/NAME",
         )
     try:
         parsed = make_url(text)
     except (ArgumentError, ValueError):  # not chained: the original text may hold a password
         raise _no_url(text) from None
-    name = parsed.database or ""
-    if driver != "sqlite":
-        if "@" in f"{parsed.host}{name}":  # one in the password: what follows is not a host
-            raise _no_url(text)
-    elif (
-        name in {"", ":memory:"}
-        or name.startswith("file:")
-        or (parsed.query or parsed.host or parsed.username is not None or "\0" in name)
-    ):
-        raise UsageError(
-            f"--storage {display_url(text)}: not the path of an SQLite file",
-            "write sqlite:///FILE, sqlite:////ABSOLUTE/FILE, or only the path",
-        )
-    if driver == "sqlite":
-        typed_path(name, "--storage")
-    return f"{driver}://{rest}"
+    if "@" in f"{parsed.host}{parsed.database}":  # one in the password: what follows is no host
+        raise _no_url(text)
+    return f"{_DRIVER}://{rest}"
 
 
 def _no_url(text: str) -> UsageError:
@@ -83,7 +68,7 @@ def _no_url(text: str) -> UsageError:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of an SQLite URL, ``None`` for other databases."""
+    """Return the file of an SQLite URL, ``None`` for other databases."""
     from sqlalchemy.engine import make_url
 
     parsed = make_url(url)
@@ -93,7 +78,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def display_url(url: str) -> str:
-    """The URL as it may be shown: an SQLite file as its path, no password, no query.
+    """Return the URL as it may be shown: an SQLite file as its path, no password, no query.
 
     Of what cannot be read as a URL nothing is shown: any part of it may be a password.
     """
@@ -114,17 +99,18 @@ def display_url(url: str) -> str:
 
 
 def place(url: str) -> str:
-    """The database as other processes of this host know it: no password, no relative path."""
+    """Return the database as other processes of this host know it, without a password."""
     path = sqlite_path(url)
     return display_url(url) if path is None else str(path.resolve())
 
 
 def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
-    """The studies in an SQLite database, the latest first; [] if it cannot be read at once.
+    """Return the studies in an SQLite database, the latest first; [] if it cannot be read at once.
 
     Nothing is raised: there is no place for a message in the middle of a completion.
     """
     import sqlite3
+    from contextlib import closing
 
     text = storage or environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
     query = (
@@ -133,14 +119,9 @@ def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
         " ORDER BY MAX(json_extract(value_json, '$.updated_at')) DESC"
     )
     try:
-        path = Path(text.removeprefix("sqlite:///")).expanduser()
-        if "://" in str(path) or not path.is_file():
-            return []
-        database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0.2)
-        try:
+        url = f"{Path(text.removeprefix(_SQLITE)).expanduser().resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(url, uri=True, timeout=0.2)) as database:
             return [name for (name,) in database.execute(query)]
-        finally:
-            database.close()
-    # too long a name, an unknown ~user, a NUL
+    # no file, too long a name, an unknown ~user, a NUL
     except (OSError, RuntimeError, ValueError, sqlite3.Error):
         return []

@@ -18,7 +18,7 @@ from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
 from tuner.search.history import Group
 from tuner.search.left_out import LeftOutModel
 from tuner.search.space import LEFT_OUT, Key
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.observations import observations, search_space
 
@@ -90,7 +90,7 @@ class FewestChanges:
         fixed = {knob.name for knob in history.knobs if _has_one_value(knob)}
         required = {item for item in self.fastest.items if item[0] in fixed}
         most = len(self.changes(self.fastest))
-        measured = estimates.measurements(self.records, canonical)
+        measured = evidence.measurements(self.records, canonical)
         times_s = {m.setting: m.elapsed_s for m in measured if m.elapsed_s is not None}
         # No slower than the baseline, and near the fastest.
         most_s = min(times_s.get(self.fastest, 0.0) * _FAR, times_s.get(history.default, math.inf))

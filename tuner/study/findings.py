@@ -24,7 +24,7 @@ from tuner.model import (
     Verdict,
     wording,
 )
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.rows import Summary
 from tuner.store.urls import display_url
 from tuner.study.confirmation import confirm_s, confirmation, search_s
@@ -72,7 +72,7 @@ def build(
     if finding is None:
         works = confirmed is None or confirmed.failure is None
         kept = baseline if works and history.spec.fixed.is_baseline else None
-        candidate = estimates.best(filter(None, (candidate, kept)))
+        candidate = evidence.best(filter(None, (candidate, kept)))
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         name=history.spec.name,
@@ -84,7 +84,7 @@ def build(
         reference=reference,
         trials=history.trials,
         launches=len(history.records),
-        failures=estimates.failures(history.records),
+        failures=evidence.failures(history.records),
         notes=tuple(_notes(history, candidate)),
         settings_failed=history.failed,
         settings_stopped=history.stopped,
@@ -113,7 +113,7 @@ def _best_keeping(history: History, best: Measurement | None) -> Measurement | N
     if best is None or keeps(best.setting):
         return None
     # What could be handed over: the present space, and the baseline.
-    return estimates.best(
+    return evidence.best(
         measurement
         for setting, measurement in history.measurements.items()
         if keeps(setting) and (history.contains(setting) or setting == history.default)

@@ -16,7 +16,7 @@ from tuner.model import (
     figures,
 )
 from tuner.model.errors import LimitReachedError, NothingMeasuredError
-from tuner.stats import estimates
+from tuner.stats import evidence
 
 #: What to do if nothing works, behind "read FILE".
 _USUAL_ADVICE = (
@@ -39,7 +39,7 @@ def why_given_up(
     objective: ObjectiveSpec = LOGGED_TIME,
 ) -> NothingMeasuredError | LimitReachedError:
     """Return the error that ends a study in which nothing works, or nothing but the baseline."""
-    counted = estimates.counted(failures)
+    counted = evidence.counted(failures)
     if not counted:
         return NothingMeasuredError(
             "the search was ended before a setting was tried",

@@ -26,7 +26,7 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.study import believed_figures
 
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
@@ -57,7 +57,7 @@ class History:
         baseline: Setting | None = None,
     ) -> History:
         """Return the history of these launches: each may change what the others come to."""
-        judged = estimates.judged(believed_figures.believed(records, spec.objective))
+        judged = evidence.with_wrong_results(believed_figures.believed(records, spec.objective))
         return cls(spec, rescaled(judged, spec.objective), baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
@@ -82,19 +82,19 @@ class History:
     @cached_property
     def valid(self) -> tuple[LaunchRecord, ...]:
         """The launches that count as evidence about their setting."""
-        return tuple(estimates.counted(self.records))
+        return tuple(evidence.counted(self.records))
 
     @cached_property
     def measurements(self) -> dict[Setting, Measurement]:
         """What was measured, by (canonical) setting."""
-        records = estimates.of_one_scale(self.records, self.spec.objective)
-        pooled = estimates.measurements(records, self.pooling.canonical)
+        records = evidence.of_one_scale(self.records, self.spec.objective)
+        pooled = evidence.measurements(records, self.pooling.canonical)
         return {measurement.setting: measurement for measurement in pooled}
 
     def fastest(self, is_allowed: Callable[[Setting], bool]) -> Measurement | None:
         """Return the fastest of the settings that the search measured and that are allowed."""
-        measured = estimates.measurements(self.searched, self.pooling.canonical)
-        return estimates.best(m for m in measured if is_allowed(m.setting))
+        measured = evidence.measurements(self.searched, self.pooling.canonical)
+        return evidence.best(m for m in measured if is_allowed(m.setting))
 
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:
@@ -177,7 +177,7 @@ class History:
     def _of_trials(self) -> list[Measurement]:
         """What came of each trial in the present space."""
         canonical = self.pooling.canonical
-        return [self.measurements[canonical(s)] for s in estimates.tried(self._present)]
+        return [self.measurements[canonical(s)] for s in evidence.tried(self._present)]
 
     @property
     def trials(self) -> int:

@@ -10,14 +10,16 @@ from pathlib import Path
 
 from tuner.config.program import script_of
 from tuner.knobs import space
-from tuner.model import Lesson, Shown, StudySpec, StudyState, wording
+from tuner.model import Lesson, StudySpec, StudyState, wording
 from tuner.model.errors import UsageError
-from tuner.search.history import grouped
-from tuner.search.space import Grid
+from tuner.search.history import grouped, log_times
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.study.history import History
-from tuner.study.observations import as_setting, observations, search_space
+from tuner.study.observations import as_setting, observations
+
+#: So many of the fastest settings of an earlier study are first guesses.
+MOST_GUESSES = 2
 
 #: So many of the latest studies are looked at for one of the same program.
 _LATEST = 50
@@ -43,12 +45,12 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
         with suppress(UsageError):  # what cannot be read teaches nothing
             for row in _latest(spec, store):
                 learned = lesson(History.judged(row.spec, store.launches(row.name, detail=False)))
-                if learned.shown:
+                if learned.fastest:
                     return replace(spec, lesson=learned), _sentence(row, spec)
         return replace(spec, lesson=None), ""
     row = store.load(name)
     learned = lesson(History.judged(row.spec, store.launches(name, detail=False)))
-    why_not = "" if learned.shown else "nothing was measured in it"
+    why_not = "" if learned.fastest else "nothing was measured in it"
     if not _tuned(row.spec) & _tuned(spec):
         why_not = "it tuned none of the knobs of this study"
     if name == spec.name:
@@ -95,21 +97,8 @@ def _tuned(spec: StudySpec) -> set[str]:
 
 
 def lesson(history: History) -> Lesson:
-    """Return what the search of a study showed of each setting; nothing if nothing worked."""
+    """Return the settings that were fastest in the search of a study; none if nothing worked."""
     groups = grouped(observations(history, history.searched)) if history.size > 0 else {}
-    estimates = {key: group.estimate() for key, group in groups.items()}
-    finished = [estimate for key, estimate in estimates.items() if groups[key].finished]
-    best_log_s = min((estimate[0] for estimate in finished if estimate), default=None)
-    if best_log_s is None:
-        return Lesson(history.spec.name, ())
-    grid = Grid(search_space(history))
-    shown = []
-    for key, estimate in estimates.items():
-        setting = as_setting(history, key)
-        if estimate is None:
-            shown.append(Shown(setting, None, is_bound=groups[key].is_bound))
-            continue
-        log_s, _, extra_var = estimate
-        demand = float(grid.demand(grid.rows([key]))[0])
-        shown.append(Shown(setting, log_s - best_log_s, extra_var**0.5, demand))
-    return Lesson(history.spec.name, tuple(shown))
+    log_s = log_times({key: group for key, group in groups.items() if group.finished})
+    fastest = sorted(log_s, key=lambda key: log_s[key])[:MOST_GUESSES]
+    return Lesson(history.spec.name, tuple(as_setting(history, key) for key in fastest))

@@ -30,7 +30,7 @@ from tuner.model import (
 )
 from tuner.model.errors import TunerError
 from tuner.search import Done
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.rows import now
 from tuner.store.store import Store
 from tuner.study import believed_figures, doubts, outputs, pairing, stopping_rules
@@ -154,7 +154,7 @@ class StudyRun:
             self.history = history = self.study.history()
             why = live_vs_cold(history.records, history.pooling.canonical)
             if why is not None:
-                windows = [r.number for r in estimates.counted(history.records) if r.job]
+                windows = [r.number for r in evidence.counted(history.records) if r.job]
                 with self.context.stop.held():
                     self.live.end()
                     self.study.exclude(windows, why)
@@ -305,7 +305,7 @@ class StudyRun:
         try:
             self.history = history = self.study.tell(trial, record)
         except TunerError as error:
-            value = estimates.estimate_s(record.outcome.samples)
+            value = evidence.estimate_s(record.outcome.samples)
             if is_written:
                 error.hint += f"; launch {record.number} is kept in {file}"
             elif value is not None:
@@ -316,7 +316,7 @@ class StudyRun:
         self.context.store.set_summary(self.spec.name, summary(result))
         kept = next(r for r in history.records if r.number == record.number)
         measurement = so_far = None
-        if estimates.counted([kept]):
+        if evidence.counted([kept]):
             measurement = history.measurements[history.pooling.canonical(kept.setting)]
         is_best = bool(
             measurement is not None
@@ -394,7 +394,7 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
             records = pairing.judged(records, [run.history for run, _ in trials])
         for (run, trial), record in zip(trials, records, strict=True):
             run._tell(trial, record)
-    if any(map(estimates.was_interrupted, records)) and (is_broken_off or stop()):
+    if any(map(evidence.was_interrupted, records)) and (is_broken_off or stop()):
         raise Cancelled
     first.live.require_live(first.history.records)
     first._say(first.live.note(first.history.records))

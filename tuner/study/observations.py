@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from tuner.knobs import ROLES, core_budget, space
+from tuner.knobs.conditions import KnobAxis
 from tuner.live.running_job import window_pace
 from tuner.model import (
     SHORTAGES,
@@ -24,7 +25,7 @@ from tuner.model import (
 )
 from tuner.search.history import SearchObservation, grouped
 from tuner.search.regions import ruled_out
-from tuner.search.space import Grid, Key, KnobAxis, Space
+from tuner.search.space import Grid, Key, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
 
@@ -50,12 +51,12 @@ def search_space(history: History, *suggested: Setting) -> Space:
     launched = [record.setting for record in history.valid]
     kept = [*guesses, *map(canonical, (*launched, *history.pending, *suggested))]
     kept.append(Setting.of(history.pooling.unchanged))  # what a setting without the knob comes to
-    defaults, axes = history.default.as_dict(), []
+    axes = []
     for knob, (name, values) in zip(history.knobs, history.distinct, strict=True):
-        levels, default = values, defaults.get(name, knob.default)
+        levels = values
         if name not in history.requirements.names:
             levels = _on_a_scale(values, {setting.as_dict().get(name) for setting in kept})
-        axes.append(KnobAxis(name, levels, ROLES.get(name), default, knob.when))
+        axes.append(KnobAxis(name, levels, ROLES.get(name), knob.when))
     return Space(
         tuple(axes),
         ranks_per_host=spec.layout.ranks_per_host,
@@ -151,5 +152,5 @@ def pending(history: History, observed: Sequence[SearchObservation]) -> list[Sea
         logs_s = groups[key].finished if key in groups else []
         elapsed_s = math.exp(statistics.median(logs_s)) if logs_s else worst_s
         purpose = Purpose.REPEAT if key in groups else Purpose.SEARCH
-        running.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s))
+        running.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s, is_running=True))
     return running

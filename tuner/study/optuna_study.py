@@ -26,7 +26,7 @@ from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.model import Exclusion, LaunchRecord, Setting, SettingSource, StudySpec
+from tuner.model import Exclusion, LaunchRecord, Setting, StudySpec
 from tuner.model.errors import TunerError
 from tuner.search import RacePruner, RuntimeSampler, RuntimeTerminator
 from tuner.store import database
@@ -216,7 +216,7 @@ class OptunaStudy:
         with self._store.translated():
             if not is_of_search(history, step.purpose, step.setting):
                 return self._ask_to_compare(history, step)
-            is_suggested = step.purpose.stage.settings is SettingSource.SAMPLER
+            is_suggested = step.purpose.stage.is_sampled
             if isinstance(self._shown_search.sampler, RuntimeSampler):
                 is_suggested = self._policy.search(history) == step
             if not is_suggested:

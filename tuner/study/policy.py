@@ -161,7 +161,7 @@ class SearchThenConfirm(Policy):
         observed, costs = observations(history, history.explored), None
         if history.size > 0:
             space = search_space(history)
-            search = search_over(space, options, spec.seed, spec.lesson)
+            search = search_over(space, options, spec.seed)
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)

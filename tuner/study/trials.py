@@ -21,7 +21,7 @@ from tuner.model import (
     Stopped,
     figures,
 )
-from tuner.stats import estimates
+from tuner.stats import evidence
 from tuner.store.rows import LAUNCH
 from tuner.study.history import History
 from tuner.study.observations import is_ruled_out
@@ -92,7 +92,7 @@ def trial_result(history: History, record: LaunchRecord) -> TrialResult:
         return TrialResult(TrialState.FAIL, None, notes)
     if isinstance(ending, Stopped):
         return TrialResult(TrialState.PRUNED, None, notes)
-    value_s = estimates.estimate_s(record.outcome.samples)
+    value_s = evidence.estimate_s(record.outcome.samples)
     return TrialResult(TrialState.COMPLETE, _figure(history, value_s), notes)
 
 

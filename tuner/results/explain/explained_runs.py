@@ -10,7 +10,7 @@ from tuner.results.explain import explain
 from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Explanation, Remedy, is_turned, per_cent
 from tuner.results.study_view import StudyView
-from tuner.stats import estimates
+from tuner.stats import evidence
 
 #: A line of the table with less than this everywhere is left out.
 _LEAST = 0.005
@@ -95,7 +95,7 @@ def median_run(
     recorded, if there is a launch, and launches side by side, of which nothing was, if there is
     another one. ``setting`` is in its canonical form, to which ``canonical`` maps.
     """
-    mine = [record for record in estimates.counted(records) if canonical(record.setting) == setting]
+    mine = [record for record in evidence.counted(records) if canonical(record.setting) == setting]
     mine = [record for record in mine if record.outcome.side_by_side is None] or mine
     mine = [record for record in mine if record.outcome.window is None] or mine
     timed = [

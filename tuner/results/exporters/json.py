@@ -30,7 +30,7 @@ from tuner.model import (
 )
 from tuner.results.exporters import Export
 from tuner.results.study_view import StudyView
-from tuner.stats.estimates import counted
+from tuner.stats.evidence import counted
 
 SCHEMA = "tuner.export/1"
 

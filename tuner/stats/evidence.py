@@ -1,10 +1,9 @@
-"""Estimates made of samples. Pure: no clock, no files."""
+"""Which launches are evidence of their settings, and what those of one setting come to. Pure."""
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tuner.model import (
@@ -42,12 +41,12 @@ def batch(setting: Setting) -> Value | None:
     return setting.as_dict().get("batch_size")
 
 
-def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
+def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
     """Return the launches with those that have a wrong result as failures.
 
     How many iterations a launch should make may show only later, because the first launch may
     have stopped early. So may what its loss should be, because guesses are launched before the
-    defaults. With another batch size a launch has as many iterations, or computes as many samples.
+    defaults. Lengths are compared among launches with the same batch size.
     """
     launches = tuple(records)
     lengths: dict[Value | None, int] = {}
@@ -62,49 +61,30 @@ def judged(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
         for sample in record.outcome.samples
         if sample.loss is not None and sample.iterations == lengths[batch(record.setting)]
     ]
-    return tuple(
-        _judged(
-            record,
-            _length(batch(record.setting), lengths),
-            () if record.setting in defaults else usual,
-        )
-        for record in launches
-    )
+    checked = []
+    for record in launches:
+        losses = () if record.setting in defaults else usual
+        reason = _wrong_result(record, lengths[batch(record.setting)], losses)
+        if reason:
+            failed = Failed(FailureKind.WRONG_RESULT, reason)
+            checked.append(replace(record, outcome=replace(record.outcome, ending=failed)))
+        else:
+            checked.append(record)
+    return tuple(checked)
 
 
-#: Of the samples of an epoch a last batch that is not full may be left out.
-_MOST_LEFT_OUT = 0.1
-
-
-def _length(size: Value | None, lengths: Mapping[Value | None, int]) -> int:
-    """Return the iterations of a full launch with this batch size, from those of all sizes."""
-    own_length = lengths[size]
-    iterations_by_size = {
-        batch_size: iterations
-        for batch_size, iterations in lengths.items()
-        if isinstance(batch_size, int) and iterations
-    }
-    if not isinstance(size, int) or not iterations_by_size:
-        return own_length
-    samples = max(batch_size * count for batch_size, count in iterations_by_size.items())
-    iterations = math.ceil(samples * (1 - _MOST_LEFT_OUT) / size)
-    return max(own_length, min(max(iterations_by_size.values()), iterations))
-
-
-def _judged(record: LaunchRecord, length: int, usual: Sequence[float]) -> LaunchRecord:
+def _wrong_result(record: LaunchRecord, length: int, usual: Sequence[float]) -> str:
+    """Return what is wrong with the result of a launch; empty: nothing is."""
     ending = record.outcome.ending
     if not isinstance(ending, Finished):
-        return record
+        return ""
     if ending.iterations < length:
-        reason = f"its log ends at iteration {ending.iterations}, another launch reached {length}"
-    elif ending.loss is not None and loss_check.is_worse(ending.loss, usual):
+        return f"its log ends at iteration {ending.iterations}, another launch reached {length}"
+    if ending.loss is not None and loss_check.is_worse(ending.loss, usual):
         least, most = _loss(min(usual)), _loss(max(usual))
         usual_loss = least if least == most else f"{least} to {most}"
-        reason = f"its loss ends at {_loss(ending.loss)}, that of the defaults at {usual_loss}"
-    else:
-        return record
-    wrong = Failed(FailureKind.WRONG_RESULT, reason)
-    return replace(record, outcome=replace(record.outcome, ending=wrong))
+        return f"its loss ends at {_loss(ending.loss)}, that of the defaults at {usual_loss}"
+    return ""
 
 
 def _loss(loss: float) -> str:
@@ -159,9 +139,7 @@ def measurements(
 ) -> list[Measurement]:
     """Pool launches of settings that come to the same, in the order of their first launch.
 
-    Args:
-        records: Launches of one study; warm-ups and interrupted ones are left out.
-        canonical: Maps a setting to the one form it shares with all that come to the same.
+    ``canonical`` maps a setting to the one form that it shares with all that come to the same.
     """
     groups: dict[Setting, list[LaunchRecord]] = {}
     for record in counted(records):
@@ -196,12 +174,11 @@ def _most_telling(stopped: Sequence[Stopped]) -> Stopped | None:
 
 def best(candidates: Iterable[Measurement]) -> Measurement | None:
     """Return the fastest; of equally fast ones the one that takes fewer resources."""
-    measured = [m for m in candidates if m.elapsed_s is not None]
-    return min(measured, key=_rank, default=None)
 
+    def rank(measurement: Measurement) -> tuple[float, int, int, str]:
+        assert measurement.elapsed_s is not None
+        items = measurement.setting.items
+        numbers = sum(value for _, value in items if isinstance(value, int))
+        return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()
 
-def _rank(measurement: Measurement) -> tuple[float, int, int, str]:
-    assert measurement.elapsed_s is not None
-    items = measurement.setting.items
-    numbers = sum(value for _, value in items if isinstance(value, int))
-    return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()
+    return min((m for m in candidates if m.elapsed_s is not None), key=rank, default=None)
