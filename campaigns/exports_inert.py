@@ -42,9 +42,9 @@ from tuner.model import (
     Value,
 )
 from tuner.model.errors import UsageError
-from tuner.results import report
 from tuner.results.exporters import json as json_export
 from tuner.results.exporters import mpijob, shell, tables
+from tuner.results.report.page import report
 from tuner.results.study_view import StudyView
 
 #: Those that there are, ``sh`` only where it is none of the others.
@@ -238,7 +238,7 @@ def check_texts(data: StudyView) -> None:
 
 def check_page(data: StudyView) -> None:
     """The report: whatever is in it, it has the elements of its template and no others."""
-    text = report.report(data).replace(get_plotlyjs(), "")  # which is no part of the study
+    text = report(data).replace(get_plotlyjs(), "")  # which is no part of the study
     assert not set(text) & set("\x00\x01\x1b\x7f\u2028\u202e\udcff"), "a control character"
     page = Document(text)
     tags = Counter(tag for tag, _ in page.elements)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study_samples import stopped
-from tuner.model import ObjectiveSpec, Stopped, figures
+from tests.study_samples import WINDOW, stopped
+from tuner.model import ObjectiveSpec, Outcome, Stopped, figures
 
 TIME = ObjectiveSpec()
 STEADY = ObjectiveSpec(statistic="steady")
@@ -69,13 +69,13 @@ def test_headings_and_what_is_called_faster(
 def test_a_stopped_launch(
     objective: ObjectiveSpec, ending: Stopped, text: str, in_a_table: str
 ) -> None:
-    assert figures.came_to(objective, ending) == f"stopped {text}"
+    assert figures.came_to(objective, Outcome(ending, 1.0, None)) == f"stopped {text}"
     assert figures.projected(objective, ending) == in_a_table
 
 
 def test_a_window_is_shorter_than_what_it_is_scaled_to() -> None:
-    text = figures.came_to(TIME, stopped(4.1, 9.8), in_window=True)
-    assert text == "stopped early (projected 9.80 s)"
+    outcome = Outcome(stopped(4.1, 9.8), 1.0, None, window=WINDOW)
+    assert figures.came_to(TIME, outcome) == "stopped early (projected 9.80 s)"
 
 
 def test_runs_have_a_median_and_a_range_in_the_order_of_the_figures() -> None:

@@ -14,9 +14,8 @@ from tests.study_surface import CONFIRMED, FakeRunner, study_in
 from tuner.cli import stored
 from tuner.model import Failed, FailureKind
 from tuner.model.errors import BusyError, UsageError
-from tuner.results import dashboard
 from tuner.results.dashboard import access, web_server
-from tuner.results.dashboard.annotations import note
+from tuner.results.dashboard.annotations import annotate, note
 from tuner.results.dashboard.web_server import DashboardServer
 from tuner.store import Store
 
@@ -34,10 +33,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_note_is_saved_again_and_again_the_same(url: str) -> None:
     with Store.open(url, create=False) as store:
         data = stored.load(store, None)
-        dashboard.annotate(url, data)
+        annotate(url, data)
         study = store.search(data.spec.name)
         before = study._storage.get_study_system_attrs(study._study_id)
-        dashboard.annotate(url, data)
+        annotate(url, data)
         after = study._storage.get_study_system_attrs(study._study_id)
     assert before == after
     assert "times faster than your defaults (95 % interval" in str(before["dashboard:note_str:0"])

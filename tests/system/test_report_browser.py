@@ -14,7 +14,7 @@ from tests.accessible import by_day_and_by_night
 from tests.report_samples import hostile, large, watched
 from tests.results.test_scale import on_hosts, scaling
 from tuner.model import StudyState
-from tuner.results.report import report
+from tuner.results.report.page import report
 
 pytestmark = pytest.mark.system
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import click
 
@@ -147,9 +147,10 @@ def print_table(
         header_style="bold",
         padding=(0, 2, 0, 0),
     )
-    for column, title in enumerate(titles):
-        table.add_column(title, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:  # Text: a name with [brackets] is not markup
+    for column, title in enumerate(titles):  # Text: a name with [brackets] is not markup
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(Text(harmless(title)), justify=justify, overflow="fold")
+    for row in rows:
         table.add_row(*(Text(harmless(cell)) for cell in row))
     console = rich_console(sys.stdout if live else StringIO())
     console.width = min(console.width, MAX_WIDTH) if live else most

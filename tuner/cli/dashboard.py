@@ -41,8 +41,9 @@ from tuner.cli.options import option, storage_option
 def command(port: int, host: str, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
-    from tuner.results.dashboard import access, annotate, web_server
-    from tuner.results.report import report
+    from tuner.results.dashboard import access, web_server
+    from tuner.results.dashboard.annotations import annotate
+    from tuner.results.report.page import report
 
     users_token = os.environ.get(access.TOKEN_VARIABLE)
     token = access.token_of(users_token)

@@ -134,20 +134,14 @@ def _json(run: ExplainedRun) -> JsonDict:
 def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
-    from tuner.model import Failed, Finished, figures, wording
+    from tuner.model import figures
     from tuner.results.explain.explained_runs import table
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
-        objective, ending = data.spec.objective, run.record.outcome.ending
-        if isinstance(ending, Finished):
-            came_to = figures.shown(objective, ending.elapsed_s)
-        elif isinstance(ending, Failed):
-            came_to = wording.failure(ending)
-        else:
-            came_to = figures.stopped(objective, ending)
         what = setting_text.assigned(run.record.setting, data.spec.knobs)
-        console.out(f"  {run.name}: {what}, launch {run.record.number}, {came_to}")
+        result = figures.came_to(data.spec.objective, run.record.outcome)
+        console.out(f"  {run.name}: {what}, launch {run.record.number}, {result}")
     if rows := table(runs):
         console.out()
         console.print_table(["", *(run.name for run in runs)], rows, right=set())

@@ -86,7 +86,7 @@ def print_failures(data: StudyView) -> None:
     """Each launch that failed, with its reason and where its log lies, and each excluded one."""
     lines = []
     for record in data.failures:
-        why = figures.came_to(data.spec.objective, record.outcome.ending)
+        why = figures.came_to(data.spec.objective, record.outcome)
         lines += [_line(data, record, why), f"    {record.folder}/output.log"]
     _print_block("Failed launches", lines)
     excluded = ((r, r.outcome.exclusion) for r in data.excluded)

@@ -37,7 +37,7 @@ def command(study: str | None, filename: str, storage: str | None) -> None:
     """Write the page of one study."""
     from tuner.cli import console, outfile, stored
     from tuner.results.exporters import Export
-    from tuner.results.report import report
+    from tuner.results.report.page import report
 
     store = stored.open_store(storage)
     data = stored.watched(store, stored.load(store, study))

@@ -113,7 +113,7 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     ``shown`` is the storage that the commands to type next must name, if any.
     """
     from tuner.cli import console, explain, printed, stored
-    from tuner.results import dashboard
+    from tuner.results.dashboard.annotations import annotate
     from tuner.results.exporters.json import dumps, result_json
 
     store = stored.open_store(given["storage"])
@@ -125,7 +125,7 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, shown)
     try:
-        dashboard.annotate(store.url, stored.watched(store, data))
+        annotate(store.url, stored.watched(store, data))
     except TunerError as error:  # the result stands; only its note in the dashboard is missing
         console.warn(f"no note for the dashboard: {error.message}")
     if result.best is None:

@@ -162,7 +162,7 @@ class Tally:
             pair = record.outcome.side_by_side
             slices += 0 if pair is None else len(pair.slices)
             name = self.name(Purpose.SEARCH, record.setting)
-            sides.append(f"{name} {figures.came_to(self.objective, record.outcome.ending)}")
+            sides.append(f"{name} {figures.came_to(self.objective, record.outcome)}")
         return f"side by side: {', '.join(sides)}; {wording.count(slices, 'slice')}"
 
     def ended_line(self, event: LaunchEnded) -> str:
@@ -174,9 +174,7 @@ class Tally:
         name = self.name(record.purpose, record.setting, record.outcome.effects, where)
         if exclusion is not None:
             return f"{name}: excluded: {exclusion.text}"
-        in_window = window is not None
-        came_to = figures.came_to(self.objective, record.outcome.ending, in_window=in_window)
-        return f"{name}: {came_to}"
+        return f"{name}: {figures.came_to(self.objective, record.outcome)}"
 
     @property
     def pairs_line(self) -> str:

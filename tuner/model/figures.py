@@ -11,7 +11,16 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tuner.model import TIME_UNITS_S, Ending, Finished, Measurement, ObjectiveSpec, Stopped, wording
+from tuner.model import (
+    TIME_UNITS_S,
+    Failed,
+    Finished,
+    Measurement,
+    ObjectiveSpec,
+    Outcome,
+    Stopped,
+    wording,
+)
 
 
 def shown(objective: ObjectiveSpec, cost: float) -> str:
@@ -77,14 +86,9 @@ def words(objective: ObjectiveSpec) -> Words:
     return Words() if is_speed else Words("better", "worse", "good")
 
 
-def stopped(objective: ObjectiveSpec, ending: Stopped, *, in_window: bool = False) -> str:
-    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end.
-
-    ``in_window``: it was a window, which is shorter than what its projection is scaled to.
-    """
+def stopped(objective: ObjectiveSpec, ending: Stopped) -> str:
+    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
     going = f" (projected {shown(objective, ending.projection_s)})"
-    if in_window:
-        return f"stopped early{going}"
     if ending.bound_s <= 0:
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
@@ -92,13 +96,16 @@ def stopped(objective: ObjectiveSpec, ending: Stopped, *, in_window: bool = Fals
     return text + going if ending.is_forecast else text
 
 
-def came_to(objective: ObjectiveSpec, ending: Ending, *, in_window: bool = False) -> str:
+def came_to(objective: ObjectiveSpec, outcome: Outcome) -> str:
     """How a launch ended: its figure, where it was stopped, or why it failed."""
+    ending = outcome.ending
     if isinstance(ending, Finished):
         return shown(objective, ending.elapsed_s)
-    if isinstance(ending, Stopped):
-        return stopped(objective, ending, in_window=in_window)
-    return wording.failure(ending)
+    if isinstance(ending, Failed):
+        return wording.failure(ending)
+    if outcome.window is not None:  # it is shorter than what its projection is scaled to
+        return f"stopped early (projected {shown(objective, ending.projection_s)})"
+    return stopped(objective, ending)
 
 
 def projected(objective: ObjectiveSpec, ending: Stopped) -> str:

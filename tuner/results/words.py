@@ -69,7 +69,7 @@ def side_text(data: StudyView, side: Side) -> str:
         return figures.spread(objective, side.costs)
     if side.paced:
         return f"~{figures.spread(objective, side.paced)}, projected by the pace"
-    ends = [figures.came_to(objective, launch.outcome.ending) for launch in side.launches]
+    ends = [figures.came_to(objective, launch.outcome) for launch in side.launches]
     return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"
 
 
@@ -196,8 +196,8 @@ def failures(data: StudyView) -> Table | None:
     knobs = data.spec.knobs
     rows = []
     for record in sorted([*data.failures, *data.excluded], key=lambda record: record.number):
-        exclusion, ending = record.outcome.exclusion, record.outcome.ending
-        came = figures.came_to(data.spec.objective, ending)
+        exclusion = record.outcome.exclusion
+        came = figures.came_to(data.spec.objective, record.outcome)
         why = f"excluded: {exclusion.text}" if exclusion else came
         name = setting_text.assigned(record.setting, knobs)
         rows.append((str(record.number), name, why, f"{record.folder}/"))

@@ -21,7 +21,7 @@ from tuner.model import StudyState
 from tuner.model.outcome import PACE
 from tuner.results import words
 from tuner.results.exporters import shell
-from tuner.results.report import report
+from tuner.results.report.page import report
 
 SAMPLES = everything()
 

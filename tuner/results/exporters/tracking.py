@@ -20,7 +20,7 @@ from tuner.launch.secrets import Redactor
 from tuner.model import figures, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export, json, shell
-from tuner.results.report import report
+from tuner.results.report.page import report
 from tuner.results.study_view import StudyView, settings_table
 
 #: Unless the user has set them. A server that does not answer is an error within half a minute.

@@ -18,6 +18,7 @@ from tuner.model import (
     figures,
     wording,
 )
+from tuner.model.figures import came_to
 from tuner.results import words
 from tuner.results.claims import how_compared
 from tuner.results.report import slices, style, timeline
@@ -44,11 +45,6 @@ def build(data: StudyView) -> list[Figure]:
 # --- launches as dots ------------------------------------------------------------------------
 
 
-def _came_to(data: StudyView, record: LaunchRecord) -> str:
-    in_window = record.outcome.window is not None
-    return figures.came_to(data.spec.objective, record.outcome.ending, in_window=in_window)
-
-
 def _place(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
     """Where a launch stands: what it came to, where it was going, or the bound that is known."""
     ending = record.outcome.ending
@@ -65,17 +61,20 @@ def _places(objective: ObjectiveSpec, records: Iterable[LaunchRecord]) -> list[f
 
 
 def _dots(
-    data: StudyView, points: Sequence[Point], name: str, colour: str | None, shape: str = "circle"
+    objective: ObjectiveSpec,
+    points: Sequence[Point],
+    name: str,
+    colour: str | None,
+    shape: str = "circle",
 ) -> list[JsonDict]:
     """A trace for the launches that ended, for those with a projection, and with a mere bound."""
-    objective = data.spec.objective
     bound = "triangle-down-open" if objective.maximize else "triangle-up-open"
     bound += "-dot" if shape == "square" else ""
     traces = []
     for what, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
         shown = style.thinned([point for point in points if _known(point[1]) == what])
         hover = (
-            f"launch {r.number} ({r.purpose}): {style.inert(_came_to(data, r))}"
+            f"launch {r.number} ({r.purpose}): {style.inert(came_to(objective, r.outcome))}"
             f"<br>{style.short(r.setting)}"
             for _, r in shown
         )
@@ -187,7 +186,7 @@ def _runs(data: StudyView) -> Figure | None:
     for at, side in enumerate(sides):
         colour = style.OF_SIDE[side.kind]
         points = [(style.beside(at, n), record) for n, record in enumerate(side.launches)]
-        traces += _dots(data, points, style.inert(side.name), colour)
+        traces += _dots(objective, points, style.inert(side.name), colour)
         if side.costs:
             median = objective.figure(statistics.median(side.costs))
             ends, line = (at - 0.32, at + 0.32), {"color": colour, "width": 3}
@@ -203,7 +202,11 @@ def _runs(data: StudyView) -> Figure | None:
         showlegend=False,
     )
     texts = [f"{wording.capital(side.name)}: {words.side_text(data, side)}." for side in sides]
-    rows = [(s.name, str(r.number), _came_to(data, r)) for s in sides for r in s.launches]
+    rows = [
+        (s.name, str(r.number), came_to(objective, r.outcome))
+        for s in sides
+        for r in s.launches
+    ]
     table = Table(("", "launch", figures.title(objective)), rows)
     return Figure("runs", "Every run of both", " ".join(texts), drawing, table)
 
@@ -228,8 +231,8 @@ def _search(data: StudyView) -> Figure | None:
                 leads.append((record.number, run.elapsed_s))
     axis = style.axis(figures.axis(objective), _places(objective, records))
     traces = [
-        *_dots(data, by_kind[False], "a setting", style.OTHER),
-        *_dots(data, by_kind[True], "defaults", style.BASELINE, "square"),
+        *_dots(objective, by_kind[False], "a setting", style.OTHER),
+        *_dots(objective, by_kind[True], "defaults", style.BASELINE, "square"),
     ]
     if leads:
         ends = [*leads, (records[-1].number, leads[-1][1])]
@@ -252,7 +255,7 @@ def _search(data: StudyView) -> Figure | None:
             "markers",
             (r.number for r in thinned),
             [floor] * len(thinned),
-            (f"launch {r.number}: {style.inert(_came_to(data, r))}" for r in thinned),
+            (f"launch {r.number}: {style.inert(came_to(objective, r.outcome))}" for r in thinned),
             name="failed",
             marker=style.marker(style.INK, "x"),
             cliponaxis=False,
@@ -274,7 +277,10 @@ def _search(data: StudyView) -> Figure | None:
     if leads:
         number, cost = leads[-1]
         summary += f" Launch {number} was the fastest run, with {figures.shown(objective, cost)}."
-    rows = [(str(r.number), str(r.purpose), _came_to(data, r), str(r.setting)) for r in records]
+    rows = [
+        (str(r.number), str(r.purpose), came_to(objective, r.outcome), str(r.setting))
+        for r in records
+    ]
     table = Table(("launch", "for", "result", "setting"), rows)
     return Figure("search", "The search, launch by launch", summary, drawing, table)
 
@@ -323,7 +329,7 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
         marker=style.marker(style.BEST, "diamond"),
     )
     drawing = style.drawing(
-        [line, *_dots(data, points, "a run", style.OTHER)],
+        [line, *_dots(objective, points, "a run", style.OTHER)],
         340,
         xaxis={**style.names_axis(values), "title": {"text": style.inert(name)}},
         yaxis=style.axis(figures.axis(objective), _places(objective, (r for _, r in points))),
