@@ -203,9 +203,7 @@ def _runs(data: StudyView) -> Figure | None:
     )
     texts = [f"{wording.capital(side.name)}: {words.side_text(data, side)}." for side in sides]
     rows = [
-        (s.name, str(r.number), came_to(objective, r.outcome))
-        for s in sides
-        for r in s.launches
+        (s.name, str(r.number), came_to(objective, r.outcome)) for s in sides for r in s.launches
     ]
     table = Table(("", "launch", figures.title(objective)), rows)
     return Figure("runs", "Every run of both", " ".join(texts), drawing, table)
