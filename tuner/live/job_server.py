@@ -146,18 +146,12 @@ class _Caller:
 
 
 class JobServer:
-    """Listens to the ranks of a job, once told to, until it is closed.
+    """Listens to so many ranks of a job, once told to, until it is closed.
 
-    Args:
-        ranks: How many there are.
-        publish: Lets the ranks read a text: how they reach it; empty once they need not.
-        addresses: Those of this host that the ranks may reach; if they are on others too, it
-            listens on all.
-
-    Attributes:
-        hello: What the job can do, once all ranks have come: that of rank 0, with what all can.
-        problem: Why there is no connection, or it was given up; else empty.
-        lost_s: When the connections were closed, by `time.monotonic`; 0.0: they are not.
+    ``publish`` lets the ranks read a text: how they reach it; empty once they need not. Ranks on
+    other hosts reach ours at one of the ``addresses``. Once all ranks have come, ``hello`` says
+    what the job can do. ``problem`` says why there is no connection, or it was given up, and
+    ``lost_s`` when the connections were closed, by `time.monotonic`; 0.0: they are not.
     """
 
     def __init__(

@@ -40,15 +40,10 @@ def publish_here(launch: Launch, text: str) -> None:
 class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
-    Args:
-        start: Starts a launch.
-        observe: Gives what looks at it.
-        publish: Lets the ranks of a launch read this text in its :func:`live_file`.
-
-    Attributes:
-        refusal: Why the last launch accepted no switches; empty: it did, or ended by chance.
-        cannot: Why the last setting could not be switched to, in words; mostly empty.
-        ends_alone: A job has ended by itself, with windows in it.
+    ``publish`` lets the ranks of a launch read a text in its :func:`live_file`. ``refusal`` says
+    why the last launch accepted no switches (empty: it did, or ended by chance), ``cannot`` why the
+    last setting could not be switched to, and ``ends_alone`` that a job with windows in it has
+    ended by itself.
     """
 
     def __init__(
@@ -80,13 +75,10 @@ class LiveJobs:
         """Measure a setting in a window of the running job, or of one that is started for it.
 
         A window that fails ends the job. Whatever is raised, a KeyboardInterrupt too, goes on only
-        after the job has been ended.
-
-        Returns:
-            That of the window (`Outcome.window`), scaled to a full run; its ``wall_s`` is all the
-            time since the last window of the job, or since the start of it. If the job accepts
-            no switches, or ended before it could tell enough, that of a cold launch. If a rank
-            cannot change a knob, a job is started with the setting, and none is asked again.
+        after the job has been ended. The outcome is scaled to a full run; its ``wall_s`` is all the
+        time since the last window of the job, or since the start of it. It is that of a cold launch
+        if the job accepts no switches, or ended before it could tell enough. If a rank cannot
+        change a knob, a job is started with the setting, and none is asked again.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.

@@ -52,11 +52,8 @@ class Obstacle(NamedTuple):
 class LiveMeasurement:
     """Measures the settings of one run over a study.
 
-    Args:
-        spec: The study.
-        run: Makes a launch.
-        jobs: Measures in running jobs; ``None``: each setting is launched.
-        run_pair: Makes two launches side by side; ``None``: ``run`` makes one after the other.
+    Without ``jobs`` each setting is launched; without ``run_pair`` two sides are launched one after
+    the other.
     """
 
     def __init__(
