@@ -72,13 +72,6 @@ def test_a_bare_program_is_described(run: Run, reports: Path) -> None:
     assert report(reports)["uncaught"] == "ValueError"
 
 
-def test_opencv_in_a_loader_worker_is_noted(run: Run, reports: Path) -> None:
-    worker = "import os\nif os.fork() == 0:\n try: import {}\n finally: os._exit(0)\nos.wait()"
-    for module, is_noted in (("contextlib", False), ("cv2", True)):
-        run(worker.format(module))
-        assert (reports / "rank-3.cv2").exists() == is_noted
-
-
 def test_a_program_that_sets_its_own_threads_is_seen(run: Run, reports: Path) -> None:
     pytest.importorskip("threadpoolctl")
     code = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(3)"

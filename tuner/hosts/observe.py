@@ -181,9 +181,8 @@ class Watcher:
 
     def _view(self, rank: int, report: Report | None, noted: _Rank | None) -> RankView:
         view = report.view if report else RankView(rank, 0, 0, ())
-        loaded = (probe_folder(self._folder) / f"rank-{rank}.cv2").exists()
         if noted is None:
-            return replace(view, opencv_loaded=loaded, reported=True)
+            return replace(view, reported=True)
         # What started after the report went on without it: it was not the program. When a process
         # started is known to a tick, rounded down.
         went_on = report is not None and noted.newest_s + 1 / TICKS > report.ended_s
@@ -193,7 +192,7 @@ class Watcher:
             children=noted.children,
             affinity=noted.affinity or view.affinity,
             world_size=noted.world_size if view.world_size is None else view.world_size,
-            opencv_loaded=loaded or noted.has_opencv,
+            opencv_loaded=noted.has_opencv,
             mapped=noted.mapped,
             ignores_thread_variables=noted.mapped and not noted.is_threaded and not view.pools,
             reported=report is not None and (report.is_program or report.pid == noted.root.pid),

@@ -49,20 +49,6 @@ def _call(module, function, *args):
                 del sys.modules[name]
 
 
-class _Witness:
-    """An import finder that finds nothing: it only notes that ``cv2`` was asked for."""
-
-    def __init__(self, path):
-        self._path = path
-
-    def find_spec(self, name, *_):
-        if name == "cv2":
-            try:
-                os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
-            except OSError:  # the program must not notice
-                pass
-
-
 def _is_worker():
     """True in the processes that ``multiprocessing`` starts anew."""
     with open("/proc/self/cmdline", "rb") as file:
@@ -82,8 +68,6 @@ def _start():
     folder = os.environ.get("TUNE_PROBE_DIR")
     profiles = os.environ.get("TUNE_PROFILE_DIR")
     live = os.environ.get("TUNE_LIVE_FILE")
-    if folder:
-        sys.meta_path.insert(0, _Witness(os.path.join(folder, f"rank-{rank}.cv2")))
     if _is_worker():
         return
     if live and size is not None and os.path.exists(live) and _is_first():
