@@ -78,7 +78,6 @@ class LaunchOnHost(LaunchObserver):
     def watch(self, ranks: Mapping[str, int], gpus: bool, environ: Mapping[str, str]) -> None:
         """Begin to look at the launch, which has so many ranks on each host."""
         self._record.close()
-        remove_folder(str(probe_folder(self._folder)))
         make_folder(probe_folder(self._folder))
         self._ranks, self._gpus, self._environ = ranks.get(self._host, 0), gpus, environ
         self.begin()
