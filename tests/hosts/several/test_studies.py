@@ -280,7 +280,8 @@ def test_a_live_job_is_switched_on_all_hosts_at_once_and_another_takes_the_place
         if isinstance(record.outcome.ending, Finished | Stopped):
             assert record.outcome.window is not None
             assert record.outcome.window.pace_s >= 0.02 * int(record.setting.as_dict()["step"])
-            assert [rank.rank for rank in record.outcome.observation.ranks] == [0, 1]
+            ranks = record.outcome.observation.ranks
+            assert [(rank.rank, rank.reported) for rank in ranks] == [(0, True), (1, True)]
 
 
 def test_a_sample_of_the_campaigns(bench: Bench) -> None:
