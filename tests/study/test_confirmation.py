@@ -27,7 +27,6 @@ from tests.study_surface import (
 from tuner.launch.clocks import once_compared
 from tuner.model import (
     BASELINE,
-    Compare,
     Conclusion,
     Ending,
     Failed,
@@ -132,15 +131,6 @@ def test_of_far_slower_defaults_the_pace_is_enough(spec: StudySpec, order: str) 
     assert state.conclusion is Conclusion.FASTER and state.finding is not None
     assert state.finding.is_side_by_side == (spec is PAIRED)
     assert state.finding.high is not None and state.finding.low < 8.0 < state.finding.high
-
-
-@pytest.mark.parametrize("compare", ["auto", "in-turn"])
-def test_if_no_pace_shows_only_a_lower_end_is_claimed(compare: Compare) -> None:
-    spec = replace(CONFIRMED, objective=ObjectiveSpec(kind="wall"), compare=compare)
-    history = proved(searched(9.0, spec=spec), {BEST: always(1.0), BASELINE: always(9.0)})
-    state = confirmation(history, BEST)
-    assert state.conclusion is Conclusion.FASTER and state.finding is not None
-    assert state.finding.at_least and 3.0 < state.finding.low < 9.0
 
 
 SHARED = Observation(written=("/home/me/model.pt",))

@@ -96,17 +96,6 @@ def test_each_knob_says_what_it_alone_contributes() -> None:
     assert "times (2." in confirmed["nstlist"], "as the launches in turn prove"
 
 
-def test_of_two_knobs_that_matter_each_has_its_own_part() -> None:
-    data = view(played(replace(SPEC, confirm="none"), noisy(two_matter)))
-    told, by_knob = said(data), {each.knob: each for each in data.contributions}
-    for name, truth in (("nstlist", 3.0), ("omp_threads", 1.5)):
-        found = by_knob[name]
-        assert found.high is not None and found.low < truth < found.high
-        by_model = told[name].startswith("not known") or told[name].endswith("by the model")
-        assert by_model is not found.was_launched, "no launch left out this one alone"
-    assert told["opencv_threads"].startswith("no effect seen")
-
-
 def test_of_settings_that_are_equal_the_one_with_fewer_changes_is_best() -> None:
     """A value that is known to change nothing needs no launch of its own."""
     wait = Knob("wait", Choice((UNSET, "active")), Env(("OMP_WAIT_POLICY",)), neutral=UNSET)

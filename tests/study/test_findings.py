@@ -78,22 +78,6 @@ def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
     assert best is not None and best.setting == chosen(1)
 
 
-@pytest.mark.parametrize("time_s", [nearly_flat, lambda s: 1.0])
-def test_there_is_no_conclusion_before_the_proof_has_ended(
-    time_s: Callable[[Setting], float],
-) -> None:
-    history = played(CONFIRMED, time_s)
-    best = SearchThenConfirm().best(history)
-    for length in range(1, len(history.records)):
-        part = history.with_records(history.records[:length])
-        for state in StudyState:
-            now = result_of(part, SearchThenConfirm().best(part), state)
-            if len(part.records) > len(history.searched):
-                assert (now.conclusion, now.export) == (None, None)
-    assert result_of(history, best).conclusion is not None
-    assert result_of(history, best, StudyState.RUNNING).conclusion is not None, "it is proven"
-
-
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:
     history = played(CONFIRMED, lambda s: 1.0005 if s.is_baseline else nearly_flat(s))
     result = result_of(history, SearchThenConfirm().best(history))

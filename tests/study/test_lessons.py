@@ -98,11 +98,6 @@ def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(
     assert play(after, SPEC) == []
 
 
-def test_nothing_is_learnt_if_nobody_wants_it(after: Path) -> None:
-    assert play(after, replace(SPEC, learn_from="none")) == []
-    assert row_in(after).spec.lesson is None
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

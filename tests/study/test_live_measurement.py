@@ -22,15 +22,12 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.launch.request import MeasurementRequest
-from tuner.live.full_run import FullRunModel
 from tuner.model import (
     BASELINE,
     Conclusion,
     ExclusionKind,
     Failed,
     LaunchRecord,
-    Outcome,
     Purpose,
     Result,
     Setting,
@@ -92,38 +89,6 @@ def test_where_it_is_asked_for_the_study_ends_then(folder: Path) -> None:
         run(folder, jobs, replace(SPEC, live="on"))
     assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
     assert [record.purpose for record in records_in(folder)] == [Purpose.WARM_UP, Purpose.GUESS]
-
-
-class Deaf(FakeJobs):
-    """The launches with these numbers accept no switches, by chance."""
-
-    deaf: frozenset[int] = frozenset()
-
-    def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
-        if request.number not in self.deaf:
-            self.refusal = ""
-            return super().window(request, model)
-        self.before(request.number)
-        self.end()
-        self.refusal = "no rank met"
-        return self._cold(request.setting)
-
-
-def deaf(*numbers: int) -> Deaf:
-    jobs = Deaf(can=frozenset())  # each setting is the first of a job
-    jobs.deaf = frozenset(numbers)
-    return jobs
-
-
-@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, live="on")])
-def test_one_launch_without_orders_behind_windows_is_chance(folder: Path, spec: StudySpec) -> None:
-    events = list[Any]()
-    found = run(folder, deaf(4, 6), spec, on_event=events.append)
-    cold = [r for r in records_in(folder) if r.outcome.window is None]
-    assert [r.number for r in cold if r.purpose is not Purpose.BASELINE] == [1, 4, 6]
-    assert found.windows > 3
-    assert all(records_in(folder)[number - 1].outcome.samples for number in (4, 6)), "they count"
-    assert not any("no rank met" in text for text in notes(events))
 
 
 #: Any knob may change in the running job; the first guess starts it.

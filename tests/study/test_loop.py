@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -154,17 +153,6 @@ def test_fresh_starts_anew(folder: Path) -> None:
     assert stranger.read_text() == "kept"
     assert runner.launches[0].folder.name == "0001"
     assert len(optuna_in(folder)) == 6
-
-
-def test_fresh_leaves_the_folders_of_a_copied_database(folders: Callable[[str], Path]) -> None:
-    first, copy = folders("first"), folders("copy")
-    study_in(first, FakeRunner())
-    shutil.copyfile(first / "tune.db", copy / "tune.db")
-    events: list[Any] = []
-    study_in(copy, FakeRunner(), fresh=True, on_event=events.append)
-    assert len(list((first / "surface").iterdir())) == 8
-    (note,) = events_of(Note, events)
-    assert str(first / "surface") in note.text
 
 
 def test_fresh_needs_no_readable_study(folder: Path) -> None:

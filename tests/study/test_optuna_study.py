@@ -27,7 +27,6 @@ from tests.study_surface import (
     study_in,
 )
 from tuner.model import (
-    BASELINE,
     Ending,
     Exclusion,
     ExclusionKind,
@@ -42,7 +41,7 @@ from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.trials import as_trial, is_of_search
+from tuner.study.trials import as_trial
 
 STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
 INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
@@ -86,22 +85,6 @@ def test_a_launch_is_trial_with_what_came_of_it(
     assert trial.datetime_start is not None
     assert trial.datetime_start.astimezone() == datetime.fromisoformat(made.started_at)
     assert trial.duration == timedelta(seconds=made.outcome.wall_s)
-
-
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        *((launch(1.0, purpose=each), True) for each in (Purpose.GUESS, Purpose.SEARCH)),
-        *((launch(1.0, purpose=each), True) for each in (Purpose.REPEAT, Purpose.RECORD)),
-        *((launch(1.0, purpose=each), False) for each in (Purpose.WARM_UP, Purpose.CONFIRM)),
-        (launch(1.0, BASELINE, Purpose.BASELINE), False),
-        (launch(1.0, Setting.of({"omp_threads": 1})), True),  # the other has its default
-        (launch(1.0, Setting.of({"omp_threads": 9})), False),  # outside of the space
-        (launch(1.0, Setting.of({"a": 1, "b": 2})), False),
-    ],
-)
-def test_only_what_tells_of_a_setting_is_a_trial(made: LaunchRecord, told: bool) -> None:
-    assert is_of_search(History.judged(SPEC, (made,)), made.purpose, made.setting) == told
 
 
 def url_of(folder: Path) -> str:

@@ -24,7 +24,7 @@ from tests.study_surface import (
     record,
     surface,
 )
-from tuner.knobs.space import guesses, points
+from tuner.knobs.space import points
 from tuner.model import (
     BASELINE,
     SHORTAGES,
@@ -32,16 +32,12 @@ from tuner.model import (
     Ending,
     Failed,
     FailureKind,
-    Finished,
     IntRange,
     Purpose,
     Setting,
-    Stopped,
     StudySpec,
     StudyState,
 )
-from tuner.search.engine import BASELINE_TIMES
-from tuner.search.stopper import ProjectionStopper
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
@@ -74,20 +70,6 @@ def small(threads: int, workers: int, spec: StudySpec = SPEC) -> StudySpec:
     highs = {"omp_threads": threads, "iterator_workers": workers}
     knobs = tuple(replace(k, domain=IntRange(1, highs[k.name])) for k in spec.knobs)
     return replace(spec, knobs=knobs, trials=50)
-
-
-def test_the_defaults_have_more_time_than_a_setting() -> None:
-    first, second = guesses(SPEC)
-    history = History.judged(
-        SPEC, tuple(record(n, s, Purpose.GUESS, ran(2.0)) for n, s in ((1, first), (2, second)))
-    )
-    policy = SearchThenConfirm()
-    assert policy.next(history) == Step(Purpose.BASELINE, BASELINE)
-    stopper = policy.race(history, Purpose.BASELINE, BASELINE)
-    assert isinstance(stopper, ProjectionStopper) and stopper.limit.factor == BASELINE_TIMES
-    assert stopper.iterations == 100
-    assert isinstance(ran(5.0, stopper=stopper).ending, Finished)
-    assert isinstance(ran(20.0, stopper=stopper).ending, Stopped)
 
 
 @pytest.mark.parametrize("time_s", SURFACES)

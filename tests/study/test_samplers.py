@@ -45,6 +45,7 @@ from tuner.study.events import Note
 from tuner.study.trials import distribution
 
 MODULE, WALL = "samplers_of_mine", ObjectiveSpec(kind="wall")
+MANY = tuple(Knob(name, IntRange(1, 999), Flag(f"-{name}")) for name in "abc")
 
 MINE = """
 import optuna
@@ -158,15 +159,6 @@ def test_a_space_can_be_tried_to_its_end(folder: Path, name: str) -> None:
     assert len({r.setting for r in tried if r.trial is not None}) == 8
 
 
-def test_any_value_of_a_long_range_can_be_suggested(folder: Path) -> None:
-    knobs = (Knob("chunk", IntRange(1, 999), Flag("-c")),)
-    spec = replace(SPEC, knobs=knobs, sampler="random", trials=12)
-    assert study_in(folder, FakeRunner(lambda _: 1.0), spec).trials == 12
-    too_many = tuple(replace(knobs[0], name=name) for name in "abc")
-    with pytest.raises(UsageError, match="grid lists all 997002999 settings"):
-        study_in(folder, FakeRunner(), replace(spec, knobs=too_many, sampler="grid"), fresh=True)
-
-
 def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mine: str) -> None:
     events: list[Any] = []
     study_in(
@@ -193,6 +185,7 @@ def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mi
         ({"sampler": f"{MODULE}:Prunes"}, "is not an Optuna sampler", "optuna.samplers.BaseSamp"),
         ({"sampler": "broken_of_mine:Sampler"}, "SyntaxError", "module:Class"),
         ({"sampler": ":Sampler"}, "ValueError", "module:Class"),
+        ({"sampler": "grid", "knobs": MANY}, "grid lists all 997002999 settings", "random"),
         ({"terminator": "tunee"}, "there is no such terminator", "did you mean 'tune'"),
         ({"terminator": f"{MODULE}:Prunes"}, "is not an Optuna terminator", "BaseTerminator"),
         ({"pruner": "median", "objective": WALL}, "--pruner median needs an objective that", ""),

@@ -38,10 +38,6 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
     """Return what the user should know of how figures were read, a sentence each.
 
     The same sentence comes again while launches are added, so that it is told once.
-
-    Args:
-        records: The launches as they are `believed`.
-        objective: Says how the figures were asked for.
     """
     usage = _Usage(map(_as_it_came, records), objective)
     return [*filter(None, (_direction(usage), _long_figure(records, objective)))]

@@ -40,13 +40,8 @@ def build(
 ) -> Result:
     """Return the result of these launches: this is where the best setting is decided.
 
-    Args:
-        history: The launches.
-        storage: The database's URL; the result holds of it only what may be shown.
-        state: How far the study is.
-        reason: Why it ended.
-        best: What the search calls best. A faster baseline takes its place, unless the user
-            fixed something, which the baseline leaves out.
+    A faster baseline takes the place of what the search calls best, unless the user fixed
+    something, which the baseline leaves out. Of the storage's URL only what may be shown is held.
     """
     measured = history.measurements
     baseline = measured.get(history.default)

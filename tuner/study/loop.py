@@ -96,10 +96,7 @@ class StudyRun:
         return build(self.history, self.context.store.url, state, reason, best)
 
     def measure(self) -> str:
-        """Ask, measure, tell: until the search is over, and the best is compared.
-
-        Returns:
-            Why it ended.
+        """Ask, measure, tell: until the search is over, and the best is compared. Say why it ended.
 
         Raises:
             Cancelled: The user ended it.
@@ -363,10 +360,8 @@ class StudyRun:
 def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[LaunchRecord]:
     """Launch the setting of a trial, or of two side by side; put down what came of it.
 
-    A launch that was ended from outside says nothing of its setting: it is next again.
-
-    Args:
-        trials: One, or two, of one study or of two that stop together; each with its study.
+    The two are of one study, or of two that stop together. A launch that was ended from outside
+    says nothing of its setting: it is next again.
 
     Raises:
         Cancelled: The user has ended it; the records are kept.

@@ -119,13 +119,8 @@ class Pairs:
     ) -> Finding | None:
         """Return what they prove of the second side; ``None``: another pair has to tell.
 
-        Of a side that was ended early only the least that it takes is known.
-
-        Args:
-            precision: A gain below this share is not worth having.
-            work: How many times as much work a launch of the second side does.
-            is_last: No more pairs are launched.
-            expected: The logarithms of further pairs.
+        A launch of that side does ``work`` times as much. Of a side that was ended early only the
+        least that it takes is known. The ``expected`` are logarithms of further pairs.
         """
         is_bounded = [any(is_bound(p[side]) for p in self.launches) for side in (0, 1)]
         sign = -1 if is_bounded[1] else 1
@@ -280,13 +275,8 @@ def why_in_turn(
 ) -> str | None:
     """Return why two sides are launched in turn; ``None``: they can be launched side by side.
 
-    The reason is empty if the user has asked for it.
-
-    Args:
-        specs: The study, or the two.
-        sides: Earlier launches of each side.
-        launches: Those of any pair show what is impossible.
-        others: Earlier launches of any setting.
+    The reason is empty if the user has asked for it. The ``launches`` of any pair show what is
+    impossible, and ``others``, of any setting, which files are written.
     """
     if any(spec.compare == "in-turn" or spec.confirm == "exact" for spec in specs):
         return ""

@@ -70,8 +70,7 @@ def tune(
 
     Args:
         spec: What to tune.
-        storage: The database: an SQLite file or a URL. Default: ``TUNE_STORAGE``, else
-            ``studies/tune.db``.
+        storage: An SQLite file or a URL. Default: ``TUNE_STORAGE``, else ``studies/tune.db``.
         outputs: The folder for what launches write. Default: beside the SQLite file.
         fresh: Delete what the study has and begin anew.
         remeasure: Keep what the study has, but count none of its times any more.
