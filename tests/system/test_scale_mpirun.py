@@ -122,9 +122,12 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--setting", "omp_thread=1"), "--fix omp_thread: there is no such knob"),
-        (("--setting", "omp_threads"), "--fix 'omp_threads': is not NAME=VALUE"),
-        (("--fix", "omp_threads=2"), "--setting and --fix both set knobs"),
+        (("--setting", "omp_thread=1"), "--setting omp_thread: nothing carries it to the program"),
+        (("--setting", "omp_threads"), "--setting 'omp_threads': is not NAME=VALUE"),
+        (
+            ("--fix", "omp_threads=2"),
+            "--fix omp_threads and --setting omp_threads: the knob is given",
+        ),
         (("-n", "1"), "there is only one layout"),
         (("--ppn", "1,x"), "--ppn '1,x' is no list of whole numbers"),
         (("--job-iterations", "9"), "--job-iterations needs a log of iterations"),

@@ -6,14 +6,12 @@ Only click is imported here: ``tune --help`` and completion answer before anythi
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from tuner.cli.base import EXAMPLES, TAIL, TYPED, split_tail, write_options, write_pairs
-from tuner.model import errors
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -36,13 +34,6 @@ COMMANDS = {
     "profile": "Profile best setting and baseline: which functions changed.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
-
-
-def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """Return the candidate that ``word`` was probably meant to be, whatever its dashes."""
-    bare = {candidate.lstrip("-"): candidate for candidate in candidates}
-    closest = errors.nearest(word.lstrip("-"), bare)
-    return None if closest is None else bare[closest]
 
 
 class TuneGroup(click.Group):
@@ -72,7 +63,7 @@ class TuneGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            meant = nearest(args[0], list(COMMANDS))
+            meant = nearest(args[0], COMMANDS)
             hint = f"did you mean `tune {meant}`? " if meant else ""
             raise UsageError(
                 f"unknown command: {args[0]}",

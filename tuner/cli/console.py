@@ -127,12 +127,10 @@ def print_table(
     titles: Sequence[str],
     rows: Sequence[Sequence[str]],
     right: Collection[int] = (),
-    *,
-    most: int = 10_000,
 ) -> None:
     """Print a table with a title for each column; the columns in ``right`` are aligned there.
 
-    It is as wide as the terminal, and elsewhere as it must be, up to ``most`` columns of text.
+    It is as wide as the terminal, and elsewhere as it must be.
     """
     from io import StringIO
 
@@ -153,7 +151,7 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(harmless(cell)) for cell in row))
     console = rich_console(sys.stdout if live else StringIO())
-    console.width = min(console.width, MAX_WIDTH) if live else most
+    console.width = min(console.width, MAX_WIDTH) if live else 10_000
     console.print(table)
     if isinstance(console.file, StringIO):
         for line in console.file.getvalue().splitlines():

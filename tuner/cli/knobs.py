@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from tuner.model import JsonDict, Knob
 
 
-#: The columns of the table if it does not go to a terminal.
-MOST_COLUMNS = 100
-
-
 @click.command(
     "knobs",
     cls=TuneCommand,
@@ -70,7 +66,7 @@ def command(
     else:
         cells = [[a.knob.name, values(a.knob), _applies_here(a), route(a.knob)] for a in answers]
         titles = ["knob", "values here", "applies here", "reaches the program by"]
-        console.print_table(titles, cells, most=MOST_COLUMNS)
+        console.print_table(titles, cells)
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 

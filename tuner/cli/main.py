@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.cli import console, exits
-from tuner.cli.app import cli, nearest
+from tuner.cli.app import cli
 from tuner.cli.base import BEHIND_DASHES, TuneCommand, tail
-from tuner.model.errors import TunerError, UsageError
+from tuner.model.errors import TunerError, UsageError, nearest
 
 if TYPE_CHECKING:
     from tuner.model import Result

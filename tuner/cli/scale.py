@@ -74,10 +74,8 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     ppns = sorted({int(number) for number in ppn.split(",") if number})
     typed = {**given, "ppn": max(ppns, default=None), "price_per_hour": None}
     if setting is not None:
-        if given["fixes"]:
-            raise UsageError("--setting and --fix both set knobs", "name all of them in --setting")
         fixed = () if setting == "defaults" else tuple(setting.split(","))
-        typed |= {"fixes": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
+        typed |= {"setting": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
     largest = options.spec_of(typed, words)
     layouts = smaller(largest.layout, ppns)
     if len(layouts) < 2:

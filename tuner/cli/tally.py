@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +17,6 @@ from tuner.model import (
     Purpose,
     Result,
     Setting,
-    Stopped,
     StudySpec,
     figures,
     wording,
@@ -63,8 +61,6 @@ class Tally:
     best_s: float | None = None
     best: Setting | None = None
     baseline_s: float | None = None
-    baseline_failed: bool = False
-    baseline_stopped: Stopped | None = None
     iterations: int | None = None
     current: Current | None = None
     so_far: Finding | None = None  # by the pairs of the comparison
@@ -72,7 +68,6 @@ class Tally:
     line: str = ""  # what the last launch or pair came to; empty: one launch of a pair is not told
     _first: LaunchRecord | None = None  # of a pair whose second launch is not told yet
     failures: int = 0
-    last: deque[str] = field(default_factory=lambda: deque(maxlen=3))
     started_s: float = 0.0
     spent_s: float = 0.0  # by earlier runs
     searched_s: float | None = None  # what the search took; None: it goes on
@@ -111,8 +106,6 @@ class Tally:
             self.best, self.best_s = result.best.setting, result.best.elapsed_s
         if result.baseline is not None:
             self.baseline_s = result.baseline.elapsed_s
-            self.baseline_failed = result.baseline.failure is not None
-            self.baseline_stopped = result.baseline.stopped
 
     def _ended(self, event: LaunchEnded) -> None:
         record, self.current = event.record, None
@@ -130,7 +123,6 @@ class Tally:
         self.line = f"{self.ended_line(event)}{mark}"
         if self._first is not None:
             self.line, self._first = self._pair_line(self._first, record), None
-        self.last.append(self.line)
 
     def _count(self, event: LaunchEnded) -> bool:
         """Count a launch; return whether its setting is a new best."""
@@ -139,9 +131,6 @@ class Tally:
             self.done = min(self.max_trials, self.done + 1)
         if isinstance(ending, Finished):
             self.iterations = ending.iterations
-        elif record.purpose is Purpose.BASELINE:
-            self.baseline_failed = isinstance(ending, Failed)
-            self.baseline_stopped = ending if isinstance(ending, Stopped) else None
         self.failures += isinstance(ending, Failed)
         if measurement is None or measurement.elapsed_s is None:
             return False

@@ -26,6 +26,10 @@ MAX_WORLDS = 4096
 _EXPECTED = frozenset({"iterator_workers", "communicator"})
 
 
+#: The options that name knobs, with their keys.
+_TYPED = {"--knob": "knobs", "--env-knob": "env_knobs", "--fix": "fixes", "--setting": "setting"}
+
+
 @dataclass(frozen=True)
 class Selection:
     """The knobs of a study, not yet cut to the machine.
@@ -138,7 +142,7 @@ def _reasons(lost: Set[str], placed: Sequence[str]) -> dict[str, str]:
 def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry], dict[str, str]]:
     """Return the file's knobs with what is typed of them, and where it was typed."""
     entries, places = dict(file.knobs), dict[str, str]()
-    for flag, key in (("--knob", "knobs"), ("--env-knob", "env_knobs"), ("--fix", "fixes")):
+    for flag, key in _TYPED.items():
         for name, text in _pairs(flag, typed.get(key, ())):
             place = f"{flag} {name}"
             if name in places:
@@ -152,7 +156,8 @@ def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry
             places[name] = place
             changes: dict[str, Any] = {}
             if text:
-                value = {"fix": parse_value(text)} if flag == "--fix" else {"range": text}
+                is_fix = flag in {"--fix", "--setting"}
+                value = {"fix": parse_value(text)} if is_fix else {"range": text}
                 changes = {"range": None, "values": None, "fix": None, **value}
             if flag == "--env-knob":
                 changes["env"] = (name,)
