@@ -119,12 +119,6 @@ def test_without_a_proven_gain_the_defaults_are_handed_over_with_the_reason(
     assert "tune: warning: " in err and why in err and "your defaults are handed over" in err
 
 
-def test_nothing_measured_is_refused(tune_on: Tune) -> None:
-    code, out, err = tune_on(study({BASELINE: None}), "export")
-    assert (code, out) == (2, "")
-    assert "no measured setting" in err
-
-
 @pytest.mark.parametrize(("name", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
 def test_a_missing_client_is_one_error_with_its_installation(
     tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str
@@ -135,15 +129,6 @@ def test_a_missing_client_is_one_error_with_its_installation(
     assert (code, out) == (2, "")
     assert f"--format {name} needs {package}: " in err
     assert f"next: pip install {package}\n" in err
-
-
-def test_mlflow_without_a_server_is_refused(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    code, out, err = export(tune, database, "--format", "mlflow")
-    assert (code, out) == (2, "")
-    assert "MLFLOW_TRACKING_URI is not set" in err
 
 
 # --- `tune report` ----------------------------------------------------------------------------
@@ -159,13 +144,6 @@ def test_the_page_is_written_whole_for_its_owner_only(
     path = tmp_path / "report.html"
     assert path.read_text().startswith("<!doctype html>")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_dash_is_stdout(tune: Tune, database: Path, tmp_path: Path) -> None:
-    code, out, err = tune("report", "mnist", "--storage", str(database), "-o", "-")
-    assert (code, err) == (0, "")
-    assert out.endswith("</html>\n")
-    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize(
