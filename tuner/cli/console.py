@@ -132,27 +132,27 @@ def print_table(
 
     It is as wide as the terminal, and elsewhere as it must be.
     """
-    from io import StringIO
-
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    live = is_live(sys.stdout)
-    table = Table(
-        box=box.SIMPLE_HEAD if live else None,
-        pad_edge=False,
-        header_style="bold",
-        padding=(0, 2, 0, 0),
-    )
-    for column, title in enumerate(titles):  # Text: a name with [brackets] is not markup
-        justify: Literal["left", "right"] = "right" if column in right else "left"
-        table.add_column(Text(harmless(title)), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(harmless(cell)) for cell in row))
-    console = rich_console(sys.stdout if live else StringIO())
-    console.width = min(console.width, MAX_WIDTH) if live else 10_000
-    console.print(table)
-    if isinstance(console.file, StringIO):
-        for line in console.file.getvalue().splitlines():
+    cells = [[harmless(cell) for cell in row] for row in (titles, *rows)]
+    if not is_live(sys.stdout):  # there may be thousands of rows, and rich takes long for each
+        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            line = ""
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+                gap = " " * (width - cell_len(cell))
+                line += (gap + cell if column in right else cell + gap) + "  "
             out(line.rstrip())
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column, title in enumerate(cells[0]):  # Text: a name with [brackets] is not markup
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(Text(title), justify=justify, overflow="fold")
+    for row in cells[1:]:
+        table.add_row(*map(Text, row))
+    console = rich_console(sys.stdout)
+    console.width = min(console.width, MAX_WIDTH)
+    console.print(table)
