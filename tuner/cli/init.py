@@ -60,11 +60,11 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
     if to_stdout:
         sys.stdout.write(text)
         return exits.OK
+    # A study file does not hold the program's input, which stands at that of `tune`.
+    given = None if is_template else standard_input.file_at_input()
     outfile.write(path, Export(text=text))
     study = "" if file == "tune.toml" else f" --study {shlex.quote(file)}"
     then = "edit its command; next" if is_template else "next"
-    # A study file does not hold the program's input, which stands at that of `tune`.
-    given = None if is_template else standard_input.file_at_input()
     redirected = f" < {shlex.quote(str(given))}" if given else ""
     console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}{redirected}")
     return exits.OK
