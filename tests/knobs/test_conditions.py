@@ -13,8 +13,8 @@ from tuner.knobs import space
 from tuner.knobs.conditions import active, cycle
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
 from tuner.search import Proposal, Search
-from tuner.search.history import SearchObservation
-from tuner.search.space import Grid, Space
+from tuner.search.grid import Grid, Space
+from tuner.search.launch_groups import SearchObservation
 
 
 def knob(name: str, size: int, when: When = ()) -> Knob:

@@ -22,7 +22,7 @@ from tuner.model import (
     StudySpec,
     Value,
 )
-from tuner.search.space import Grid, Space
+from tuner.search.grid import Grid, Space
 
 MACHINE = Machine("host", "cpu", 16, 8, 16, None, 1, 2**30)
 NAMES = ("omp_threads", "iterator_workers", "opencv_threads")

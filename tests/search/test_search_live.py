@@ -11,9 +11,9 @@ import pytest
 from tests.search.test_search_engine import SPACE, bowl, run
 from tuner.model import Purpose, Value
 from tuner.search import Done, Live, Options, Proposal, Search, SearchObservation
-from tuner.search.history import grouped
+from tuner.search.grid import Grid, Key
+from tuner.search.launch_groups import grouped
 from tuner.search.regions import risk
-from tuner.search.space import Grid, Key
 
 WARM = frozenset({"threads", "workers"})
 

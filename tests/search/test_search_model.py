@@ -11,10 +11,10 @@ from tuner.knobs.conditions import KnobAxis
 from tuner.model import Progress, Purpose
 from tuner.search import load_numpy
 from tuner.search.gaussian import Evidence, Gaussian, fit
-from tuner.search.history import Group, SearchObservation, grouped, noise
+from tuner.search.grid import Grid, Key, Space
 from tuner.search.kernel import Kernel
+from tuner.search.launch_groups import Group, SearchObservation, grouped, noise
 from tuner.search.scoring import candidates, gradient
-from tuner.search.space import Grid, Key, Space
 from tuner.search.throughput import Pace
 
 GRID = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))

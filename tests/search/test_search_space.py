@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.knobs.conditions import KnobAxis
-from tuner.search.history import Group
+from tuner.search.grid import Grid, Key, Space
+from tuner.search.launch_groups import Group
 from tuner.search.regions import chance_of_failure, ruled_out
 from tuner.search.scoring import beside
-from tuner.search.space import Grid, Key, Space
 
 SPACE = Space(
     (

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuner.model.knobs import *
+    from tuner.model.knob import *
     from tuner.model.outcome import *
-    from tuner.model.spec import *
     from tuner.model.stages import *
     from tuner.model.study import *
+    from tuner.model.study_spec import *
 else:
-    _MODULES = ("knobs", "spec", "stages", "outcome", "study")
+    _MODULES = ("knob", "study_spec", "stages", "outcome", "study")
 
     def __getattr__(name: str) -> Any:
         """Load the module of a name at its first use: `tune --help` needs few of them."""

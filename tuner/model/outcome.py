@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tuner.model.knobs import Setting, Value
-from tuner.model.spec import Machine
+from tuner.model.knob import Setting, Value
 from tuner.model.stages import Purpose
+from tuner.model.study_spec import Machine
 
 #: Columns of a host's track. Shares are between 0 and 1; `_cores` counts whole CPUs on average.
 HOST_COLUMNS: Mapping[str, str] = {

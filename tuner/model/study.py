@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from tuner.model.knobs import Setting
+from tuner.model.knob import Setting
 from tuner.model.outcome import Failed, Finished, Stopped
-from tuner.model.spec import LOGGED_TIME, ObjectiveSpec
+from tuner.model.study_spec import LOGGED_TIME, ObjectiveSpec
 
 
 @dataclass(frozen=True)

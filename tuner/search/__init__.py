@@ -33,9 +33,9 @@ load_numpy()
 
 from tuner.knobs.conditions import KnobAxis  # noqa: E402
 from tuner.search.engine import Done, Proposal, Search  # noqa: E402
-from tuner.search.history import SearchObservation  # noqa: E402
+from tuner.search.grid import Key, Space  # noqa: E402
+from tuner.search.launch_groups import SearchObservation  # noqa: E402
 from tuner.search.scoring import Live, Options  # noqa: E402
-from tuner.search.space import Key, Space  # noqa: E402
 
 if TYPE_CHECKING:
     from tuner.search.pruner import RacePruner

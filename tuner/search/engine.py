@@ -15,11 +15,11 @@ import numpy as np
 
 from tuner.model import Purpose
 from tuner.search.gaussian import Gaussian, Incumbent, fit, incumbent
-from tuner.search.history import Groups, SearchObservation, grouped, noise
+from tuner.search.grid import Grid, Key, Rows, Space
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
+from tuner.search.launch_groups import Groups, SearchObservation, grouped, noise
 from tuner.search.regions import ruled_out
 from tuner.search.scoring import Live, Options, ScoredCandidates, State, candidates
-from tuner.search.space import Grid, Key, Rows, Space
 from tuner.search.stopper import Limit, Noise
 from tuner.stats.noise import RUNS
 

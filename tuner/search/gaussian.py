@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.history import CEILING, OUTLIER, Group, Groups, bounded, fastest, thinned
+from tuner.search.grid import Floats, Grid, Key, Rows
 from tuner.search.kernel import Kernel
-from tuner.search.space import Floats, Grid, Key, Rows
+from tuner.search.launch_groups import CEILING, OUTLIER, Group, Groups, bounded, fastest, thinned
 
 _JITTER = 1e-8
 
@@ -129,7 +129,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     """Fit the model; return ``None`` if no launch finished or was projected.
 
     A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
-    the ``ceiling`` see :func:`tuner.search.history.bounded`.
+    the ``ceiling`` see :func:`tuner.search.launch_groups.bounded`.
     """
     estimates = [(g, e) for g in groups.values() if (e := g.estimate()) is not None]
     if not estimates:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.search.space import Floats, Grid, Points, Rows
+from tuner.search.grid import Floats, Grid, Points, Rows
 
 #: Variance of the level of all times, in squared logarithms: it is hardly known before.
 _LEVEL_VAR = 1.0

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from tuner.search.gaussian import Gaussian, fit
-from tuner.search.history import Groups, SearchObservation, grouped
+from tuner.search.grid import Floats, Grid, Key, Space
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
-from tuner.search.space import Floats, Grid, Key, Space
+from tuner.search.launch_groups import Groups, SearchObservation, grouped
 
 #: Joint draws of the model.
 _DRAWS = 1000

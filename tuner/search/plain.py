@@ -20,9 +20,9 @@ from optuna.trial import FrozenTrial, TrialState
 from tuner.knobs import Role
 from tuner.knobs.conditions import KnobAxis
 from tuner.model import Purpose
-from tuner.search.history import SearchObservation
+from tuner.search.grid import Key
+from tuner.search.launch_groups import SearchObservation
 from tuner.search.pruner import projection
-from tuner.search.space import Key
 
 #: A range with more values than this is searched on a scale of this many.
 MOST_VALUES = 64

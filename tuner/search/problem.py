@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.model import Purpose
 from tuner.search.engine import Done, Search
-from tuner.search.history import SearchObservation
+from tuner.search.grid import Key
+from tuner.search.launch_groups import SearchObservation
 from tuner.search.scoring import Live
-from tuner.search.space import Key
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

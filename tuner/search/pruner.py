@@ -18,7 +18,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import Progress, Purpose, Stopped
-from tuner.search.history import SearchObservation, noise
+from tuner.search.launch_groups import SearchObservation, noise
 from tuner.search.stopper import EarlyStopper, Limit, Log, ProjectionStopper
 from tuner.search.throughput import Pace
 from tuner.stats.noise import RUNS

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from tuner.search.history import Groups
-from tuner.search.space import Flags, Floats, Grid, Rows
+from tuner.search.grid import Flags, Floats, Grid, Rows
+from tuner.search.launch_groups import Groups
 
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran, and
 #: the most that this comes to, before anything ran short.

@@ -22,12 +22,12 @@ from optuna.trial import FrozenTrial
 from tuner.knobs import Role
 from tuner.knobs.guesses import GuessedKnob, guesses
 from tuner.search.engine import Done
-from tuner.search.history import grouped
+from tuner.search.grid import Grid, Key, Space
+from tuner.search.launch_groups import grouped
 from tuner.search.plain import MOST_VALUES, Axis, observations
 from tuner.search.problem import Problem, Suggestion, search_over
 from tuner.search.regions import ruled_out
 from tuner.search.scoring import Options
-from tuner.search.space import Grid, Key, Space
 
 #: The number of trials is the study's business, not the sampler's.
 _ENDLESS = 10**9

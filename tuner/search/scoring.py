@@ -13,10 +13,10 @@ import numpy as np
 
 from tuner.model import Value
 from tuner.search.gaussian import Gaussian, Incumbent
-from tuner.search.history import Group, Groups, fastest, log_times
+from tuner.search.grid import Flags, Floats, Grid, Rows
 from tuner.search.kernel import Kernel
+from tuner.search.launch_groups import Group, Groups, fastest, log_times
 from tuner.search.regions import chance_of_failure, risk, ruled_out
-from tuner.search.space import Flags, Floats, Grid, Rows
 from tuner.search.stopper import Noise
 from tuner.stats.noise import RUNS
 

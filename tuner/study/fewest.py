@@ -15,9 +15,9 @@ from tuner.knobs import space
 from tuner.knobs.requirements import NONE
 from tuner.launch import command
 from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
-from tuner.search.history import Group
+from tuner.search.grid import LEFT_OUT, Key
+from tuner.search.launch_groups import Group
 from tuner.search.left_out import LeftOutModel
-from tuner.search.space import LEFT_OUT, Key
 from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.observations import observations, search_space

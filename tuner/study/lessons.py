@@ -12,7 +12,7 @@ from tuner.config.program import script_of
 from tuner.knobs import space
 from tuner.model import Lesson, StudySpec, StudyState, wording
 from tuner.model.errors import UsageError
-from tuner.search.history import grouped, log_times
+from tuner.search.launch_groups import grouped, log_times
 from tuner.store.rows import StudyRow
 from tuner.store.store import Store
 from tuner.study.history import History

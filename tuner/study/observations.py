@@ -23,9 +23,9 @@ from tuner.model import (
     Stopped,
     Value,
 )
-from tuner.search.history import SearchObservation, grouped
+from tuner.search.grid import Grid, Key, Space
+from tuner.search.launch_groups import SearchObservation, grouped
 from tuner.search.regions import ruled_out
-from tuner.search.space import Grid, Key, Space
 from tuner.search.throughput import Pace, startup_s
 from tuner.study.history import History
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from tuner.model import Purpose
-from tuner.search.space import Floats, Key
+from tuner.search.grid import Floats, Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 from tuner.stats.noise import INTERVALS, RUNS, spread

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tuner.model.knobs import BASELINE, Knob, Setting
+from tuner.model.knob import BASELINE, Knob, Setting
 
 
 @dataclass(frozen=True)
