@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tuner.launch.launchers import launcher_for, launchers, wrapper_argv
+from tuner.launch.launchers.discovery import mismatch
 from tuner.model import Carrier, LauncherInfo, Layout, Value
 from tuner.model.errors import UsageError
 
@@ -197,3 +198,18 @@ def test_an_unknown_kind_has_no_launcher_and_the_wrapper_is_there() -> None:
         launcher_for("other")
     assert all(Path(word).is_file() for word in wrapper_argv())
     assert os.access(wrapper_argv()[0], os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("library", "kind", "said"),
+    [
+        ("/opt/mpich/lib/libmpi.so.12", "openmpi", "linked with MPICH"),
+        ("/opt/ompi/lib/libmpi.so.40", "mpich", "linked with Open MPI"),
+        ("/opt/x/libmpi.so.40", "openmpi", ""),
+        ("/lib/libc.so.6", "openmpi", ""),
+    ],
+)
+def test_an_mpi_that_is_not_the_programs_is_named(library: str, kind: str, said: str) -> None:
+    message = mismatch(f"\t{Path(library).name} => {library} (0x7f12)\n", kind)
+    assert said in message and bool(message) == bool(said)
+    assert not said or message.endswith("--mpirun PATH")

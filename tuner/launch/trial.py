@@ -20,7 +20,7 @@ from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
 from tuner.launch import failure
-from tuner.launch.linked_mpi import other_mpi
+from tuner.launch.launchers.discovery import other_mpi
 from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
 from tuner.launch.request import MeasurementRequest
@@ -256,7 +256,8 @@ class RunningLaunch:
             elif died and kind is FailureKind.CRASHED:
                 reason = f"{failure.ended(exit_.code)}: {died}"
             crashed = kind in {FailureKind.CRASHED, FailureKind.LAUNCHER}
-            mpi = other_mpi(self._spec, self._launch) if crashed and not wrong else ""
+            kind_of_mpi, program = self._spec.launcher.kind, self._spec.command[0]
+            mpi = other_mpi(kind_of_mpi, program, self._launch) if crashed and not wrong else ""
             done, full = "", self.monitor.request.expected_iterations or math.inf
             if (
                 isinstance(result, Finished)

@@ -1,4 +1,4 @@
-"""Where an mpirun is looked for, which one to use, and what it is."""
+"""Where an mpirun is looked for, which one to use, what it is, and whether it is the program's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tuner.launch.launchers.kinds import (
     launcher_for,
     launchers,
 )
-from tuner.model import Carrier, LauncherInfo
+from tuner.model import Carrier, Launch, LauncherInfo
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import LAUNCHER_NAMES, one_line
 
@@ -266,3 +266,42 @@ def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
                 if head(file).startswith("\x7fELF"):
                     return str(file)
     return None
+
+
+# --- the MPI that a compiled program is linked with ----------------------------------------------
+
+#: The names that link programs with an MPI: MPICH, Intel MPI and MVAPICH share theirs.
+_LINKED = re.compile(r"^\s*(libmpi(?:ch)?\.so\.(\d+)) => (\S+)", re.MULTILINE)
+_MPICH_ABI = "12"
+_MPIS = {"openmpi": "Open MPI", "mpich": "MPICH or an MPI like it"}
+
+
+def other_mpi(kind: str, program: str, launch: Launch) -> str:
+    """Say which MPI the launched program is linked with, and how to name it; empty if mpirun's."""
+    path = shutil.which(str(launch.cwd / program)) or shutil.which(
+        program, path=launch.env.get("PATH")
+    )
+    if path is None or kind not in _MPIS:
+        return ""
+    try:
+        linked = process.run_tool(["ldd", path], timeout_s=_VERSION_LIMIT_S, env=launch.env).stdout
+    except (OSError, TimeoutError):
+        return ""
+    return mismatch(linked, kind)
+
+
+def mismatch(linked: str, kind: str) -> str:
+    """Compare what ``ldd`` printed with the kind of the launcher; empty if they agree."""
+    library = _LINKED.search(linked)
+    if library is None:
+        return ""
+    name, version, path = library.groups()
+    own = "mpich" if version == _MPICH_ABI or name.startswith("libmpich") else "openmpi"
+    if own == kind:
+        return ""
+    beside = Path(path).parent.parent / "bin" / "mpirun"
+    return (
+        f"ldd shows that the program is linked with {_MPIS[own]} ({path}), and mpirun is"
+        f" {LAUNCHER_NAMES[kind]}'s: name that MPI's own with"
+        f" --mpirun {beside if beside.exists() else 'PATH'}"
+    )
