@@ -160,10 +160,7 @@ def test_the_commands_of_the_guide_log_all_of_a_study_but_its_secrets(
     (run,) = (folder / "wandb").glob("offline-run-*")
     assert sync == f"wandb sync '{run}'"
     assert json.loads((run / "files" / "result.json").read_text()) == found
-    (table,) = run.rglob("samples_*.table.json")
-    number = sum(len(each["samples"]) for each in found["measurements"])
-    assert len(json.loads(table.read_text())["data"]) == number
-    assert [*run.rglob("settings_*.table.json")] and [*run.rglob("report_*.html")]
+    assert [*run.rglob("report_*.html")]
     (record,) = run.glob("*.wandb")
     assert b"ratio_low" in record.read_bytes()
     assert b"--format" not in record.read_bytes(), "the words of this command may hold a secret"

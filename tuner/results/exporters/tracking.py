@@ -21,7 +21,7 @@ from tuner.model import figures, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export, json, shell
 from tuner.results.report.page import report
-from tuner.results.study_view import StudyView, settings_table
+from tuner.results.study_view import StudyView
 
 #: Unless the user has set them. A server that does not answer is an error within half a minute.
 _MLFLOW = {
@@ -83,20 +83,11 @@ def mlflow(data: StudyView) -> Export:
 
 
 def wandb(data: StudyView) -> Export:
-    """Log a study as a run of Weights & Biases, with tables of its settings and samples.
+    """Log a study as a run of Weights & Biases, with its report and all its samples as a file.
 
     Raises:
         UsageError: The server cannot be used, or the client is not installed.
     """
-    table, names = settings_table(data), [knob.name for knob in data.spec.knobs]
-    rows = [
-        [
-            *map(measurement.setting.as_dict().get, names),
-            data.spec.objective.figure(sample.elapsed_s),
-        ]
-        for measurement in data.measurements
-        for sample in measurement.samples
-    ]
     text, page = json.export(data).text, StringIO(report(data))
     place = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
     hint = "check WANDB_BASE_URL and WANDB_API_KEY, or write to a folder: WANDB_MODE=offline"
@@ -113,13 +104,7 @@ def wandb(data: StudyView) -> Export:
                 raise library.Error("WANDB_MODE is disabled")
             Path(run.dir, "result.json").write_text(text, encoding="utf-8")
             run.save(f"{run.dir}/result.json", base_path=run.dir)
-            settings = library.Table(
-                [name or "note" for name in table.head], [*map(list, table.rows)]
-            )
-            columns = [*names, figures.title(data.spec.objective)]
-            samples = library.Table(columns, rows, allow_mixed_types=True)
-            html = library.Html(page, inject=False)
-            run.log({"settings": settings, "samples": samples, "report": html})
+            run.log({"report": library.Html(page, inject=False)})
             run.summary.update(_numbers(data))
             sync = f"wandb sync {shlex.quote(str(Path(run.dir).parent))}"
             line = sync if run.offline else str(run.url)
