@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,15 @@ def folder(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture
-def study(bench: Bench, folder: Path) -> Callable[..., StudyOnHosts]:
-    """Starts a study in the folder."""
-    return lambda *words, **options: StudyOnHosts(bench, folder, *words, **options)
+def study(bench: Bench, folder: Path) -> Iterator[Callable[..., StudyOnHosts]]:
+    """Starts a study in the folder; one that goes on after the test is killed."""
+    studies: list[StudyOnHosts] = []
+
+    def start(*words: str, **options: Any) -> StudyOnHosts:
+        studies.append(StudyOnHosts(bench, folder, *words, **options))
+        return studies[-1]
+
+    yield start
+    for started in studies:
+        if started.process.poll() is None:
+            started.kill_tune()

@@ -88,7 +88,7 @@ def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
         return sorted(stat.state for pid in ranks if (stat := procfs.stat(pid)) is not None)
 
     # Both are there on both hosts, and one of them is stopped.
-    eventually(lambda: all(states(host)[1:] == ["T"] for host in ("h2", "h3")))
+    eventually(lambda: all(states(host)[1:] == ["T"] for host in ("h2", "h3")), 300)
     of_pair = tune.of_launch()
     tune.send(signal.SIGKILL, host, word)
     eventually(lambda: not of_pair & tune.of_launch())
