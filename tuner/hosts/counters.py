@@ -32,7 +32,7 @@ class Quota(NamedTuple):
 
 
 def parse_quota(text: bytes) -> Quota | None:
-    """A control group's ``cpu.stat``; ``None`` if it says nothing of a quota."""
+    """Return what a ``cpu.stat`` says; ``None`` if that is nothing of a quota."""
     values = {name: int(number) for name, number in _ACCOUNT.findall(text)}
     if b"throttled_time" in values:  # v1, in ns
         return Quota(None, values[b"throttled_time"] / 1e9)
@@ -43,7 +43,7 @@ def parse_quota(text: bytes) -> Quota | None:
 
 
 def parse_interfaces(text: bytes) -> dict[str, int]:
-    """Bytes that each interface of ``/proc/net/dev`` moved; what goes over ``lo`` counts once."""
+    """Return the bytes that each interface of ``/proc/net/dev`` moved, those of ``lo`` once."""
     moved_bytes = {}
     for line in text.splitlines():
         name, colon, rest = line.rpartition(b":")
@@ -69,11 +69,9 @@ class HostCounters(NamedTuple):
 
 
 class Host:
-    """Reads the counters of this host.
+    """Reads the counters of this host, of the CPUs that this process may use by default.
 
-    Args:
-        root: The tree that holds ``proc`` and ``sys``.
-        cpus: Those that count; ``None``: all that this process may use.
+    ``root`` is the tree that holds ``proc`` and ``sys``.
     """
 
     def __init__(self, root: Path = Path("/"), cpus: Collection[int] | None = None) -> None:
@@ -112,7 +110,7 @@ class Host:
 
 
 def is_of_host(before: HostCounters, after: HostCounters) -> bool:
-    """Whether CPU times are the host's: all states together have grown as the clock has."""
+    """Return whether CPU times are the host's: all states have grown together as the clock has."""
     clock_s = after.cpus * (after.at_s - before.at_s)
     off_s = abs(sum(after.cpu) - sum(before.cpu) - clock_s)
     cut_s = after.cpus * len(after.cpu) / TICKS  # each state of each CPU is cut to whole ticks
