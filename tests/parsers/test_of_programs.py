@@ -14,11 +14,11 @@ from tests.study_surface import SPEC
 from tuner.config import first_study, study_file
 from tuner.knobs.effects import effects
 from tuner.launch import failure
-from tuner.launch.objectives import EndedLaunch, objective_for
+from tuner.launch.objectives import EndedLaunch
 from tuner.launch.objectives.logreport import LogReport
 from tuner.live.job_server import RankState, Steps, WireError, parse
 from tuner.live.window import read_back
-from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, codec, figures
+from tuner.model import Failed, FailureKind, ObjectiveSpec, Observation, Setting, codec
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ENTRIES = [{"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n} for n in (1, 2, 3)]
@@ -78,25 +78,6 @@ def test_a_log_in_json_and_in_lines(data: bytes) -> None:
 )
 def test_a_log_in_yaml(data: bytes) -> None:
     check_log(data, ".yaml")
-
-
-@holds(
-    texts(
-        b"start\nPerformance:   12.5  ns/day\n",
-        b" 10 %\r 20 %\rLoop time of 1.5D+02 on 4\ntook 4\n3.5 s\n",
-        b"took 1e-3\nPerformance: nan\n",
-    )
-)
-def test_a_figure_in_the_output_of_a_program(data: bytes) -> None:
-    spec = ObjectiveSpec(kind="pattern", pattern=r"^(?P<time>[^ ]*) s$|: *(\S+)|took (.*)")
-    with tempfile.NamedTemporaryFile() as file:
-        Path(file.name).write_bytes(data)
-        ending = objective_for(spec).result(EndedLaunch(Path("/"), Path(file.name), 9.0))
-    if isinstance(ending, Failed):
-        assert ending.reason.isprintable() and len(ending.reason) < 1_000, ending
-    else:
-        assert 0 < ending.elapsed_s**2 < math.inf, ending
-        assert figures.shown(spec, ending.elapsed_s).isprintable(), ending
 
 
 @holds(

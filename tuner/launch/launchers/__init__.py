@@ -4,10 +4,8 @@ Other packages add theirs by entry points of the group ``tuner.launchers``; the 
 load the same way.
 """
 
-from tuner.launch.launchers.discovery import VARIABLE, find, missing_srun, with_carrier
+from tuner.launch.launchers.discovery import find, missing_srun, with_carrier
 from tuner.launch.launchers.kinds import (
-    GROUP,
-    Launcher,
     carrier_of,
     in_slurm,
     launcher_for,
@@ -18,9 +16,6 @@ from tuner.launch.launchers.kinds import (
 )
 
 __all__ = [
-    "GROUP",
-    "VARIABLE",
-    "Launcher",
     "carrier_of",
     "find",
     "in_slurm",

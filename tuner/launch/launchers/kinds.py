@@ -145,7 +145,7 @@ class OpenMPI(Launcher):
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         if layout.is_single_process:  # typed without mpirun, which would confine it to one core
-            is_unbound = not places_ranks(info.extra_args)
+            is_unbound = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
         else:  # 5.0 refuses to bind more ranks than cores
             is_crowded = layout.oversubscribed and not layout.is_local
             is_unbound = is_crowded and not _sets_option(info.extra_args, "bind-to")
@@ -233,11 +233,6 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
             )
         flags += (flag, words_of_values[chosen]) if words_of_values[chosen] else ()
     return tuple(flags)
-
-
-def places_ranks(args: Sequence[str]) -> bool:
-    """Return whether the user's arguments for Open MPI say where ranks run."""
-    return _sets_option(args, "bind-to", "map-by", "cpu-set")
 
 
 def _sets_option(args: Sequence[str], *names: str) -> bool:
