@@ -19,7 +19,7 @@ from tuner.model import (
     Telemetry,
     Track,
 )
-from tuner.results.explain import Explanation, explain
+from tuner.results.explain import Diagnosis, explain
 
 #: Of a core's time: running, waiting for a CPU, asleep.
 WORK = (1.0, 0.0, 0.0)
@@ -80,7 +80,7 @@ def verdict(
     setting: Setting = BASELINE,
     spec: StudySpec = SPEC,
     progress: tuple[Progress, ...] = (),
-) -> Explanation:
+) -> Diagnosis:
     """What is said of a launch with this record."""
     outcome = Outcome(
         Finished(1.0, 10),

@@ -21,7 +21,7 @@ from tuner.launch import render
 from tuner.launch.command import shipped_dir
 from tuner.model import BASELINE, JsonDict, LauncherInfo, Layout, StudySpec
 from tuner.model.errors import TunerError, UsageError, shown
-from tuner.results.compare import compare, read
+from tuner.results.compared_studies import compare, read
 from tuner.results.exporters.json import dumps, export
 
 _LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")

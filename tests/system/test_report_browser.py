@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
 from tests.report_samples import hostile, large, watched
-from tests.results.test_scale import on_hosts, scaling
+from tests.results.test_layouts import on_hosts, scaling
 from tuner.model import StudyState
 from tuner.results.report.page import report
 

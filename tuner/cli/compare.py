@@ -15,7 +15,7 @@ from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.results.compare import Comparison
+    from tuner.results.compared_studies import Comparison
     from tuner.study.pairing import Pairs
 
 #: No export is longer, bytes.
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int
     """Compare them."""
     from tuner.cli import console
     from tuner.model import wording
-    from tuner.results.compare import compare, read
+    from tuner.results.compared_studies import compare, read
     from tuner.results.exporters.json import dumps
 
     limit, names = given["fail_if_slower"], (before, after)

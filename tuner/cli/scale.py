@@ -17,7 +17,7 @@ from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageErr
 
 if TYPE_CHECKING:
     from tuner.model import StudySpec
-    from tuner.results.scale import MeasuredLayout, Scaling
+    from tuner.results.layouts import MeasuredLayout, Scaling
     from tuner.study.pairing import Pairs
     from tuner.study.pairs_of_studies import ByPairs, Fails
 
@@ -42,7 +42,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from tuner.cli import console, outfile
     from tuner.results.exporters import Export
     from tuner.results.exporters.json import dumps
-    from tuner.results.scale import MeasuredLayout, Scaling
+    from tuner.results.layouts import MeasuredLayout, Scaling
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
     layouts = [MeasuredLayout(spec, spec.fixed) for spec in specs]
@@ -109,7 +109,7 @@ _Measured = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
 def _tuned(scaling: Scaling, given: dict[str, Any]) -> _Measured:
     """Tune each layout by a study of its own."""
     from tuner.cli import console, progress, stored
-    from tuner.results.scale import MeasuredLayout
+    from tuner.results.layouts import MeasuredLayout
     from tuner.study import tune
 
     layouts, failed = list(scaling.layouts), None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.report_samples import everything, large, watched
-from tests.results.test_scale import on_hosts, scaling
+from tests.results.test_layouts import on_hosts, scaling
 from tests.study_samples import measured_live
 from tuner.results.report import page, plots, style
 

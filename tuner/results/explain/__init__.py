@@ -9,9 +9,9 @@ from __future__ import annotations
 from tuner.model import Machine, Outcome, Setting, StudySpec
 from tuner.results.explain import cpu, waits
 from tuner.results.explain.case import Case
-from tuner.results.explain.cause import Cause, Certainty, Explanation, remedy
+from tuner.results.explain.cause import Cause, Certainty, Diagnosis, remedy
 
-__all__ = ["Cause", "Certainty", "Explanation", "explain"]
+__all__ = ["Cause", "Certainty", "Diagnosis", "explain"]
 
 #: What explains less of the ranks' time does not hold a run back: a knob would win no more, and
 #: on a host that stands still at times ranks that only compute wait for each other as long.
@@ -24,7 +24,7 @@ CLEAR_SHARE = 0.2
 CLEAR_TIMES = 1.5
 
 
-def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machine) -> Explanation:
+def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machine) -> Diagnosis:
     """Return the verdict on a launch of a setting, by what was recorded of it on a machine."""
     case = Case.of(outcome, machine)
     ranked = sorted(
@@ -41,7 +41,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
         is_clear = is_complete and is_ahead and suspect.share >= CLEAR_SHARE
         certainty = Certainty.CLEAR if is_clear else Certainty.LIKELY
     idle = case.idle_cores >= cpu.IDLE * case.cores
-    return Explanation(
+    return Diagnosis(
         suspect,
         certainty,
         remedy(suspect.cause, setting, spec, case, idle=idle),

@@ -70,7 +70,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Diagnosis:
     """Why a launch took as long as it did.
 
     ``others`` are what else was found, the greatest share first; ``gaps`` what could not be

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry
 from tuner.results.explain import explain
 from tuner.results.explain.case import Case
-from tuner.results.explain.cause import Cause, Explanation, Remedy, is_turned, per_cent
+from tuner.results.explain.cause import Cause, Diagnosis, Remedy, is_turned, per_cent
 from tuner.results.study_view import StudyView
 from tuner.stats import evidence
 
@@ -25,7 +25,7 @@ class ExplainedRun:
 
     name: str
     record: LaunchRecord
-    explanation: Explanation
+    explanation: Diagnosis
 
     @property
     def sentence(self) -> str:

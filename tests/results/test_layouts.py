@@ -14,7 +14,7 @@ from tests.study_surface import record
 from tuner.model import Finished, Layout, ObjectiveSpec, Outcome, Purpose, SideBySide, Stopped
 from tuner.model.outcome import CUT
 from tuner.results.exporters.json import dumps
-from tuner.results.scale import MeasuredLayout, Scaling
+from tuner.results.layouts import MeasuredLayout, Scaling
 from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE
 from tuner.study.pairing import Pairs
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.study_samples import study
 from tuner.model.errors import UsageError
-from tuner.results import compare as compare_module
-from tuner.results.compare import BEST, DEFAULTS, Comparison, read
+from tuner.results import compared_studies
+from tuner.results.compared_studies import BEST, DEFAULTS, Comparison, read
 from tuner.results.exporters.json import export
 from tuner.stats.scaling import SpeedUp
 
@@ -40,7 +40,7 @@ def document(best: list[float], defaults: list[float], **result: Any) -> dict[st
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> Comparison:
     sides = {"main.json": before, "branch": after}
-    return compare_module.compare(*(read(name, json.dumps(each)) for name, each in sides.items()))
+    return compared_studies.compare(*(read(name, json.dumps(each)) for name, each in sides.items()))
 
 
 def compared(before: list[float], after: list[float], **result: Any) -> Comparison:
