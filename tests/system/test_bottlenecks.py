@@ -98,7 +98,6 @@ def compiled(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("cause", "options", "subject"),
     [
-        (Cause.CPU, "--work-ms 100 --iterations 30", ""),
         (Cause.OTHERS, "--work-ms 60 --iterations 15", ""),
         (Cause.OWN_THREADS, "--matrix 900 --blas 8 --iterations 20", ""),
         (Cause.LOADER, "--work-ms 10 --workers 1 --load-ms 90 --iterations 30", ""),
