@@ -133,13 +133,15 @@ def live_vs_cold(
         jobs = {record.job for record in live}
         se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
         limit = DEVIATIONS * math.hypot(se, SCALE_SD)
-        if setting not in launches:
+        is_first = setting not in launches
+        if is_first:
             off, limit = max(0.0, off), max(limit, math.log(MISCOUNTED))
         if abs(off) > limit:
+            hint = " (session.step() says what an iteration is)" if is_first else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
                 f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a"
-                " running job than in launches of its own",
+                f" running job than in launches of its own{hint}",
             )
     return None
 
