@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tuner.search.grid import Flags, Floats, Grid, Rows
-from tuner.search.launch_groups import Groups
+from tuner.search.launch_groups import Groups, log_times
 
 #: The chance that a setting fails, for each octave of cores that it asks for beyond what ran, and
 #: the most that this comes to, before anything ran short.
@@ -75,3 +75,18 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     least = float(grid.demand(grid.rows(short)).min())
     between = (demand - most) / max(least - most, 1e-9)
     return np.where(demand > most, np.minimum(between, 1.0) * _SHORT, 0.0)
+
+
+def overdone(grid: Grid, rows: Rows, groups: Groups, slow_log_s: float) -> Flags:
+    """Return which rows ask for more than a setting that overfills the cores and is slow for it.
+
+    They have as much or more of every count, all else equal: adding threads to a setting that is
+    slow for having too many does not make it fast. This is a prior and rules nothing out.
+    """
+    out = np.zeros(len(rows), bool)
+    rising = [knob.ordered and knob.role is not None for knob in grid.space.knobs]
+    for key, log_s in log_times(groups).items():
+        row = grid.row(key)
+        if log_s >= slow_log_s and grid.demand(row[None])[0] > 0:
+            out |= grid.beyond(rows, row, rising)
+    return out

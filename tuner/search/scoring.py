@@ -16,7 +16,7 @@ from tuner.search.gaussian import Gaussian, Incumbent
 from tuner.search.grid import Flags, Floats, Grid, Rows
 from tuner.search.kernel import Kernel
 from tuner.search.launch_groups import Group, Groups, fastest, log_times
-from tuner.search.regions import chance_of_failure, risk, ruled_out
+from tuner.search.regions import chance_of_failure, overdone, risk, ruled_out
 from tuner.search.stopper import Noise
 from tuner.stats.noise import RUNS
 
@@ -46,6 +46,10 @@ _LIKELY = 120
 #: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent, and
 #: how many such deviations a neighbour may be expected to be worse, so that it is looked at.
 _DOUBT, _DOUBTS = 0.15, 2.5
+
+#: A setting that overfills the cores is slow for it if it lies this logarithm above the best;
+#: of what is beyond it this share of the expected gain is left.
+_OVERDONE_LOG, _OVERDONE_SHARE = 0.4, 0.1
 
 #: A disturbed run is slower than others by a logarithm between these.
 _DISTURBED = 0.4, 1.3
@@ -212,6 +216,8 @@ class ScoredCandidates:
         own = np.array([key == best.key for key in keys])
         ahead = np.where(own, self.mean - best.second, best.log_s - self.mean)
         self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._fails)
+        beyond = overdone(grid, rows, groups, best.log_s + _OVERDONE_LOG)
+        self.gain[beyond & ~launched] *= _OVERDONE_SHARE
         self.gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
         if state.is_full:
             self.gain[~launched] = 0.0
