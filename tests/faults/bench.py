@@ -103,7 +103,7 @@ class FaultBench:
     layout: Layout = ONE_HOST
 
     def __post_init__(self) -> None:
-        self.running: process.RunningTrial | None = None
+        self.running: process.SupervisedCommand | None = None
         #: Of the jobs that were started.
         self.markers: list[str] = []
         #: The step of each launch or window.
@@ -127,7 +127,7 @@ class FaultBench:
         self.database = self.folder / "db" / "tune.db"
 
     @property
-    def trial(self) -> process.RunningTrial:
+    def trial(self) -> process.SupervisedCommand:
         """The launch that runs."""
         assert self.running is not None
         return self.running
@@ -195,7 +195,7 @@ class FaultBench:
                 self._strike()
             return messages
 
-        def starting(launch: Launch, **more: Any) -> process.RunningTrial:
+        def starting(launch: Launch, **more: Any) -> process.SupervisedCommand:
             self.running = begin(launch, **more)
             self.markers.append(self.running.marker)
             return self.running

@@ -22,14 +22,14 @@ PATIENCE_S = 30.0
 #: Each of two processes, one of which is a new one every time, adds a byte to its file.
 BUSY = "( while :; do printf x >> own; done ) & while :; do /bin/sh -c 'printf x >> others'; done"
 
-Start = Callable[[str], process.RunningTrial]
+Start = Callable[[str], process.SupervisedCommand]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    trials: list[process.RunningTrial] = []
+    trials: list[process.SupervisedCommand] = []
 
-    def start(script: str) -> process.RunningTrial:
+    def start(script: str) -> process.SupervisedCommand:
         launch = Launch(("sh", "-c", script), os.environ, tmp_path, tmp_path / "out", tmp_path)
         trials.append(process.start(launch))
         return trials[-1]

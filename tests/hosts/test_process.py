@@ -25,7 +25,7 @@ def launch(folder: Path, *argv: str, env: Mapping[str, str] | None = None) -> La
     return Launch(argv, os.environ if env is None else env, folder, folder / "out", folder)
 
 
-def finish(running: process.RunningTrial) -> process.Exit:
+def finish(running: process.SupervisedCommand) -> process.Exit:
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     return ended

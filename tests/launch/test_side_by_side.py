@@ -110,9 +110,9 @@ def test_beside_one_that_fails_nothing_goes_on(tmp_path: Path) -> None:
 
 
 def test_whatever_is_raised_both_are_ended(tmp_path: Path) -> None:
-    trials: list[process.RunningTrial] = []
+    trials: list[process.SupervisedCommand] = []
 
-    def start(launch: Launch) -> process.RunningTrial:
+    def start(launch: Launch) -> process.SupervisedCommand:
         trials.append(process.start(launch))
         return trials[-1]
 

@@ -106,7 +106,7 @@ def plays(*acts: list[float] | bytes | int | Callable[[Ranks], object]) -> Scrip
 
 
 class Job:
-    """Stands for a started launch (`RunningTrial`); the script gives its exit code."""
+    """Stands for a started launch (`SupervisedCommand`); the script gives its exit code."""
 
     marker, pid = "none", 0
 

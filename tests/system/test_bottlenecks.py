@@ -124,7 +124,7 @@ def test_a_planted_bottleneck_is_named(
     )
     with hogs() if cause is Cause.OTHERS else precedence(quota=cause is Cause.QUOTA) as words:
 
-        def behind_them(launch: Launch) -> process.RunningTrial:
+        def behind_them(launch: Launch) -> process.SupervisedCommand:
             return process.start(replace(launch, argv=(*words, *launch.argv)))
 
         outcome = trial.run(MeasurementRequest(launch, spec, BASELINE), start=behind_them)

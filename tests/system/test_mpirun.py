@@ -57,7 +57,7 @@ def info(request: pytest.FixtureRequest) -> LauncherInfo:
 
 def start(
     info: LauncherInfo, folder: Path, *words: str, bind_to: str = "none", **assigned: str
-) -> process.RunningTrial:
+) -> process.SupervisedCommand:
     """Start the ranks; with a word they stay."""
     program = ["-c", RANK, str(folder), *words]
     env = {"FROM_OUTSIDE": "a b\nc"}
@@ -71,7 +71,7 @@ def views(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*.json"))]
 
 
-def ended_well(running: process.RunningTrial, folder: Path) -> list[dict[str, Any]]:
+def ended_well(running: process.SupervisedCommand, folder: Path) -> list[dict[str, Any]]:
     """What the ranks saw."""
     ended = running.wait(PATIENCE_S)
     assert ended is not None

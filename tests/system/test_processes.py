@@ -18,7 +18,7 @@ import pytest
 from tests import signals
 from tests.marked import PATIENCE_S, alive, eventually, marked
 from tuner.hosts import process, procfs
-from tuner.hosts.process import Exit, RunningTrial
+from tuner.hosts.process import Exit, SupervisedCommand
 from tuner.model import Launch
 
 pytestmark = pytest.mark.system
@@ -51,15 +51,15 @@ while True:
 POLITE = "echo ready; sleep 600 & sleep 600"
 STUBBORN = "trap '' TERM INT HUP; echo ready; while :; do sleep 600; done"
 
-Start = Callable[..., RunningTrial]
+Start = Callable[..., SupervisedCommand]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a trial and waits until it says that it is ready; in the end nothing of it is left."""
-    started: list[RunningTrial] = []
+    started: list[SupervisedCommand] = []
 
-    def call(*argv: str, wait: bool = True) -> RunningTrial:
+    def call(*argv: str, wait: bool = True) -> SupervisedCommand:
         launch = Launch(argv, os.environ, tmp_path, tmp_path / "out", tmp_path)
         started.append(process.start(launch))
         if wait:
@@ -76,7 +76,7 @@ def output(folder: Path) -> str:
     return (folder / process.OUTPUT).read_text()
 
 
-def finish(running: RunningTrial) -> Exit:
+def finish(running: SupervisedCommand) -> Exit:
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     return ended
@@ -238,10 +238,10 @@ def test_a_supervisor_that_is_killed_at_once_leaves_nothing(
     """Whether it could start the command or not: nothing is left, and nobody else is blamed."""
     answers = moment == "before it answered"
     wrapped = "_receive" if answers else "_ask"
-    original = getattr(RunningTrial, wrapped)
+    original = getattr(SupervisedCommand, wrapped)
     struck: list[int] = []
 
-    def striking(trial: RunningTrial, *rest: object) -> object:
+    def striking(trial: SupervisedCommand, *rest: object) -> object:
         if not struck:
             if answers:
                 eventually(lambda: "ready" in output(tmp_path))
@@ -251,7 +251,7 @@ def test_a_supervisor_that_is_killed_at_once_leaves_nothing(
             os.read(trial._status, 1 << 16)  # the answer, were there one, is lost with it
         return original(trial, *rest)
 
-    monkeypatch.setattr(RunningTrial, wrapped, striking)
+    monkeypatch.setattr(SupervisedCommand, wrapped, striking)
     running = start("sh", "-c", POLITE, wait=False)
     ended = finish(running)
     assert (ended.code, ended.stopped, ended.lost, running.pid) == (None, True, True, 0)

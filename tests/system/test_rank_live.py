@@ -90,7 +90,7 @@ world.Barrier()
 print("rank", world.rank, "ended", flush=True)
 """
 
-Start = Callable[..., process.RunningTrial]
+Start = Callable[..., process.SupervisedCommand]
 
 
 @pytest.fixture
@@ -103,9 +103,9 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 @pytest.fixture
 def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
     """Start a program on two ranks; nothing of it is left."""
-    begun: list[process.RunningTrial] = []
+    begun: list[process.SupervisedCommand] = []
 
-    def run(code: str) -> process.RunningTrial:
+    def run(code: str) -> process.SupervisedCommand:
         (tmp_path / "probe").mkdir()
         root = Path(__file__).resolve().parents[2]
         env = {"PYTHONPATH": f"{root}:{root / 'workloads'}"}
@@ -121,7 +121,7 @@ def start(tmp_path: Path, supervisor: Supervisor) -> Iterator[Start]:
         running.stop()
 
 
-def finished(running: process.RunningTrial, folder: Path) -> list[str]:
+def finished(running: process.SupervisedCommand, folder: Path) -> list[str]:
     """What the ranks printed, when the job has ended well."""
     ended = running.wait(PATIENCE_S)
     output = (folder / process.OUTPUT).read_text()
@@ -212,7 +212,7 @@ SWITCHES: tuple[dict[str, Any], ...] = (
 TRAINERS = {"chainer_imagenet.py": 2, "torch_ddp.py": 1}
 
 
-def begun(program: str, folder: Path, *flags: str, **variables: str) -> process.RunningTrial:
+def begun(program: str, folder: Path, *flags: str, **variables: str) -> process.SupervisedCommand:
     folder.mkdir()
     env = {"CHAINER_DATASET_ROOT": str(folder / "none"), "OMP_NUM_THREADS": "1", **variables}
     words = [str(WORKLOADS / program), *SMALL, *flags]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.hosts.process import left_over
-from tuner.hosts.process.supervised_command import Exit, RunningCommand, RunningTrial, hurry
+from tuner.hosts.process.supervised_command import Exit, RunningCommand, SupervisedCommand, hurry
 from tuner.hosts.supervisor.cleanup import MARKER
 from tuner.hosts.untrusted_files import create
 from tuner.model import Launch
@@ -26,7 +26,7 @@ __all__ = [
     "OUTPUT",
     "Exit",
     "RunningCommand",
-    "RunningTrial",
+    "SupervisedCommand",
     "execute",
     "hurry",
     "run_tool",
@@ -54,7 +54,7 @@ _LOOK_S = 1.0
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
 
 
-def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
+def start(launch: Launch, *, note: Path | None = None) -> SupervisedCommand:
     """Start a launch; what it prints goes to ``output.log`` in its folder (mode 0600).
 
     If this process is killed, the next ``tune`` learns of the launch by a file whose name begins
@@ -74,7 +74,7 @@ def start(launch: Launch, *, note: Path | None = None) -> RunningTrial:
             note = left_over.note_of(note, request["marker"])
             left_over.write(note, request["marker"], request["folder"])
         try:
-            return RunningTrial(request, output=output, error=output, note=note)
+            return SupervisedCommand(request, output=output, error=output, note=note)
         except BaseException:
             if note is not None:
                 left_over.end(note)
@@ -99,7 +99,7 @@ def run_tool(
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = request_of(argv, os.environ if env is None else env, Path.cwd())
-        running = RunningTrial(request, output=output.fileno(), error=error.fileno())
+        running = SupervisedCommand(request, output=output.fileno(), error=error.fileno())
         ended, too_much, end_s = None, False, time.monotonic() + timeout_s
         try:
             while ended is None and not too_much and (left_s := end_s - time.monotonic()) > 0:
@@ -143,7 +143,7 @@ def execute(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
         request = request_of(argv, env, Path.cwd(), foreground=True)
-        running = RunningTrial(request, output=None, error=None)
+        running = SupervisedCommand(request, output=None, error=None)
         is_asked = False
         while (ended := running.poll()) is None:
             if lost():  # an mpirun may wait for it for ever

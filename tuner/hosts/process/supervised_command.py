@@ -31,7 +31,7 @@ _SUPERVISOR = (
 )
 
 #: The commands that have not ended.
-_live: set[RunningTrial] = set()
+_live: set[SupervisedCommand] = set()
 
 
 def hurry() -> None:
@@ -57,7 +57,7 @@ class Exit:
 
 
 class RunningCommand(Protocol):
-    """What follows and ends a launch: :class:`RunningTrial`, or its like over several hosts.
+    """What follows and ends a launch: :class:`SupervisedCommand`, or its like over several hosts.
 
     An ``Exit`` means that nothing of the command is left, on whichever host. Each method raises
     ``TunerError`` if a process of it cannot be ended (it hangs in the kernel).
@@ -94,7 +94,7 @@ class RunningCommand(Protocol):
         """Return its pauses so far, each from and to a moment of ``time.time``."""
 
 
-class RunningTrial(RunningCommand):
+class SupervisedCommand(RunningCommand):
     """A command below its supervisor."""
 
     def __init__(

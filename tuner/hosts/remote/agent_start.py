@@ -27,7 +27,7 @@ from pathlib import Path
 from tuner.hosts.networks import own_addresses
 from tuner.hosts.probe import CODE, shipped_probe
 from tuner.hosts.process import request_of
-from tuner.hosts.process.supervised_command import RunningTrial
+from tuner.hosts.process.supervised_command import SupervisedCommand
 from tuner.hosts.remote import dial
 from tuner.hosts.remote.dial import HEAD, ID_BYTES, NONCE_BYTES, Channel, key_of, read_exactly
 from tuner.model.errors import TunerError
@@ -118,7 +118,7 @@ def calls(
         request = request_of(once_per_host(hosts, words), env, Path.cwd())
         output, output_end = os.pipe()
         try:
-            running = RunningTrial(request, output=output_end, error=printed.fileno())
+            running = SupervisedCommand(request, output=output_end, error=printed.fileno())
         except OSError as error:
             os.close(output)
             raise TunerError(f"{error.filename}: {error.strerror}") from error
@@ -170,7 +170,7 @@ def _gather(
     channels: dict[int, Channel],
     listener: socket.socket,
     output: int,
-    running: RunningTrial,
+    running: SupervisedCommand,
     count: int,
     *,
     cancelled: Callable[[], bool],

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts.launch_on_host import LaunchOnHost
-from tuner.hosts.process.supervised_command import Exit, RunningCommand, RunningTrial
+from tuner.hosts.process.supervised_command import Exit, RunningCommand, SupervisedCommand
 from tuner.hosts.remote.remote_hosts import Hosts, RemoteHost
 from tuner.model.errors import TunerError
 from tuner.model.wording import one_line
@@ -35,7 +35,7 @@ class TrialOnHosts(RunningCommand):
     anything else.
     """
 
-    def __init__(self, launcher: RunningTrial, hosts: Hosts, folder: Path) -> None:
+    def __init__(self, launcher: SupervisedCommand, hosts: Hosts, folder: Path) -> None:
         self._launcher, self._hosts, self._folder = launcher, hosts, folder
         #: An agent that is lost may have been replaced, but what it looked after is gone.
         self._agents = tuple(hosts.remote.values())
