@@ -42,8 +42,8 @@ from tuner.model import (
     Value,
 )
 from tuner.model.errors import UsageError
+from tuner.results.exporters import container, mpijob, shell, tables
 from tuner.results.exporters import json as json_export
-from tuner.results.exporters import mpijob, shell, tables
 from tuner.results.report.page import report
 from tuner.results.study_view import StudyView
 
@@ -65,6 +65,13 @@ NASTY = (
     "<b>", "[x](http://h)", "![x](http://h)", "x" * 300, "word", "0", "",
 )  # fmt: skip
 
+#: The stub in the place of docker: runs what follows the image.
+DOCKER = """#!/bin/sh
+while [ "$1" != me/job ]; do shift; done
+shift
+exec "$@"
+"""
+
 #: The stub in the place of mpirun: what it was given, as it came.
 STUB = """#!/bin/sh
 printf '%s\\0' "$MPI4PY_LIBMPI" "$PWD" "$@" >>"$RESULT"
@@ -79,6 +86,7 @@ class Case:
     out: str
     secrets: tuple[str, ...]
     expected: tuple[str, ...]
+    in_container: tuple[str, ...]
 
 
 @dataclasses.dataclass
@@ -99,6 +107,10 @@ class Place:
             for program in ("mpirun", "program"):
                 (folder / program).write_text(STUB)
                 (folder / program).chmod(0o755)
+        self.programs = self._folder("programs")
+        for program, text in (("docker", DOCKER), ("mpirun", STUB)):
+            (self.programs / program).write_text(text)
+            (self.programs / program).chmod(0o755)
         self.before = self.seen()
 
     def _folder(self, name: str) -> Path:
@@ -173,11 +185,14 @@ def case(rng: random.Random, place: Place) -> Case:
     data = study({BASELINE: 3.0, best: 1.0}, spec)
     out = text(rng).replace("/", "_")[:100].lstrip(".").replace("\n", " ") or "out"
     secrets = tuple(text(rng) or "x" for _ in range(8))
-    return Case(data, out, secrets, _expected(data, place, out, secrets))
+    here, inside = (_expected(data, place, out, secrets, inside=each) for each in (False, True))
+    return Case(data, out, secrets, here, inside)
 
 
-def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -> tuple[str, ...]:
-    """What mpirun must be given: as the launch renders it, nothing quoted."""
+def _expected(
+    data: StudyView, place: Place, out: str, secrets: Sequence[str], *, inside: bool
+) -> tuple[str, ...]:
+    """What mpirun must be given, also in a container: as the launch renders it, nothing quoted."""
     spec, setting = data.spec, data.best_setting
     template = spec.job or spec.command
     unset, assigned = render.assignments(spec, setting, template)
@@ -185,7 +200,7 @@ def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -
         *(w for name in unset for w in ("-u", name)),
         *(f"{n}={v}" for n, v in assigned.items()),
     ]
-    folder = str(place.cwd / out) if spec.folder else out
+    folder = str(place.cwd / out) if spec.folder or inside else out
     job = render.program_argv(spec, setting, out=folder, template=template)
     if "=" in job[0]:
         job = ("sh", "-c", 'exec "$@"', "sh", *job)
@@ -195,6 +210,8 @@ def _expected(data: StudyView, place: Place, out: str, secrets: Sequence[str]) -
     left = iter(secrets)
     with_secrets = (_filled(word, left) for word in argv[1:])
     libmpi = launcher_for(spec.launcher.kind).environment(spec.launcher).get("MPI4PY_LIBMPI", "")
+    if inside:
+        return ("", str(place.cwd), *with_secrets)
     return (libmpi, spec.folder or str(place.cwd), *with_secrets)
 
 
@@ -253,7 +270,10 @@ def check_page(data: StudyView) -> None:
 
 def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Per script of one case its text, and what it must write."""
-    found = {"sh": (shell.script(it.data).text, it.expected)}
+    found = {
+        "sh": (shell.script(it.data).text, it.expected),
+        "container": (container.script(it.data).text, it.in_container),
+    }
     arguments = render.arguments(it.data.spec, it.data.best_setting)
     line = f'set -- {shell.arguments(it.data).text}printf \'%s\\0\' "$@" >>"$RESULT"\n'
     if arguments:
@@ -282,7 +302,8 @@ def _as_docker_reads(content: str) -> dict[str, str]:
 def check_scripts(it: Case, place: Place) -> int:
     """Run the scripts of a case in every shell; returns how many were run."""
     ran = 0
-    env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LC_ALL": "C.UTF-8"}
+    search = f"{place.programs}:{os.environ['PATH']}"
+    env = {"PATH": search, "HOME": str(place.home), "LC_ALL": "C.UTF-8", "IMAGE": "me/job"}
     env |= {f"TUNE_SECRET_{n}": value for n, value in enumerate(it.secrets, start=1)}
     for kind, (content, words) in scripts(it, place).items():
         path = place.scripts / f"script.{kind}"

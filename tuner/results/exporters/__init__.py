@@ -30,6 +30,7 @@ SHIPPED = {
     "args": "tuner.results.exporters.shell:arguments",
     "csv": "tuner.results.exporters.tables:csv",
     "slurm": "tuner.results.exporters.slurm:script",
+    "container": "tuner.results.exporters.container:script",
     "mpijob": "tuner.results.exporters.mpijob:manifest",
     "md": "tuner.results.exporters.tables:markdown",
     "mlflow": "tuner.results.exporters.tracking:mlflow",

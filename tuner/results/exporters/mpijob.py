@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import replace
 from typing import Any
 
 import yaml
 
-from tuner.launch import render
-from tuner.launch.launchers import launcher_for
 from tuner.model import JsonDict, Layout, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
+from tuner.results.exporters.container import image_holds, of_image, own_cpus
 from tuner.results.exporters.shell import Secrets, comment, job_parts, missing
 from tuner.results.study_view import StudyView
 
@@ -51,11 +48,7 @@ def manifest(data: StudyView) -> Export:
     if re.match(r"20\d\d", spec.launcher.version):
         implementation = "Intel"  # whose versions are years
     workers = Layout(layout.ranks, ("workers",), (layout.ranks,))
-    # The launcher that an image has on its PATH, for a user who may be root there.
-    info = replace(spec.launcher, mpirun=launcher_for(kind).programs[0], libmpi=None, ssh=())
-    if kind == "openmpi" and os.geteuid() != 0:  # for root the launcher has it by itself
-        info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
-    argv, prefix, job = job_parts(data, info, workers)
+    argv, prefix, job = job_parts(data, of_image(spec.launcher), workers)
     place = argv.index(workers.listed)
     argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's
     # Kubernetes puts $(NAME) for the value of a variable, and takes $$ for $.
@@ -88,12 +81,8 @@ def manifest(data: StudyView) -> Export:
             },
         },
     }
-    # The paths among the words, as this host has them.
-    paths = [re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in (*prefix, *job)]
-    needed = [wording.launcher(spec.launcher), "the program", "an SSH server"]
-    needed += dict.fromkeys(path[1] for path in paths if path)
     warnings = [
-        f"the files of {spec.machine.hostname}: the image must hold {', '.join(needed)}",
+        image_holds(data, (*prefix, *job), "the program", "an SSH server"),
         "what the job writes: /out ends with its pod until a volume of yours is there",
     ]
     if len({ranks for _, ranks in layout.slots}) > 1:
@@ -102,10 +91,7 @@ def manifest(data: StudyView) -> Export:
         warnings.append(f"the standard input: {spec.input}")
     if interface := data.best_setting.as_dict().get("interface"):
         warnings.append(f"interface={interface}: a pod's networks have names of their own")
-    binding = render.launcher_options(spec, data.best_setting).get("bind_to", "none")
-    if binding != "none":
-        manager = "the kubelet's static CPU manager policy"
-        warnings.append(f"CPUs of its own, which bind_to={binding} needs: {manager}")
+    warnings += own_cpus(data, "the kubelet's static CPU manager policy")
     text = comment(data) + missing(warnings)
     text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
     for key, what in secrets.purposes.items():

@@ -125,14 +125,18 @@ def job_script(
     head: str = "",
     exports: Mapping[str, str] | None = None,
     names_nodes: bool = True,
+    info: LauncherInfo | None = None,
+    run: Callable[[str], str] | None = None,
 ) -> Export:
     """The same for another shell or scheduler, to which ``run_by`` gives it.
 
     ``hosts`` is the value of ``HOSTS`` in the shell's syntax, ``head`` are comments after the first
-    line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs.
+    line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs. ``info``
+    is the launcher, if not the study's own. ``run`` makes of the command the lines that run it
+    elsewhere than here; ``OUT`` is absolute then.
     """
-    spec = data.spec
-    argv, prefix, job = job_parts(data, spec.launcher, spec.layout)
+    spec, info = data.spec, info or data.spec.launcher
+    argv, prefix, job = job_parts(data, info, spec.layout)
     if not names_nodes and "--nodelist" in argv:
         place = argv.index("--nodelist")
         argv = (*argv[:place], *argv[place + 2 :])
@@ -143,26 +147,27 @@ def job_script(
     secrets = Secrets()
     lines = [" ".join(map(secrets.quote, part)) for part in (argv, prefix, job)]
     command = " \\\n  ".join(filter(None, lines))
-    environment = launcher_for(spec.launcher.kind).environment(spec.launcher)
+    environment = launcher_for(info.kind).environment(info)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
         for name, value in sorted({**environment, **(exports or {})}.items())
     )
     read = f"exec <{shlex.quote(spec.input)}\n" if spec.input else ""
-    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder else ""
+    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder and run is None else ""
     if any(_OUT in word for word in job):
         use = f"{run_by} FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
         # Named for the study; never a name that looks like an option.
         folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
         prepare += f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
         prepare += "[ $# -eq 0 ] || shift\n"
-        if spec.folder:  # it runs elsewhere than the folder is
+        if spec.folder or run is not None:  # it runs elsewhere than the folder is
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
+    last = f'exec {command} "$@"' if run is None else run(command)
     text = f"""#!/bin/sh
 {head}{comment(data)}# use:      {use}
 set -eu
 {secrets.checks()}
-{prepare}{enter}{variables}{read}exec {command} "$@"
+{prepare}{enter}{variables}{read}{last}
 """
     return Export(text=text, executable=True)
 

@@ -1,0 +1,84 @@
+"""A script that runs the exported job in a container, by docker or Apptainer."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tuner.launch import command, render
+from tuner.launch.launchers import launcher_for
+from tuner.model import LauncherInfo, wording
+from tuner.model.errors import UsageError
+from tuner.results.exporters import Export
+from tuner.results.exporters.shell import job_parts, job_script, missing
+from tuner.results.study_view import StudyView
+
+
+def script(data: StudyView) -> Export:
+    """The script of ``--format sh`` with the job in a container of ``IMAGE``, sized as measured.
+
+    ``env`` sets the variables inside: Apptainer's ``--env`` splits values at commas.
+
+    Raises:
+        UsageError: Several hosts, or srun: a container runs on one, without Slurm.
+    """
+    spec, machine, kind = data.spec, data.spec.machine, data.spec.launcher.kind
+    if not spec.layout.is_local or kind == "srun":
+        raise UsageError(
+            "export --format container cannot carry srun, nor several hosts",
+            f"use --format {'slurm' if kind == 'srun' else 'mpijob'}, or sh",
+        )
+    info = of_image(spec.launcher)
+    cores, gpus = machine.cores, len(machine.gpus)
+    has_out = command.OUT in command.placeholders(spec.job or spec.command)
+    mount, bind = ('-v "$OUT:$OUT"', '--bind "$OUT"') if has_out else ("", "")
+    size = "-i " * bool(spec.input) + f"--cpus {cores} --shm-size {machine.shared_bytes >> 20}m"
+    here = '-v "$PWD:$PWD" -w "$PWD"'  # as Apptainer does by itself
+    options = (size, f"--gpus {gpus}" * bool(gpus), mount, here)
+    ours, theirs = (
+        " ".join(filter(None, group)) for group in (options, ("--nv" * bool(gpus), bind))
+    )
+
+    def run(words: str) -> str:
+        return f"""set -- {words} "$@"
+# Docker, or podman under its name; otherwise Apptainer, which limits neither CPUs nor memory.
+if command -v docker >/dev/null; then
+  exec docker run --rm --init {ours} "$IMAGE" "$@"
+fi
+exec apptainer exec {theirs} "$IMAGE" "$@\""""
+
+    _, prefix, job = job_parts(data, info, spec.layout)
+    warnings = (
+        image_holds(data, (*prefix, *job)),
+        f"how many CPUs the program sees: on a host with more than {cores}, put"
+        f" --cpuset-cpus 0-{cores - 1} in place of --cpus {cores}",
+        *own_cpus(data, "docker run --cpuset-cpus"),
+    )
+    head = missing(warnings) + "# Run it in the program's folder, which the container sees too.\n"
+    head += "# IMAGE names the image: NAME:TAG for docker, or a FILE.sif.\n"
+    text = job_script(data, run_by="IMAGE=NAME sh", head=head, info=info, run=run).text
+    text = text.replace("set -eu\n", 'set -eu\n: "${IMAGE:?set it to the image of the job}"\n', 1)
+    return Export(text, warnings, executable=True)
+
+
+def of_image(info: LauncherInfo) -> LauncherInfo:
+    """The launcher that an image has on its ``PATH``, for a user who may be root there."""
+    if info.kind == "openmpi" and os.geteuid() != 0:  # for root the launcher has it by itself
+        info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
+    return replace(info, mpirun=launcher_for(info.kind).programs[0], libmpi=None, ssh=())
+
+
+def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
+    """What the image must bring, as this host did: programs, and the paths among these words."""
+    matches = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
+    paths = [path[1] for path in matches if path]
+    needed = ("what the program needs", wording.launcher(data.spec.launcher), *more, *paths)
+    return f"the files of {data.spec.machine.hostname}: the image must hold {', '.join(needed)}"
+
+
+def own_cpus(data: StudyView, by: str) -> tuple[str, ...]:
+    """A warning if ranks are bound to cores, which other containers may use as well."""
+    place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
+    return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {by}",)
