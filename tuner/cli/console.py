@@ -5,6 +5,7 @@ Every line for people passes :func:`harmless`.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -80,15 +81,16 @@ def err(text: str) -> None:
     write_error(harmless(text) + "\n")
 
 
-def write_error(text: str) -> None:
+def write_error(text: str, stream: TextIO | None = None) -> None:
     """Write to stderr; where nobody can read it (a full disk), that ends no study."""
+    stream = stream or sys.stderr
     try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        stream.write(text)
+        stream.flush()
     except BrokenPipeError:  # the reader wants no more
         raise
     except OSError:
-        discard(sys.stderr)
+        discard(stream)
 
 
 def discard(stream: TextIO) -> None:
@@ -116,11 +118,25 @@ def _wrapped(text: str, indent: str) -> str:
     )
 
 
-def rich_console(stream: TextIO) -> Console:
+class Stderr(io.TextIOBase):
+    """Stderr for rich: what cannot be written there, as on a terminal that was closed, is lost."""
+
+    def __init__(self) -> None:
+        self.stream = sys.stderr  # rich puts another one in its place
+
+    def write(self, text: str) -> int:
+        write_error(text, self.stream)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+
+def rich_console(stream: TextIO | Stderr) -> Console:
     """Return a rich console on a stream; rich reads ``NO_COLOR`` and ``COLUMNS`` itself."""
     from rich.console import Console
 
-    return Console(file=stream, highlight=False, soft_wrap=False)
+    return Console(file=stream, highlight=False, soft_wrap=False)  # type: ignore[arg-type]
 
 
 def print_table(

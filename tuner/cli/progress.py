@@ -69,7 +69,7 @@ class LiveView(PlainView):
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, screen: Console | None = None
     ) -> None:
-        self.screen = screen or console.rich_console(sys.stderr)
+        self.screen = screen or console.rich_console(console.Stderr())
         super().__init__(clock, lambda text: self.screen.print(Text(console.harmless(text))))
         self._live = Live(
             get_renderable=self.draw,
