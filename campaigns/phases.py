@@ -64,9 +64,9 @@ LIVE_COMMAND = (
 #: Of each phase the function that is patched, whether before or after it, at which call of it. The
 #: first command of all is `mpirun --version`, before there is a study.
 PHASES: dict[str, tuple[str, str, int]] = {
-    "before the lock": ("hosts.lock:acquire", "before", 1),
-    "with the lock": ("hosts.lock:acquire", "after", 1),
-    "the study is new": ("study.tuning:_created", "after", 1),
+    "before the lock": ("hosts.lock:_acquire", "before", 1),
+    "with the lock": ("hosts.lock:_acquire", "after", 1),
+    "the study is new": ("store.store:Store.create", "after", 1),
     "before a launch": ("study.loop:StudyRun.ask", "before", 1),
     "its folders are made": ("study.journal:Journal.reserve", "after", 1),
     "before the note": ("hosts.process.left_over:write", "before", 1),

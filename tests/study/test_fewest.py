@@ -148,7 +148,7 @@ def test_a_knob_that_depends_on_one_that_is_left_out_goes_with_it() -> None:
     when = (("bind", ("close", "spread")),)
     places = Knob("places", Choice(("cores", "sockets")), Env(("OMP_PLACES",)), when=when)
     batch = Knob("batch", IntRange(1, 2), Flag("-b"), default=2, when=when)
-    spec = replace(SPEC, knobs=(NSTLIST, bind, places, batch))
+    spec = replace(SPEC, knobs=(NSTLIST, bind, places, batch), seed=1)
     history = played(spec, noisy(one_matters))
     assert view(history).best_setting == Setting.of({"nstlist": 60})
     known = SearchThenConfirm().fewest(history)

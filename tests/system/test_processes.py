@@ -265,7 +265,7 @@ def test_in_a_hurry_the_command_gets_no_time_to_end_by_itself(tmp_path: Path, st
     process.hurry()
     ended = running.stop()
     assert (ended.code, ended.stopped) == (-9, True)
-    assert output(tmp_path) == "ready\n"
+    assert "tidied" not in output(tmp_path)
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(start: Start) -> None:
