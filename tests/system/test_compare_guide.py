@@ -23,10 +23,21 @@ ENV = {**os.environ, "PATH": f"{TUNE.parent}:{os.environ['PATH']}"}
 SHORT = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
 
 
-def make(folder: Path, length: int) -> Path:
+#: A step that computes, and a clock that goes on in pauses: what sleeps is compared in turn.
+COMPUTES = (
+    TRAIN.replace("done = int(", "begun_s = time.monotonic()\ndone = int(", 1)
+    .replace(
+        "time.sleep(0.1)",
+        "end_s = time.thread_time() + 0.1\n    while time.thread_time() < end_s: pass",
+    )
+    .replace("0.1 * done", "time.monotonic() - begun_s")
+)
+
+
+def make(folder: Path, length: int, program: str = TRAIN) -> Path:
     """A program of so many steps."""
     folder.mkdir(exist_ok=True)
-    (folder / "train.py").write_text(TRAIN)
+    (folder / "train.py").write_text(program)
     (folder / "length").write_text(str(length))
     return folder
 
@@ -49,7 +60,7 @@ def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
 
 
 def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
-    make(tmp_path / "main", 4), make(tmp_path / "branch", 5)
+    make(tmp_path / "main", 12, COMPUTES), make(tmp_path / "branch", 16, COMPUTES)
     commands, *_ = blocks("docs/how-to/compare.md")
     *studies, compare = commands.splitlines()
     # Without a confirmation there is a single launch of each.
