@@ -198,20 +198,22 @@ class StudyRun:
             self.context.emit(Note(text))
 
     def ask(self, step: Step) -> list[RunningTrial]:
-        """Return the trial of the step, or both."""
+        """Return the trial of the step, or both; none if another host measures the same."""
         if self.context.stop():
             raise Cancelled
         if (hosts := self.context.hosts) is not None and hosts.hosts.lost():
             self.live.end()  # the running job has lost its host
             hosts.replace_lost()
         trial = self.study.ask(self.history, step)
-        if trial.redrawn:
+        if trial is not None and trial.redrawn:
             often = wording.count(trial.redrawn, "suggestion")
             text = f"{often} of {self.spec.sampler} not launched: known, or ruled out"
             self.context.emit(Note(text))
-        if step.beside is None:
-            return [trial]
-        return [trial, self.study.ask(self.history, Step(step.purpose, step.beside))]
+        if trial is None or step.beside is None:
+            return [] if trial is None else [trial]
+        other = self.study.ask(self.history, Step(step.purpose, step.beside))
+        assert other is not None  # it is of the comparison
+        return [trial, other]
 
     def _request(self, trial: RunningTrial, beside: int | None) -> MeasurementRequest:
         """Say that a launch begins, and return what it is to measure.
@@ -367,6 +369,8 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
         Cancelled: The user has ended it; the records are kept.
         TunerError: Too many launches in a row were ended from outside, or nothing can be kept.
     """
+    if not trials:
+        return []
     first = trials[0][0]
     stop, is_broken_off = first.context.stop, False
     with stop.held():

@@ -202,8 +202,8 @@ class OptunaStudy:
 
     # --- a launch --------------------------------------------------------------------
 
-    def ask(self, history: History, step: Step) -> RunningTrial:
-        """Return the next trial, with the step that it makes.
+    def ask(self, history: History, step: Step) -> RunningTrial | None:
+        """Return the next trial, with its step; ``None`` if another host measures the same.
 
         For the comparison no sampler is asked. A search is what the sampler suggests, or what
         another program has enqueued. If that is known already, or ruled out, the trial is told so,
@@ -227,13 +227,33 @@ class OptunaStudy:
                 if running is not None:
                     setting = running.step.setting
                     why = "" if setting == step.setting else why_not_launched(history, setting)
-                    if not why:
+                    is_taken = self._is_taken(running, history)
+                    if not why and not is_taken:
                         return self._numbered(running, history)
-                    running.trial.set_user_attr("redrawn", why)
+                    running.trial.set_user_attr("redrawn", why or "another host measures the same")
                     self._tell_study(running.trial, TrialState.FAIL)
+                    if is_taken:
+                        return None
                 redrawn += 1
                 if redrawn % MOST_REDRAWS == 0:
                     _enqueue(self._search, step.setting)
+
+    def _is_taken(self, running: RunningTrial, history: History) -> bool:
+        """Return whether another host has asked for the same setting a moment before."""
+        canonical, measured = history.pooling.canonical, {r.trial for r in history.records}
+        setting = canonical(running.step.setting)
+        if not self._is_shared or setting in history.pending:  # what is pending is known, and meant
+            return False
+        local_host = self._spec.machine.hostname
+        earlier = [
+            trial
+            for trial in self._search.get_trials(deepcopy=False)
+            if trial.number < running.trial.number
+            and trial.number not in measured
+            and trial.user_attrs.get(HOST, local_host) != local_host
+            and "redrawn" not in trial.user_attrs
+        ]
+        return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
 
     def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)
