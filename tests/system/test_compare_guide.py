@@ -23,7 +23,7 @@ ENV = {**os.environ, "PATH": f"{TUNE.parent}:{os.environ['PATH']}"}
 SHORT = "--mpi-procs 1 --trials 1 --knob omp_threads=1,2 --"
 
 
-#: A step that computes, and a clock that goes on in pauses: what sleeps is compared in turn.
+#: Its steps compute, and its clock goes on in pauses. A program that sleeps is compared in turn.
 COMPUTES = (
     TRAIN.replace("done = int(", "begun_s = time.monotonic()\ndone = int(", 1)
     .replace(

@@ -56,7 +56,7 @@ class WindowEstimate:
 
     @property
     def iterations(self) -> int:
-        """How many count."""
+        """Return how many iterations count."""
         return len(self.times_s)
 
     @property

@@ -138,7 +138,7 @@ class ComparedSetting:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` gives."""
+    """Two studies of one program beside each other."""
 
     before: ComparedStudy
     after: ComparedStudy
@@ -171,7 +171,7 @@ class Comparison:
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
-        """See docs/export-schema.md."""
+        """Return the document that docs/export-schema.md describes."""
         rows = [
             {"what": row.what, "before": row.before, "after": row.after}
             | {"gain": row.gain._asdict()}

@@ -59,7 +59,7 @@ class MeasuredLayout:
 
     @property
     def cost(self) -> float:
-        """The median."""
+        """Return the median cost of the launches."""
         return statistics.median(self.costs)
 
     @property

@@ -239,21 +239,25 @@ class OptunaStudy:
                     _enqueue(self._search, step.setting)
 
     def _is_taken(self, running: RunningTrial, history: History) -> bool:
-        """Return whether another host has asked for the same setting a moment before."""
-        canonical, measured = history.pooling.canonical, {r.trial for r in history.records}
+        """Return whether another host has asked for the same setting since the history was read."""
+        canonical = history.pooling.canonical
         setting = canonical(running.step.setting)
         if not self._is_shared or setting in history.pending:  # what is pending is known, and meant
             return False
-        local_host = self._spec.machine.hostname
+        measured = {record.trial for record in history.records}
         earlier = [
             trial
-            for trial in self._search.get_trials(deepcopy=False)
-            if trial.number < running.trial.number
-            and trial.number not in measured
-            and trial.user_attrs.get(HOST, local_host) != local_host
-            and "redrawn" not in trial.user_attrs
+            for trial in self._search.get_trials(deepcopy=False)[: running.trial.number]
+            if trial.number not in measured and self._is_of_another(trial)
         ]
         return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
+
+    def _is_of_another(self, trial: FrozenTrial) -> bool:
+        """Return whether another host than this runs a trial, or has measured it."""
+        if trial.state is TrialState.RUNNING:
+            return self._is_elsewhere(trial)
+        local_host = self._spec.machine.hostname
+        return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, local_host) != local_host
 
     def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
         study, chosen = self._comparison, side(history, step.purpose, step.setting)

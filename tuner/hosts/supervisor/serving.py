@@ -52,7 +52,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Supervisor:
-    """Serves one request."""
+    """Starts the command of one request, and ends whatever it leaves."""
 
     def __init__(self, request: dict[str, Any], control: int, report: int) -> None:
         self.request = request

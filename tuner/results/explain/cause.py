@@ -86,7 +86,7 @@ class Diagnosis:
 
     @property
     def cause(self) -> Cause:
-        """The one thing."""
+        """Return what held the run back most."""
         return self.suspect.cause
 
 

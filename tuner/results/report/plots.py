@@ -104,7 +104,7 @@ def _known(record: LaunchRecord) -> str:
 
 
 def _comparison(data: StudyView) -> Figure | None:
-    """The ratio of each pair of launches, and what all of them prove."""
+    """Draw the ratio of each pair of launches, and what all of them so far prove."""
     finding, best, reference = data.result.finding, data.result.candidate, data.result.reference
     if finding is None or best is None or reference is None:
         return None

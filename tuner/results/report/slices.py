@@ -20,7 +20,7 @@ _LEAST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class _Slice:
-    """A turn of one launch: from and to, s after the pair began; iterations a second."""
+    """One turn of a launch: its ends in s after the pair began, its pace in iterations a second."""
 
     side: Side
     begin_s: float
@@ -30,9 +30,10 @@ class _Slice:
 
 
 def build(data: StudyView) -> Figure | None:
-    """The pace of both launches of a pair in each slice, a bar where one ran, a shade for others.
+    """Return the figure of one pair; ``None`` if no pair ran side by side.
 
-    Of several pairs it is the one beside which others wanted a CPU most often.
+    It shows the pace of both launches in each slice, a bar where one ran, and a shade where others
+    wanted a CPU. Of several pairs it is the one beside which they wanted one most often.
     """
     finding, best, reference = data.result.finding, data.result.candidate, data.result.reference
     if finding is None or best is None or reference is None or not finding.is_side_by_side:
@@ -64,7 +65,7 @@ def build(data: StudyView) -> Figure | None:
 
 
 def _slices(side: Side, record: LaunchRecord) -> list[_Slice]:
-    """The turns of a launch, with the pace in each as far as its log tells."""
+    """Return the turns of a launch, with the pace in each as far as its log shows it."""
     together = record.outcome.side_by_side
     if together is None:
         return []
@@ -86,7 +87,7 @@ def _slices(side: Side, record: LaunchRecord) -> list[_Slice]:
 
 
 def _log(record: LaunchRecord) -> list[tuple[float, int]]:
-    """When an iteration was logged, s of the launch's running time, and which.
+    """Return each logged iteration with the running time of the launch then, s.
 
     The last entry of a whole run is left out: what comes at the end of a run is no iteration.
     """
@@ -98,7 +99,7 @@ def _log(record: LaunchRecord) -> list[tuple[float, int]]:
 
 
 def _done(log: Sequence[tuple[float, int]], at_s: float) -> float:
-    """How many iterations were done at a moment that the log covers; between entries, a part."""
+    """Return how many iterations were done at a moment that lies within the log."""
     place = max(1, bisect_left(log, at_s, key=lambda entry: entry[0]))
     (before_s, before), (after_s, after) = log[place - 1 : place + 1]
     share = (at_s - before_s) / (after_s - before_s) if after_s > before_s else 1.0
@@ -124,7 +125,7 @@ def _summary(slices: Sequence[_Slice]) -> str:
 
 
 def _drawing(slices: Sequence[_Slice]) -> JsonDict:
-    """The pace in each slice above, who ran when below, over the time of the pair."""
+    """Draw the pace in each slice, and below it who ran when, over the time of the pair."""
     traces: list[JsonDict] = []
     sides = sorted({piece.side.name: piece.side for piece in slices}.items())
     for row, (name, side) in enumerate(sides):
