@@ -177,6 +177,7 @@ def after_a_pair(
 
 FIGURE = replace(PAIRED, objective=ObjectiveSpec(kind="pattern", pattern="(.)", unit="s"))
 IDLE = (False,) * 9 + (True, None)
+AT_ENDS = (True, False, False, True, True, True, False)
 
 
 def at_work(seconds: float, looks: tuple[bool | None, ...], other: int) -> Outcome:
@@ -195,7 +196,10 @@ def printed(figure: float, seconds: float) -> Outcome:
         (ran(INTERRUPTED), ran(BUSY), PAIRED, "launch 5 failed beside another one: address"),
         (at_work(1.0, (True,) * 10, 5), at_work(2.0, IDLE, 4), PAIRED, "nothing of launch 5 ran"),
         (ran(1.0), at_work(2.0, (False,) * 2 + (True,) * 8, 4), PAIRED, ""),
+        (ran(1.0), at_work(2.0, AT_ENDS, 4), PAIRED, ""),  # every launch waits at its ends
         (ran(1.0), at_work(2.0, IDLE, 4), replace(PAIRED, compare="side-by-side"), ""),
+        # From a clock that stands still in the pauses they must not be subtracted.
+        (printed(0.5, 1.0), printed(1.0, 2.0), PAIRED, "the figures of launches 4 and 5 do not"),
         (printed(0.9, 1.0), printed(2.9, 3.0), FIGURE, ""),
         # A median of steps: a short step fits between two pauses, a long one does not.
         (printed(0.62, 1.0), printed(4.9, 3.0), FIGURE, "the figures of launches 4 and 5 do not"),

@@ -40,11 +40,13 @@ FEWEST_SLICES = 6
 MEMORY_SHARE = 0.8
 
 #: What a launch waits for goes on while it is paused, if nothing of it ran in more than this share
-#: of so many looks at least.
-IDLE_SHARE, FEWEST_LOOKS = 0.3, 6
+#: of so many looks at least. So many further looks may be at its start and its end, where every
+#: launch waits.
+IDLE_SHARE, FEWEST_LOOKS, AT_ENDS = 0.3, 6, 3
 
-#: The ratio of a figure to the running time may change beside another launch, but on one side by
-#: this factor more than on the other at most. A median between pauses makes it 2.
+#: The ratio of a figure to the running time changes by this factor at most beside another launch;
+#: if the pauses count in it, on one side more than on the other. A median between pauses makes
+#: that 2, and so does a clock that stands still in the pauses that are subtracted from it.
 MOST_OFF_SCALE = 1.4
 
 #: A pair of launches: that of the reference, or of the first study, stands first.
@@ -350,7 +352,7 @@ def _idleness(record: LaunchRecord) -> str:
     side = record.outcome.side_by_side
     looks = [is_at_work for is_at_work in side.at_work if is_at_work is not None] if side else []
     idle = looks.count(False)
-    if len(looks) < FEWEST_LOOKS or idle <= IDLE_SHARE * len(looks):
+    if len(looks) < FEWEST_LOOKS or idle - AT_ENDS <= IDLE_SHARE * len(looks):
         return ""
     return (
         f"nothing of launch {record.number} ran in {idle} of {len(looks)} looks, and what it"
@@ -361,17 +363,17 @@ def _idleness(record: LaunchRecord) -> str:
 def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> str:
     """Return that the figures of a pair do not follow its running times; empty: they do.
 
-    The figure may be a median or a minimum of steps, of which a short one has no pause in it and a
-    long one has. Then the two launches of the pair differ in their figure for each second, and
-    otherwise than launches alone do, which a neighbour can cause, too.
+    They are held against launches of the same settings alone. A program's own clock, from which the
+    pauses are subtracted, may be no clock at all: 0.1 s for each step, say, or CPU time. Another
+    figure may be a median or a minimum of steps, of which a short one has no pause in it and a long
+    one has. Then the two launches of the pair differ in their figure for each second, and otherwise
+    than launches alone do, which a neighbour can cause, too.
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):
-        if history.spec.objective.clock != "none":
-            return ""
         alone = [
             scale
-            for earlier in history.of(history.searched, record.setting)
+            for earlier in history.of(history.records, record.setting)
             if earlier.outcome.side_by_side is None and (scale := _scale(earlier)) is not None
         ]
         scale = _scale(record)
@@ -379,13 +381,14 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
             return ""
         scales.append(scale)
         changes.append(scale / statistics.median(alone))
-    if min(max(values) / min(values) for values in (scales, changes)) <= MOST_OFF_SCALE:
-        return ""
     numbers = " and ".join(str(record.number) for record in pair)
-    return (
-        f"the figures of launches {numbers} do not follow their running times as they did alone;"
-        " they may be medians or minima, which pauses distort"
-    )
+    said = f"the figures of launches {numbers} do not follow their running times as they did alone"
+    if any(history.spec.objective.clock == "none" for history in histories):
+        off_scale = min(max(values) / min(values) for values in (scales, changes))
+        why = "they may be medians or minima, which pauses distort"
+    else:
+        off_scale, why = 1 / min(changes), "their clock may stand still in pauses"
+    return f"{said}; {why}" if off_scale > MOST_OFF_SCALE else ""
 
 
 def _scale(record: LaunchRecord) -> float | None:

@@ -103,8 +103,9 @@ class StudyOnHosts:
                 os.kill(pid, number)
 
     def kill_tune(self) -> None:
-        """Kill ``tune`` itself."""
+        """Kill ``tune`` itself, and wait until it is gone."""
         self.send(signal.SIGKILL, "h1", "--hosts")
+        self.process.wait(timeout=20)
 
     def of_launch(self) -> set[int]:
         """All processes of the other hosts that are not agents."""
