@@ -192,6 +192,18 @@ def test_a_helpers_report_is_not_that_of_the_program(
     assert [rank.reported for rank in watcher.result().ranks] == [True, False, True]
 
 
+def test_files_of_its_own_are_no_files_that_it_writes(
+    tmp_path: Path, proc: Proc, watcher: Watcher
+) -> None:
+    proc.add(2)
+    (proc.root / "2/fd").mkdir()
+    files = (f"{tmp_path}/out/log", "/tmp/tune-6f1b328ee73a6b55/hwloc.sm", "/home/me/model.pt")
+    for number, path in enumerate(files):
+        (proc.root / f"2/fd/{number}").symlink_to(path)
+    watcher.sample([2])
+    assert watcher.result().written == ("/home/me/model.pt",)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),

@@ -41,6 +41,7 @@ from tuner.model import (
     Stopped,
     StudySpec,
     StudyState,
+    Window,
 )
 from tuner.model.outcome import PACE
 from tuner.study import pairing
@@ -157,6 +158,18 @@ def test_two_are_launched_side_by_side_unless_something_speaks_against_it(
     ]
     state = confirmation(History.judged(history.spec, records), BEST)
     assert state.next == step and state.why_in_turn.startswith(why)
+
+
+def test_the_windows_of_a_job_do_not_write_into_each_others_files() -> None:
+    history = searched(2.0, spec=PAIRED)
+    window = Window(1, (), 0.0, 0.0, 0, 100, 0.01, 0.001, 1.0)
+    records = [
+        r
+        if r.setting.is_baseline
+        else replace(r, outcome=replace(r.outcome, observation=SHARED, window=window))
+        for r in history.records
+    ]
+    assert confirmation(History.judged(PAIRED, records), BEST).next == (BEST, BASELINE)
 
 
 def after_a_pair(

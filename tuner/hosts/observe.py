@@ -42,6 +42,8 @@ _LOOK_AGAIN = 16
 #: It is looked at for files that it writes in each of so many first samples, then once in so many.
 _FIRST_FOR_FILES, _AGAIN_FOR_FILES = 16, 4
 
+#: Each launch has a folder of its own for temporary files, whose name this is.
+_TEMPORARY = re.compile(r"/tune-[^/]{16}/")
 #: So many files that a launch writes are noted.
 MOST_WRITTEN = 50
 
@@ -131,7 +133,8 @@ class Watcher:
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mode & modes.S_IWUSR:
                         path = os.readlink(entry.path)  # noqa: PTH115 - three times as fast
-                        if path.startswith("/") and not path.startswith(self._not_shared):
+                        is_own = path.startswith(self._not_shared) or _TEMPORARY.search(path)
+                        if path.startswith("/") and not is_own:
                             self._written.add(path)
 
     def _look_at_libraries(self, stat: Stat, noted: _Rank) -> None:

@@ -318,7 +318,15 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
         needed, available = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
         yield f"both together need {needed} of memory, and the host has {available}"
     # A launch that was stopped early may have had no time to write what others do.
-    writers = Counter(path for record in others for path in record.outcome.observation.written)
+    # The windows of a job are one writer.
+    writers = Counter(
+        path
+        for path, _ in {
+            (path, record.job or record.number)
+            for record in others
+            for path in record.outcome.observation.written
+        }
+    )
     written = [{p for r in side for p in r.outcome.observation.written} for side in sides]
     shared = {path for path, count in writers.items() if count > 1} | written[0] & written[1]
     if shared:
