@@ -389,11 +389,13 @@ def test_a_database_is_for_its_owner_and_on_a_local_disk(
     assert "--storage" in caught.value.hint
 
 
-def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("attributes", [{"mine": 1}, {}])
+def test_the_tables_of_optuna_are_shared(tmp_path: Path, attributes: dict[str, int]) -> None:
     path = tmp_path / "theirs.db"
     url = f"sqlite:///{path}"
     theirs = optuna.create_study(study_name=SPEC.name, storage=url)
-    theirs.set_user_attr("mine", 1)
+    for name, value in attributes.items():
+        theirs.set_user_attr(name, value)
     for create in (False, True):  # whoever made the tables, there is no study of tune
         with Store.open(url, create=create) as store:
             assert store.studies() == [] and store.find(SPEC.name) is None
@@ -404,7 +406,7 @@ def test_the_tables_of_optuna_are_shared(tmp_path: Path) -> None:
         store.create(replace(SPEC, name="ours"))
         store.remove("ours")
     assert optuna.get_all_study_names(url) == [SPEC.name]
-    assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == {"mine": 1}
+    assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == attributes
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:

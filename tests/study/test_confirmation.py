@@ -160,13 +160,15 @@ def test_two_are_launched_side_by_side_unless_something_speaks_against_it(
     assert state.next == step and state.why_in_turn.startswith(why)
 
 
+WINDOW = Window(1, (), 0.0, 0.0, 0, 100, 0.01, 0.001, 1.0)
+
+
 def test_the_windows_of_a_job_do_not_write_into_each_others_files() -> None:
     history = searched(2.0, spec=PAIRED)
-    window = Window(1, (), 0.0, 0.0, 0, 100, 0.01, 0.001, 1.0)
     records = [
         r
         if r.setting.is_baseline
-        else replace(r, outcome=replace(r.outcome, observation=SHARED, window=window))
+        else replace(r, outcome=replace(r.outcome, observation=SHARED, window=WINDOW))
         for r in history.records
     ]
     assert confirmation(History.judged(PAIRED, records), BEST).next == (BEST, BASELINE)
@@ -225,6 +227,19 @@ def test_a_pair_that_could_not_be_compared_is_the_last_side_by_side(
     state = after_a_pair(best, baseline, spec, 3.0 if spec is FIGURE else 2.0)
     assert state.why_in_turn.startswith(why) and bool(state.why_in_turn) == bool(why)
     assert len(state.next) == (1 if why else 2)
+
+
+def test_a_window_of_a_job_does_not_show_how_a_figure_lies_to_its_running_time() -> None:
+    history = searched(2.0, spec=PAIRED)
+    records = [
+        replace(r, outcome=replace(r.outcome, window=WINDOW, wall_s=0.1)) for r in history.records
+    ]
+    pair = [
+        record(n, setting, Purpose.CONFIRM, replace(ran(cost), side_by_side=SideBySide(9 - n)))
+        for n, setting, cost in ((4, BEST, 1.0), (5, BASELINE, 2.0))
+    ]
+    history = History.judged(PAIRED, records)
+    assert all(r.outcome.exclusion is None for r in pairing.judged(pair, [history, history]))
 
 
 def test_what_is_left_is_told_by_what_both_sides_are_known_to_take() -> None:

@@ -84,6 +84,10 @@ class Breaks(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         raise ValueError("no idea")
 
+class Silent(optuna.pruners.BasePruner):
+    def prune(self, study, trial):
+        return None
+
 class EndsAtFour(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
         return len(study.get_trials()) >= 4
@@ -261,8 +265,10 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     projections = [each.projection_s for each in endings if isinstance(each, Stopped)]
     heading_for = [surface(Setting.of(trial.params)) for trial in trials]
     assert projections == pytest.approx(heading_for, rel=0.1)
-    with pytest.raises(TunerError, match=f"the pruner {mine}:Breaks failed: ValueError: no idea"):
-        study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:Breaks"), fresh=True)
+    for name, fault in (("Silent", "it answered None"), ("Breaks", "no idea")):
+        failed = f"the pruner {mine}:{name} failed: ValueError: {fault}"
+        with pytest.raises(TunerError, match=failed):
+            study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:{name}"), fresh=True)
     assert "no idea" in (folder / "surface" / "pruner-traceback.txt").read_text()
     assert {trial.state for trial in trials_in(folder)} == {TrialState.FAIL}
 

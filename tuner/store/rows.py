@@ -25,7 +25,7 @@ from tuner.model import (
 )
 
 #: The form of what is kept; another one is not read.
-FORM = 2
+FORM = 3
 
 #: Attributes of a study: what it is; how far it is; what a list says; launches that do not count.
 STUDY, STATE, SUMMARY, EXCLUDED = "tune:study", "tune:state", "tune:summary", "tune:excluded"

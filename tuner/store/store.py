@@ -196,8 +196,7 @@ class Store:
         with self.translated(), warnings.catch_warnings():
             # Names of metrics are marked experimental.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            for optunas_name in (comparison_name(name), name):
-                self._delete_half_made(optunas_name)
+            self._delete_half_made(name)
             for optunas_name in (comparison_name(name), name):
                 search = optuna.create_study(
                     study_name=optunas_name,
@@ -209,21 +208,28 @@ class Store:
             search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
 
-    def _delete_half_made(self, optunas_name: str) -> None:
-        """Delete what a process left that died while it made a study: that has no trial.
+    def _delete_half_made(self, name: str) -> None:
+        """Delete what a process left that died while it made a study.
+
+        Of the two studies of Optuna the comparison is made first; neither has a trial.
 
         Raises:
             UsageError: It is a study of another program.
         """
-        with suppress(KeyError):
-            study_id = self.storage.get_study_id_from_name(optunas_name)
+        study_ids = {}
+        for optunas_name in (comparison_name(name), name):
+            with suppress(KeyError):
+                study_ids[optunas_name] = self.storage.get_study_id_from_name(optunas_name)
+        for optunas_name, study_id in study_ids.items():
             attributes = self.storage.get_study_user_attrs(study_id)
-            if self.storage.get_n_trials(study_id) or not all(k == STUDY for k in attributes):
+            is_empty = not self.storage.get_n_trials(study_id) and attributes.keys() <= {STUDY}
+            if not is_empty or comparison_name(name) not in study_ids:
                 raise UsageError(
                     f"the database {display_url(self.url)} holds an Optuna study {optunas_name}"
                     f" of another program: it has no {STATE}",
                     "choose another name with --name NAME, or another database with --storage FILE",
                 )
+        for study_id in study_ids.values():
             self.storage.delete_study(study_id)
 
     def update_spec(self, spec: StudySpec) -> None:

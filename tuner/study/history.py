@@ -250,12 +250,14 @@ class History:
 
     @cached_property
     def _last_failures(self) -> tuple[LaunchRecord, ...]:
-        """The last launches, as far back as all of them failed."""
-        last = takewhile(lambda r: isinstance(r.outcome.ending, Failed), reversed(self.valid))
+        """The last launches, as far back as all of them failed in one way."""
+        launches = self.valid[::-1]
+        way = _way_of_failing(launches[0]) if launches else None
+        last = takewhile(lambda r: way is not None and _way_of_failing(r) == way, launches)
         return tuple(reversed(list(last)))
 
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
-        """Return the last launches if they fail and it is not the settings' fault.
+        """Return the last launches if they fail alike and it is not the settings' fault.
 
         Two settings among them had worked; the same one twice if nothing else had.
         """
@@ -286,3 +288,9 @@ class History:
             if measurement.elapsed_s is not None
             and (setting == self.default or self.contains(setting))
         }
+
+
+def _way_of_failing(record: LaunchRecord) -> tuple[FailureKind, int | None] | None:
+    """Return what tells one way of failing from another; ``None``: the launch did not fail."""
+    ending = record.outcome.ending
+    return (ending.kind, record.outcome.exit_code) if isinstance(ending, Failed) else None

@@ -12,8 +12,10 @@ from dataclasses import replace
 from tuner.model import (
     Exclusion,
     ExclusionKind,
+    LaunchRecord,
     Purpose,
     Setting,
+    Stopped,
     StudySpec,
     StudyState,
     figures,
@@ -84,7 +86,7 @@ class Joining(SearchThenConfirm):
             return Step(Purpose.BASELINE, history.default)
         own, others = list[float](), list[float]()
         for record in baselines:
-            if (figure := cost(record)) is not None:
+            if (figure := _projected(record)) is not None:
                 (own if record.machine.hostname == hostname else others).append(figure)
         if own and others:
             self._require_alike(history, statistics.median(own), statistics.median(others))
@@ -109,7 +111,8 @@ class Joining(SearchThenConfirm):
 
     def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""
-        self._say(_OVER)
+        if not history.pending:  # else this is asked again when the other hosts have measured
+            self._say(_OVER)
         return Stop(_OVER)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
@@ -118,3 +121,9 @@ class Joining(SearchThenConfirm):
 
     def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
         return None
+
+
+def _projected(record: LaunchRecord) -> float | None:
+    """Return what a launch takes, or would have taken if it was stopped; ``None``: it failed."""
+    ending = record.outcome.ending
+    return ending.projection_s if isinstance(ending, Stopped) else cost(record)

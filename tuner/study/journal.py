@@ -99,12 +99,13 @@ class Journal:
     ) -> list[LaunchRecord]:
         """Return the launches of this study that ended, but are not kept, in their order.
 
-        A launch is known by the moment it started at. Its number is the next free one: its own may
-        have been given away since, if the database was an older copy for a while.
+        A launch is known by the moment it started at and its folder's name: both of a pair start in
+        one moment. Its number is the next free one: its own may have been given away since, if the
+        database was an older copy for a while.
         """
-        folders, moments = ({r.folder for r in kept}, {r.started_at for r in kept})
+        folders, starts = {r.folder for r in kept}, set(map(_start, kept))
         last = max((record.number for record in kept), default=0)
-        missing: dict[str, LaunchRecord] = {}
+        missing: dict[tuple[str, str], LaunchRecord] = {}
         for path in sorted(self.folder.glob(f"*/{RECORD_FILE}")):
             if str(path.parent) in folders:
                 continue
@@ -114,10 +115,16 @@ class Journal:
                 emit(Note(f"{path} is not a record of a launch: it is left as it is"))
                 continue
             is_ours = (entry.study, entry.created_at) == (self.study, self.created_at)
-            if is_ours and entry.record.started_at not in moments:
-                missing[entry.record.started_at] = replace(entry.record, folder=str(path.parent))
+            if is_ours and _start(entry.record) not in starts:
+                record = replace(entry.record, folder=str(path.parent))
+                missing[_start(entry.record)] = record
         records = [replace(missing[m], number=n) for n, m in enumerate(sorted(missing), last + 1)]
         for record in records:
             file = Path(record.folder) / RECORD_FILE
             emit(Note(f"launch {record.number} was kept in {file}: the database has it now"))
         return records
+
+
+def _start(record: LaunchRecord) -> tuple[str, str]:
+    """Return what tells a launch from all others of its study: when it began, and where."""
+    return record.started_at, Path(record.folder).name

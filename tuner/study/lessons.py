@@ -78,13 +78,15 @@ def _latest(spec: StudySpec, store: Store) -> Iterator[StudyRow]:
 
 
 def _program(spec: StudySpec) -> tuple[str, ...]:
-    """Return what is run: a script in its folder, else the words of the command.
+    """Return what is run: a script in its folder, a module, else the words of the command.
 
     A program that is no script may be a shell or a wrapper: its words say what it runs.
     """
     script = script_of(spec.command)
     if script is not None:
         return (str(Path(spec.folder) / script),)
+    if "-m" in spec.command[:-1]:
+        return spec.command[: spec.command.index("-m") + 2]
     program, *words = spec.command
     if "/" in program:
         program = str(Path(spec.folder) / program)

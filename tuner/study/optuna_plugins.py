@@ -127,6 +127,13 @@ def guarded(
         ) from error
 
 
+def yes_or_no(answer: object) -> bool:
+    """Return the answer of a pruner or a terminator; ``ValueError``: it is neither yes nor no."""
+    if answer not in (True, False):
+        raise ValueError(f"it answered {answer!r}, neither True nor False")
+    return bool(answer)
+
+
 def check(spec: StudySpec) -> None:
     """Raise what :func:`sampler` and its like raise, before anything is made."""
     sampler(spec, 0)

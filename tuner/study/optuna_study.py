@@ -6,6 +6,7 @@ has ended. What it came to is an attribute of the trial, set before it is told.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -117,7 +118,9 @@ class OptunaStudy:
         assert terminator is not None  # it is taken up first
         guard = optuna_plugins.guarded("terminator", terminator, self._folder)
         with self._store.translated(), guard:
-            is_terminated = terminator.should_terminate(self._shown_search)
+            is_terminated = optuna_plugins.yes_or_no(
+                terminator.should_terminate(self._shown_search)
+            )
         self._is_terminated = is_terminated and not isinstance(terminator, RuntimeTerminator)
         return is_terminated
 
@@ -245,11 +248,16 @@ class OptunaStudy:
         if not self._is_shared or setting in history.pending:  # what is pending is known, and meant
             return False
         measured = {record.trial for record in history.records}
-        earlier = [
-            trial
-            for trial in self._search.get_trials(deepcopy=False)[: running.trial.number]
-            if trial.number not in measured and self._is_of_another(trial)
-        ]
+        always = {knob.name for knob in history.knobs if not knob.when}
+        for _ in range(20):
+            earlier = [
+                trial
+                for trial in self._search.get_trials(deepcopy=False)[: running.trial.number]
+                if trial.number not in measured and self._is_of_another(trial)
+            ]
+            if all(always <= trial.params.keys() for trial in earlier):
+                break
+            time.sleep(0.05)  # the sampler of that host is at work
         return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
 
     def _is_of_another(self, trial: FrozenTrial) -> bool:

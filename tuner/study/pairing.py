@@ -171,14 +171,13 @@ def launched(history: History, best: Setting, reference: Setting) -> Sides:
 
 def next_in_turn(history: History, best: Setting, reference: Setting) -> Setting:
     """Return what comes next of launches in turn: A B B A."""
-    counts = [
-        sum(r.outcome.side_by_side is None and cost(r) is not None for r in side)
-        for side in launched(history, best, reference)
+    sides = [
+        [r for r in side if cost(r) is not None] for side in launched(history, best, reference)
     ]
-    order = (reference, best) if min(counts) % 2 == 0 else (best, reference)
-    if counts[0] == counts[1]:
-        return order[0]
-    return reference if counts[0] < counts[1] else best
+    pairs_so_far, unpaired_side = one_after_the_other(sides)
+    if unpaired_side is not None:
+        return best if unpaired_side == 0 else reference
+    return reference if len(pairs_so_far) % 2 == 0 else best
 
 
 def typical(history: History, setting: Setting) -> OtherSide | None:
@@ -382,7 +381,9 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
         alone = [
             scale
             for earlier in history.of(history.records, record.setting)
-            if earlier.outcome.side_by_side is None and (scale := _scale(earlier)) is not None
+            if earlier.outcome.side_by_side is None
+            and earlier.job is None
+            and (scale := _scale(earlier)) is not None
         ]
         scale = _scale(record)
         if not alone or scale is None:

@@ -22,7 +22,7 @@ from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, elapsed_bound
 from tuner.store import database
 from tuner.store.rows import LAUNCH
 from tuner.study.history import History
-from tuner.study.optuna_plugins import guarded
+from tuner.study.optuna_plugins import guarded, yes_or_no
 from tuner.study.policy import Step
 from tuner.study.reader import HOST
 from tuner.study.trials import distribution
@@ -166,7 +166,7 @@ class PrunerStopper:
         running.has_news = False
         try:
             with guarded("pruner", pruner, running.folder):
-                if not trial.should_prune():
+                if not yes_or_no(trial.should_prune()):
                     return GoOn()
         except (DBAPIError, StorageInternalError, UpdateFinishedTrialError):
             return GoOn()
