@@ -27,8 +27,8 @@ from tuner.study.policy import Step
 from tuner.study.reader import HOST
 from tuner.study.trials import distribution
 
-#: The least time between two reports, s.
-REPORT_EVERY_S = 1.0
+#: The least time between two reports, s, and the most that reports may take of a launch, a share.
+REPORT_EVERY_S, MOST_SHARE = 1.0, 0.01
 
 #: A launch whose length is known reports this often, so that trials have the same steps.
 REPORTS = 10
@@ -128,7 +128,8 @@ class RunningTrial:
         with suppress(OptunaError, SQLAlchemyError):
             self.trial.report(progress.elapsed_s, step)
             self.has_news = True
-        self._next_s = now_s + REPORT_EVERY_S
+        took_s = time.monotonic() - now_s
+        self._next_s = now_s + max(REPORT_EVERY_S, took_s / MOST_SHARE)
         if self.iterations:
             part = self.iterations / REPORTS
             self._next_step = (step // part + 1) * part
