@@ -161,6 +161,11 @@ def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: 
     assert ask(site.address, first.headers["location"], headers={"Cookie": kept}).status == 200
 
 
+def test_a_trial_that_is_no_number_is_a_bad_request(site: Site) -> None:
+    token = {"Authorization": f"Bearer {site.server.token}"}
+    assert ask(site.address, "/api/studies/1?after=x", headers=token).status == 400
+
+
 @pytest.mark.parametrize("path", ["//evil.example/", "/%5Cevil.example", "http://evil.example/"])
 def test_the_way_on_stays_here(site: Site, path: str) -> None:
     token = f"?token={site.server.token}"

@@ -79,10 +79,11 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
     header.
     """
 
+    text = ("Content-Type", "text/plain; charset=utf-8")
+
     def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         start = _private(start_response)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            text = ("Content-Type", "text/plain; charset=utf-8")
             start("405 Method Not Allowed", [("Allow", "GET, HEAD"), text])
             return [b"the dashboard is read-only: `tune` alone changes studies\n"]
         query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -104,6 +105,9 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
             target = f"/{path}?{rest}" if rest else f"/{path}"
             start("303 See Other", [("Location", target), ("Set-Cookie", kept)])
             return []
+        if not all(re.fullmatch("[0-9]{1,9}", value) for name, value in query if name == "after"):
+            start("400 Bad Request", [text])  # the application fails on it
+            return [b"after must be a whole number\n"]
         environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the application fails without it
         return app(environ, start)
 
