@@ -40,7 +40,7 @@ def test_urls(typed: str, url: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["sqlite://", "sqlite:///:memory:", ":memory:", "sqlite:///file:x?uri=true", "sqlite://host/x"],
+    ["sqlite://", "sqlite:///:memory:", ":memory:", "sqlite:////x.db?mode=ro", "sqlite://host/x"],
 )
 def test_databases_that_would_be_lost_are_refused(text: str) -> None:
     with pytest.raises(UsageError):

@@ -39,7 +39,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     scheme, is_url, rest = text.partition("://")
     if not is_url:
         is_path = text.startswith(("/", ".", "~")) or not ("@" in text or "=" in text)
-        if not is_path or text in {"", ":memory:"}:
+        if not is_path or text in {"", ":memory:"} or ("?" in text and text != typed):
             raise _no_url(typed)
         # Not resolved: what the user typed is what messages should show.
         path = typed_path(os.path.expanduser(text), "--storage")  # noqa: PTH111 (raises nothing)
