@@ -153,6 +153,8 @@ def tune_that_raises(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Tune:
         (MemoryError(), 3, "the memory does not suffice", "ulimit"),
         (OSError(errno.ENOSPC, "full", "/x"), 2, "full: /x", "free space"),
         (OSError(errno.EACCES, "no", "/x"), 2, "no: /x", "permission"),
+        (OSError(errno.EFBIG, "large"), 2, "large", "ulimit -f"),
+        (OSError(errno.EIO, "broken"), 2, "broken", "another place"),
         (UsageError("\x1b]0;x\x07 \udcff é", "h"), 2, r"\x1b]0;x\x07 \udcff é", "h"),
     ],
 )
