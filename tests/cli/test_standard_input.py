@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +61,20 @@ def test_a_pipe_is_empty_or_an_error(written: bytes, ends: bool) -> None:
             with pytest.raises(UsageError, match="a pipe or a here-document") as caught:
                 standard_input.file_at_input()
             assert "< FILE" in caught.value.hint
+
+
+@pytest.mark.parametrize("written", [b"", b"x"])
+def test_a_slow_writer_is_waited_for_at_a_socket_too(written: bytes) -> None:
+    reader, writer = socket.socketpair()
+
+    def write() -> None:
+        writer.sendall(written)
+        writer.close()
+
+    with reader, writer, at_input(reader.fileno()):
+        threading.Timer(0.1, write).start()
+        with pytest.raises(UsageError, match="a pipe") if written else nullcontext():
+            assert standard_input.file_at_input() is None
 
 
 def test_a_device_and_an_empty_file_are_empty_and_a_file_without_a_name_is_an_error() -> None:

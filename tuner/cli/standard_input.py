@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import select
 import stat
+import termios
 from pathlib import Path
 
 from tuner.model.errors import UsageError
 
 _INPUT = "/proc/self/fd/0"
+
+#: A pipe into which nobody has written by then is empty, as those of ssh and cron are, s.
+FIRST_S = 1.0
 
 
 def file_at_input() -> Path | None:
@@ -20,13 +25,14 @@ def file_at_input() -> Path | None:
         UsageError: What stands there cannot be read again for each launch.
     """
     status, path = os.fstat(0), Path(_INPUT).readlink()
-    poller = select.poll()
-    poller.register(0, select.POLLIN)
     has_content = bool(status.st_size)
     if stat.S_ISREG(status.st_mode) and path.exists() and path.samefile(_INPUT):
         return path if has_content else None
-    if stat.S_ISFIFO(status.st_mode):  # those of ssh and cron say nothing
-        has_content = any(events & select.POLLIN for _, events in poller.poll(0))
+    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
+        poller = select.poll()
+        poller.register(0, select.POLLIN)
+        poller.poll(FIRST_S * 1e3)
+        has_content = any(fcntl.ioctl(0, termios.FIONREAD, bytes(4)))  # the bytes to be read
     elif not stat.S_ISREG(status.st_mode):
         return None
     if has_content:
