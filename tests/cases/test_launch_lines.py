@@ -88,6 +88,8 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
          "-c 2 -l -u --cpu-bind=cores -p short")}),
     (SLURM, "srun --ntasks 4 -N2 -w n[1-2] ./solver",
      {"command": "./solver", "launcher": "srun", "mpi_procs": 4, "ppn": 2, "hosts": "n1,n2"}),
+    (SLURM, "srun -n 8 --ntasks-per-node 4 ./solver",
+     {"command": "./solver", "launcher": "srun", "mpi_procs": 8, "ppn": 4}),
     (TORCH, "torchrun --standalone --nproc_per_node=4 --max-restarts 0 t.py --n 2",
      {"command": "python t.py --n 2", "launcher": "torchrun", "mpi_procs": 4,
       "mpirun_args": ["--max-restarts", "0"]}),

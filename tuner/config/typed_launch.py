@@ -73,9 +73,10 @@ def typed_launch(line: LaunchLine, environ: Mapping[str, str]) -> TypedLaunch:
         program = _of_python(line, {option.name for option in options}, program)
     else:
         keys |= _ranks(line, syntax, by_role, needs_none=names_hosts or in_slurm(environ))
-    is_here = not (names_hosts or Role.NODES in by_role or in_slurm(environ))
-    if keys.get("ppn", 0) < keys.get("mpi_procs", 0) and is_here:
-        keys.pop("ppn", None)  # it says nothing where there is one host
+    is_hydra = any(o.name in ("ppn", "perhost") for o in by_role.get(Role.RANKS_PER_HOST, ()))
+    is_here = not (names_hosts or in_slurm(environ))
+    if is_hydra and is_here and keys["ppn"] < keys.get("mpi_procs", 0):
+        del keys["ppn"]  # Hydra does not heed it on one host
     if names_hosts and syntax is MPIRUN:
         # Hosts are filled by tune, which must know that they may hold more ranks than slots.
         kept = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
