@@ -11,6 +11,7 @@ import pytest
 
 import tuner
 from tests.light_trainer import make_folder
+from tests.study_surface import SPEC
 from tuner.model import Choice, IntRange
 from tuner.study.events import Event, StudyEnded
 
@@ -92,3 +93,8 @@ def test_a_wrong_argument_is_named_with_its_value(given: dict[str, Any], said: s
     with pytest.raises(tuner.TunerError, match=said.replace("()", r"\(\)")) as caught:
         tuner.tune(COMMAND, **given)
     assert caught.value.__notes__ == [caught.value.hint]
+
+
+def test_a_spec_takes_no_options() -> None:
+    with pytest.raises(tuner.TunerError, match="a StudySpec takes no trials"):
+        tuner.tune(SPEC, trials=5)

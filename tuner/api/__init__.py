@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from tuner.config.spec import build_spec
 from tuner.config.study_file import check, load
 from tuner.model import Result, StudySpec
+from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results import study_view, words
 from tuner.store import Store, resolve_url
@@ -71,7 +72,7 @@ def tune(
     Args:
         command: What each rank runs: a text that is split as a shell would, or a list of words.
             Or the ``Path`` of a study file, whose keys the options replace; or a ``StudySpec``,
-            beside which they have no meaning.
+            which takes none of them.
         storage: SQLite file or URL. Default: ``TUNE_STORAGE``, else ``studies/tune.db``.
         run_dir: The folder for what launches write. Default: beside the SQLite file.
         fresh: Delete what the study has and begin anew.
@@ -93,6 +94,8 @@ def tune(
         StudyInterrupted: A ``KeyboardInterrupt``: all processes are ended, and what was measured
             is kept. The same call goes on.
     """
+    if options and isinstance(command, StudySpec):
+        raise UsageError(f"a StudySpec takes no {next(iter(options))}", "give it to build_spec")
     spec = command if isinstance(command, StudySpec) else _spec(command, options)
     database = str(storage) if storage else None
     if progress is None:
