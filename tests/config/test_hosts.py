@@ -192,6 +192,7 @@ def test_hosts_of_a_command_come_and_go(tmp_path: Path) -> None:
         ({"hosts_from": "./none"}, "--hosts-from ./none: No such file or directory"),
         ({"hosts_from": "echo h1 four"}, "line 1: 'four' is no number of slots"),
         ({"mpi_procs": 4, "ppn": 2}, "--mpi-procs 4 with --ppn 2 needs other hosts"),
+        ({"hosts_from": "echo h1", "more_ranks_than_slots": True}, "does not go with --hosts-from"),
         ({"hosts": "h1", "hostfile": "x"}, "--hosts and --hostfile both name hosts"),
         ({"hosts": "h1:1,h2:1", "wait_for_children": True}, "--wait-for-children waits on this"),
         ({"hostfile": "none"}, "--hostfile none cannot be read: No such file"),

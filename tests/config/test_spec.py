@@ -154,6 +154,13 @@ def test_a_fixed_value_is_the_baselines_too() -> None:
     assert held.fixed == Setting.of({"batch_size": 32}), "it changes the numerics"
 
 
+def test_a_value_that_the_file_lists_may_be_typed() -> None:
+    file = '[knobs.communicator]\nvalues = ["naive", "own"]'
+    for option in ("fixes", "setting"):
+        spec = build(*OWN, "-c{communicator}", file=file, **{option: ("communicator=own",)})
+        assert spec.fixed == Setting.of({"communicator": "own"})
+
+
 def test_a_knob_may_exist_in_some_settings_only() -> None:
     text = """
 [knobs.bind_to]
@@ -212,6 +219,7 @@ def own_binding(values: str, option: str) -> str:
         ({"samples_per_run": 0.0}, "--samples-per-run 0.0: must be a number above 0", ""),
         ({"price_per_hour": math.inf}, "--price-per-hour inf: must be a number above 0", ""),
         ({"objective": "pattern:(.)", "samples_per_run": 3.0}, "is not a time, so --samples", ""),
+        ({"file": {"mpi_procs": "8"}}, "mpi_procs: must be a whole number, is '8'", ""),
         # knobs that are typed
         ({"knobs": ("omp_threads", "omp_threads=1")}, "given twice", ""),
         ({"knobs": ("omp_threads=1..2",), "fixes": ("omp_threads=1",)}, "given twice", ""),
@@ -227,9 +235,10 @@ def own_binding(values: str, option: str) -> str:
         ({"knobs": ("omp_threads=4..1",)}, "reversed", "1..4"),
         ({"knobs": ("omp_threads=many",)}, "cannot be 'many': it counts from 1", ""),
         ({"fixes": ("omp_threads=0",)}, "cannot be 0", ""),
-        ({"fixes": ("omp_threads=1,2",)}, "cannot be '1,2'", ""),
+        ({"fixes": ("omp_threads=1,2",)}, "1,2: is more than one value", "--knob omp_threads=1,2"),
         ({"fixes": ("omp=1",)}, "--fix omp:", "omp_threads"),
         ({"baselines": ("omp_threads=1",)}, "no {omp_threads}", ""),
+        ({"baselines": ("a=1", "a=2")}, "--baseline a is given twice", ""),
         # what does not apply here
         ({"knobs": ("nccl_algo",)}, "nccl_algo: no GPU was found here", "GPU"),
         ({"knobs": ("mpich_allreduce",)}, "only MPICH reads it, and this is Open MPI", ""),
@@ -355,6 +364,7 @@ def test_what_cannot_be_required_is_refused_before_any_launch(text: str, message
         (("{workloads}", "{out}"), "begins with '{workloads}'", ""),
         (("{python}", "-X", "dev", "gone.py", "{out}"), "'gone.py'", "{cwd}"),
         (("{python}", "-m", "mpi4py", "gone.py", "{out}"), "'gone.py'", "{cwd}"),
+        (("{python}", "{workloads}/chainer_mnst.py", "{out}"), "no workload", "'chainer_mnist.py'"),
         (("{python}", "-c", "pass"), "has no {out}", "--run-in-out"),
     ],
 )
@@ -417,6 +427,15 @@ def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path
     paths = [f"{tmp_path}/train.py", f"--data={tmp_path}/data/x", "some/model", "train"]
     assert rest == [*paths, f"{tmp_path}/train", f"{tmp_path}/../{{j}}/x", long]
     assert spec.name == "train-n2"
+
+
+def test_a_module_of_the_current_folder_does_not_run_in_another_one(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "train.py").touch()
+    words = (sys.executable, "-m", "package.train")
+    error = refused(*words, cwd=tmp_path, run_in_out=True)
+    assert "the module 'package.train' lies in the current folder" in error.message
+    assert "package/train.py" in error.hint
 
 
 # --- with a study file ---------------------------------------------------------------------

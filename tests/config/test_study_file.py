@@ -115,6 +115,11 @@ def test_every_mistake_is_reported_at_once(text: str, places: list[str]) -> None
     assert sorted(line.partition(":")[0] for line in mistakes(text)) == places
 
 
+def test_a_pattern_may_name_a_nul_character() -> None:
+    text = "[objective]\nkind = 'pattern'\npattern = '[^\\x00-\\x1f]+: ([0-9.]+)'"
+    assert parse(text.encode(), "study.toml")["objective"]["pattern"].startswith("[^")
+
+
 def test_which_file_is_taken(tmp_path: Path) -> None:
     assert find_study_file(None, cwd=tmp_path, has_command=True) == (None, "command line")
     (tmp_path / "hpl").mkdir()  # the launches of an earlier run

@@ -64,7 +64,10 @@ def select(
     placed = templates.knobs_in(template)
     rows, lost = _rows(entries, places, placed, is_typed=is_typed)
     templates.check(template, rows)
-    for name, text in _pairs("--baseline", typed.get("baselines", ())):
+    baselines = tuple(_pairs("--baseline", typed.get("baselines", ())))
+    for name, text in baselines:
+        if [other for other, _ in baselines].count(name) > 1:
+            raise UsageError(f"--baseline {name} is given twice", "keep one of them")
         if name not in placed:
             raise UsageError(
                 f"--baseline {name}={text}: the command has no {{{name}}}",
@@ -154,14 +157,19 @@ def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry
                     f"{place}: there is a knob of that name", f"--knob {name}=… tunes it"
                 )
             places[name] = place
-            changes: dict[str, Any] = {}
+            entry, changes = entries.get(name, KnobEntry()), dict[str, Any]()
+            is_fix = flag in {"--fix", "--setting"}
+            if is_fix and ("," in text or ".." in text):
+                raise UsageError(
+                    f"{place}={text}: is more than one value", f"--knob {name}={text} tunes it"
+                )
             if text:
-                is_fix = flag in {"--fix", "--setting"}
                 value = {"fix": parse_value(text)} if is_fix else {"range": text}
                 changes = {"range": None, "values": None, "fix": None, **value}
+                changes["listed"] = entry.values or ()
             if flag == "--env-knob":
                 changes["env"] = (name,)
-            entries[name] = replace(entries.get(name, KnobEntry()), **changes)
+            entries[name] = replace(entry, **changes)
     return entries, places
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch import command as templates
-from tuner.model.errors import UsageError
+from tuner.model.errors import UsageError, suggestion
 
 #: What the shipped trainers import; the first word of a name is that of an extra, too.
 _IMPORTS: Mapping[str, tuple[str, ...]] = {
@@ -96,8 +96,11 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
 
 
 def _check_shipped(name: str, *, own_python: bool) -> None:
-    """Raise ``UsageError`` if our interpreter lacks what a shipped trainer imports."""
+    """Raise ``UsageError`` if there is no such trainer, or our interpreter lacks its imports."""
     trainer = name.removesuffix(".py")
+    if trainer not in _IMPORTS:
+        trainers = [f"{shipped}.py" for shipped in _IMPORTS]
+        raise UsageError(f"there is no workload {name!r}", suggestion(name, trainers))
     needed = _IMPORTS.get(trainer, ()) if own_python else ()
     if missing := [module for module in needed if find_spec(module) is None]:
         raise UsageError(
@@ -124,8 +127,20 @@ def in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     A path is what begins with ``./`` or ``../``, also with placeholders after it. Of words without
     placeholders it is what has another slash, if it is there, and a script that is a file: the
     ``.py`` file that Python is given, or the first argument of any program.
+
+    Raises:
+        UsageError: It runs a module of ``cwd``, which Python would not find from ``{out}``.
     """
     script, words = script_of(template) if template else "", []
+    option, module = _python_target(template) if template else ("", "")
+    path = module.replace(".", "/")
+    for file in (f"{path}.py", f"{path}/__main__.py") if option else ():
+        if typed_path(file, "-m", cwd).is_file():
+            raise UsageError(
+                f"--run-in-out: the module {module!r} lies in the current folder, {cwd}, and Python"
+                " would not find it from another one",
+                f"name the script in place of -m {module}: {file}",
+            )
     for place, word in enumerate(template):
         option, is_set, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
         is_path = value.startswith(("./", "../"))

@@ -203,6 +203,11 @@ def _layout(
         tasks = hosts.slurm_tasks(environ)
         return Layout(ranks or ppn or tasks or len(machine.gpus) or DEFAULT_RANKS), ()
     many = bool(study.option("more_ranks_than_slots"))
+    if many and study.option("hosts_from"):  # a host that takes another's place needs the slots
+        raise UsageError(
+            "--oversubscribe-hosts does not go with --hosts-from",
+            "let the command print as many slots as ranks may run on a host",
+        )
     layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
     if study.option("wait_for_children") and not layout.is_local:
         raise UsageError(

@@ -110,6 +110,8 @@ class KnobEntry:
     when: When = ()
     changes_numerics: bool | None = None
     help: str | None = None
+    #: What the file lists, if other values are typed: each of these may be typed, too.
+    listed: tuple[Value, ...] = ()
 
     @property
     def has_own_values(self) -> bool:
@@ -162,6 +164,8 @@ class KnobEntry:
             raise UsageError(f"{where}: a switch has the values on and off")
         # A list in a file may name other values than a choice of the table.
         if row is not None and (self.values is None or not isinstance(row.domain, Choice)):
+            if isinstance(row.domain, Choice):
+                row = replace(row, domain=Choice((*row.domain.values, *self.listed)))
             domains.check_against(row, domain, where=where)
         return domain
 
@@ -203,14 +207,14 @@ def study_of(
     the kind that the file names, and the other way round.
 
     Raises:
-        UsageError: Every mistake of what was typed.
+        UsageError: Every mistake of form.
     """
     replaced = {"command", "job", "name"} if command is not None else set()
     if not typed.keys().isdisjoint({"mpirun", "launcher"}):
         replaced |= {"mpirun", "launcher"}
     kept = {key: value for key, value in document.items() if key not in replaced}
-    study, _ = _read_study(kept)
-    options, problems = dict(study.options), []
+    study, problems = _read_study(kept)
+    options = dict(study.options)
     for key in (key for key in typed if key in _FILED):
         value = typed[key]
         try:
@@ -345,13 +349,19 @@ def parse(data: bytes, place: str) -> Document:
 def check(document: Document, place: str) -> None:
     """Raise ``UsageError`` with every wrong key and form; if there is none, with all nonsense."""
     study, mistakes = _read_study(document)
-    if "\\x00" in repr(document):
+    if _holds_nul(document):
         mistakes.append("a text holds a NUL character, which no command can be given.")
     if not mistakes:
         mistakes = _senseless(study)
     if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return any(map(_holds_nul, value)) if isinstance(value, list | tuple) else "\0" in str(value)
 
 
 def _senseless(study: Study) -> list[str]:
