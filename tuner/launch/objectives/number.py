@@ -26,7 +26,7 @@ class CutError(ValueError):
 
 _SIGN, _EXPONENT = r"(?:(?<![\w.)\]-])[+-])?", r"(?:[EeDd][+-]?\d+)?"
 #: What may be one number: digits, with marks of any language between groups of them or before
-#: decimals. A blank is none of these.
+#: decimals. A blank is none of these: see ``_WITH_BLANKS``.
 _RUN = re.compile(
     rf"{_SIGN}(?:(?<!\w)\d{{1,3}}(?:_\d{{3}})+(?![\d_])(?:\.\d+)?"
     rf"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+){_EXPONENT}",
@@ -54,6 +54,8 @@ _NAMED = re.compile(
     re.ASCII,
 )
 _DIGIT = re.compile(r"[+-]?\.?\d", re.ASCII)
+#: ``1 204.5``: digits in groups with blanks between them.
+_WITH_BLANKS = re.compile(r"[1-9]\d{0,2}(?: \d{3})+(?:\.\d+)?(?![\d:])", re.ASCII)
 
 _NAME = "[A-Za-z\u00b5\u03bc]+"
 _UNIT = re.compile(rf" ?({_NAME}(?:(?:/| per ){_NAME})*|%)(?!\w)")
@@ -90,19 +92,21 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
-    first, last = number.start, number.end
+    first, last, value = number.start, number.end, number.value
     if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
         raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
+    if not is_separated and (grouped := _WITH_BLANKS.match(line, first)):
+        last, value = grouped.end(), float(grouped[0].replace(" ", ""))
     if _DIGIT.search(line[first:start]) or _DIGIT.search(line[max(end, first) : last]):
         whole = Reading(line[:first], line[first:last], line[last:])
         raise CutError(Reading(before, text, after), whole)
     unit = _UNIT.match(line, last)
     rest = min(unit.end(), max(end, last)) if unit else last
     is_alone = _QUOTES.fullmatch(line[start:first]) and _END.fullmatch(line[rest:end])
-    if not is_alone or number.value is None:
+    if not is_alone or value is None:
         raise no_number
     named = number.unit or _unit_beside(line, first, last)
-    return Reading(before, text, after, number.value, named)
+    return Reading(before, text, after, value, named)
 
 
 def figure(reading: Reading, unit: str = "") -> float:
