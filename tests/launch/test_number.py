@@ -10,10 +10,10 @@ from tuner.launch.objectives.number import CutError, read
 from tuner.model import Reading
 
 
-def at(line: str, group: str, *, is_separated: bool = False) -> Reading:
+def at(line: str, group: str, *, separators: str = "") -> Reading:
     """What is read of the first place in the line that holds this."""
     before, _, after = line.partition(group)
-    return read(before, group, after, is_separated=is_separated)
+    return read(before, group, after, separators=separators)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,7 @@ def at(line: str, group: str, *, is_separated: bool = False) -> Reading:
         ("1,204,567.5", "1,204,567.5", 1204567.5, ""),
         ("1_204_567.5 tok/s", "1_204_567.5", 1204567.5, "tok/s"),
         ("1 204.5 ms", "1 204.5", 1204.5, "ms"),
+        ("12,3.5,7.25", "7.25", 7.25, ""),
         ("epoch_3_120 ms", "120", 120, "ms"),
         ("1m 1.35s WALL", "1m 1.35", 61.35, "s"),
         ("real\t0m1,5s", "0m1,5s", 1.5, "s"),
@@ -64,8 +65,9 @@ def test_a_part_of_a_number_is_none(line: str, group: str, whole: str) -> None:
     assert caught.value.whole.text == whole and caught.value.part.text == group
 
 
-def test_a_comma_that_the_pattern_names_ends_the_number() -> None:
-    assert at("10,125.5", "125.5", is_separated=True).value == 125.5
+def test_a_mark_that_the_pattern_names_ends_the_number() -> None:
+    assert at("10,125.5", "125.5", separators=",").value == 125.5
+    assert at("10 125 8", "10", separators=" ").value == 10
 
 
 @pytest.mark.parametrize(

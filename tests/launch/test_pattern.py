@@ -41,6 +41,7 @@ def cost(ending: Finished | Failed) -> float | str:
         (" 1 %\b\b\b\bPerformance: 12.5\n", PERFORMANCE, 12.5),
         # a comma or a blank that the pattern names is no part of the number
         ("10,125.5", "10,([0-9.]+)", 125.5),
+        ("10,125.5", "(?:10|20),([0-9.]+)", 125.5),
         ("took 12.5 s", "took (.*)", 12.5),
     ],
 )
@@ -72,6 +73,8 @@ def test_whatever_stands_around_it_the_last_one_wins(values: list[int], others: 
     ("text", "pattern", "kind", "said"),
     [
         ("t: 12,48 s", r"t: ([0-9.]+)", FailureKind.CUT_FIGURE, "a part of the number 12,48: t: «"),
+        ("t 12,48 s", r"(?:t|u) ([0-9.]+)", FailureKind.CUT_FIGURE, "number 12,48: t «"),
+        ("t 1,204 ms", r"([0-9.]+) ms", FailureKind.CUT_FIGURE, "the number 1,204: t 1,«204» ms"),
         ("1m 1.35s WALL", r"([0-9.]+)s WALL", FailureKind.CUT_FIGURE, "the number 1m 1.35s"),
         ("all fine\n", PERFORMANCE, FailureKind.NO_LOG, "matches nothing"),
         ("Iteration 5\nThroughput : 12.5 img/s\nDone in 8 s\n", r"Throughput: ([0-9.]+)",

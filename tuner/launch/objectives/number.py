@@ -32,14 +32,16 @@ _RUN = re.compile(
     rf"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+){_EXPONENT}",
     re.ASCII,
 )
-#: The same, between commas that the pattern names.
-_SEPARATED = re.compile(rf"{_SIGN}(?:\d+(?:\.\d+)*\.?|\.\d+){_EXPONENT}", re.ASCII)
 #: What is one number: ``12.5``, ``.5``, ``1.5D+02``, ``1,204.5``, ``1_204``. A decimal comma is not
 #: read: nobody could tell ``1,204`` from a thousand and more.
 _VALUE = re.compile(
     r"[+-]?(?:\d+\.?\d*|\.\d+|[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d+)?)"
     + _EXPONENT,
     re.ASCII,
+)
+#: ``12,48``, ``1.204,5``: no list of numbers with commas.
+_DECIMAL_COMMA = re.compile(
+    rf"[+-]?\d+(?:[._'\u2019\u00a0\u202f]\d{{3}})*,\d+\.?{_EXPONENT}", re.ASCII
 )
 #: ``0:01:25``, ``1 day, 2:03:04.5``.
 _CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+(?::\d\d){1,2}(?:[.,]\d+)?)(?![:\d])", re.ASCII)
@@ -74,10 +76,11 @@ class _Number(NamedTuple):
     unit: str = ""
 
 
-def read(before: str, text: str, after: str, *, is_separated: bool = False) -> Reading:
+def read(before: str, text: str, after: str, *, separators: str = "") -> Reading:
     """Read the number in a group of a pattern, of which this stands before and after in its line.
 
-    With ``is_separated`` the pattern names a comma or blank beside its group: no part of a number.
+    ``separators`` are a comma, a blank or both, if the pattern names them beside its group: no part
+    of a number.
 
     Raises:
         CutError: The number goes on beyond the text.
@@ -88,14 +91,14 @@ def read(before: str, text: str, after: str, *, is_separated: bool = False) -> R
     line = before + text + after
     start = len(before) + len(text) - len(text.lstrip())
     end = len(before) + len(text.rstrip())
-    number = next((n for n in _numbers(line, is_separated) if n.end > start), None)
+    number = next((n for n in _numbers(line, "," in separators) if n.end > start), None)
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
     first, last, value = number.start, number.end, number.value
     if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
         raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
-    if not is_separated and (grouped := _WITH_BLANKS.match(line, first)):
+    if " " not in separators and (grouped := _WITH_BLANKS.match(line, first)):
         last, value = grouped.end(), float(grouped[0].replace(" ", ""))
     if _DIGIT.search(line[first:start]) or _DIGIT.search(line[max(end, first) : last]):
         whole = Reading(line[:first], line[first:last], line[last:])
@@ -143,11 +146,15 @@ def _numbers(line: str, is_separated: bool) -> Iterator[_Number]:
         if (time := _clock(line, start) or _named(line, start)) is not None:
             end, seconds = time
             yield _Number(start, end, seconds, "s")
-        elif match := (_SEPARATED if is_separated else _RUN).match(line, start):
+        elif match := _RUN.match(line, start):
             end, run = match.end(), match[0]
             run = run.rstrip(".") if run.count(".") != 1 else run  # the end of a sentence
-            plain = re.sub("[Dd]", "e", run.replace(",", "").replace("_", ""))
-            yield _Number(start, start + len(run), float(plain) if _VALUE.fullmatch(run) else None)
+            is_list = is_separated or not (_VALUE.fullmatch(run) or _DECIMAL_COMMA.fullmatch(run))
+            for part in run.split(",") if is_list else [run]:
+                plain = re.sub("[Dd]", "e", part.replace(",", "").replace("_", ""))
+                value = float(plain) if _VALUE.fullmatch(part) else None
+                yield _Number(start, start + len(part), value)
+                start += len(part) + 1
         else:  # the sign belongs to the word before it
             end = start + 1
 

@@ -34,8 +34,12 @@ MOST_LINES = 2000
 _BACKSPACES = re.compile(r"\x08+")
 
 _EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
-#: A comma or a blank that a pattern names beside its group.
-_SEPARATED = re.compile(r",\(|\)(?:,| |\\s|\[ )")
+_GROUP = r"(?<!\\)\((?:\?P?<\w+>|(?!\?))"
+#: How a pattern names a comma or a blank beside its group.
+_SEPARATORS = {
+    ",": re.compile(rf",{_GROUP}|{_GROUP}[^()]*\),"),
+    " ": re.compile(rf"{_GROUP}[^()]*\)(?: |\\s|\[ )"),
+}
 _WORD = re.compile(r"[^\W\d_]+|%")
 
 
@@ -69,8 +73,11 @@ class Pattern(Objective):
         name, unit = self.spec.filename, self.spec.unit
         path = ended.output if name is None else ended.out_dir / name
         kind, named = FailureKind.BAD_LOG, f"the pattern {self._quoted} on {path}"
-        # With several groups nobody can say which one the mark belongs to.
-        is_separated = self.spec.pattern.count("(") == 1 and _SEPARATED.search(self.spec.pattern)
+        # With several groups nobody can say which one a mark belongs to.
+        separators = ""
+        if self._compiled.groups == 1:
+            forms = _SEPARATORS.items()
+            separators = "".join(mark for mark, form in forms if form.search(self.spec.pattern))
         try:
             data = read_end(path, SEARCHED_BYTES)
             lines = lines_of(data)
@@ -78,7 +85,7 @@ class Pattern(Objective):
             if match is None:
                 kind, fault = FailureKind.NO_LOG, f"matches nothing{self._nearest(lines, data)}"
             else:
-                reading = read(*match, is_separated=bool(is_separated))
+                reading = read(*match, separators=separators)
                 return Finished(self.spec.cost(figure(reading, unit)), 0, reading=reading)
         except FileNotFoundError:
             what = "output" if name is None else "file"
