@@ -39,13 +39,14 @@ QUOTED = shlex.quote(f"it's {IT}")
 NAMES = """
 password --api-key HF_TOKEN hfToken PGPASSWORD AWS_SECRET_ACCESS_KEY wandb.api_key auth clientSecret
 DB_PWD ssh-key Authorization APIKEY SSHPASS PGPASS DBPASS SMTPPASS USERPWD --dbpass --mypwd --userpw
-MYSQLPASS2 MASTERKEY --authkey DB_PASS_1 SENDGRID_KEY
+MYSQLPASS2 MASTERKEY --authkey DB_PASS_1 SENDGRID_KEY --authtoken NGROK_AUTHTOKEN HFTOKEN --pwd
+ADMIN_PWD KEYPASS GHPAT BASICAUTH USERJWT SESSIONCOOKIE awscreds TOKEN_PROD --wandb-key account-key
 """
 OTHER_NAMES = """
 tokenizer --max-tokens token_file password-file PWD epoch token-dim OLDPWD secret_size passes key
 TOKEN_URL SSH_AUTH_SOCK KEYBOARD - compass --bypass PATH passive SSH_ASKPASS multipass lowpass
 --pass-through expat compat npw lapw oauth monkey hotkey subpass PGPASSFILE trespass spat author
-sort-key
+sort-key noise-sig INIT_PWD two-pass --num-pass
 """
 
 
@@ -60,7 +61,7 @@ def test_secrets_are_known_by_their_names() -> None:
         ("--password", IT),
         (f"--api-key={IT}", f"HF_TOKEN={IT}", f"SENDGRID_KEY={IT}"),
         ("-genv", "HF_TOKEN", IT),
-        ("-u", f"me:{IT}"),
+        ("-u", f"me:{IT}", "-U", f"me:{IT}", f"https://h/x?code={IT}&sig={IT}"),
         ("--header", f"X-Api-Key: {IT}", "--db-pw", IT),
         (f"postgres:/me:{IT}@host/x", f"http://h:80/x,http://u:{IT}@h"),
         (f"https://{IT}@github.com/a/b", f"s3://b/k?X-Amz-Signature={IT}&a=1"),
@@ -82,7 +83,7 @@ def test_a_secret_is_hidden_as_a_whole() -> None:
     for word, kept in (
         (f"+logger.token={IT} and\nmore", "+logger.token=***"),
         (f"postgresql://me:a@{IT}/b@host/x", "postgresql://me:***@host/x"),
-        (f"redis://:123/{IT}@host", "redis://:***@host"),
+        (f"redis://:123/{IT * 200}@host", "redis://:***@host"),
         ("AKIAIOSFODNN7EXAMPLE", HIDDEN),
         (f"https://hooks.slack.com/services/T0/B0/{IT}", "https://hooks.slack.com/***"),
         (f"https://discord.com/api/webhooks/12/{IT}", "https://discord.com/api/webhooks/***"),

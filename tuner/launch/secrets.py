@@ -31,21 +31,32 @@ OnSecret = Callable[[str], object]
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 #: Names whose values are secrets, however short.
-_PASSWORD = re.compile(r"password|passwd|passphrase|secret|credential|api_?key")
-#: The last words of other names of secrets, some of them with the word before them.
+_PASSWORD = re.compile(r"password|passwd|passphrase|passcode|secret|credential|api_?key")
+#: The last words of other names of secrets: some with the word before them, some whatever is
+#: written before them (``HFTOKEN``, ``USERPWD``).
 _SECRET = re.compile(
-    r"(^|_)((pass|pw|pat|creds?|cookie|jwt|psk|auth|authorization|bearer|webhook|signature|sig)"
-    r"|(db|ftp|git|ldap|mail|my|mysql|pg|root|smtp|ssh|user)_?(pass|pwd|pw)"
-    r"|(access|auth|client|deploy|encryption|license|master|private|session|shared|signing|ssh|ssl"
-    r"|storage)_?key|(\w+_)?token)(_?[0-9])?$"
+    r"((^|_)(pass|pw|pat|cred|auth|authorization|bearer"
+    r"|(admin|app|db|ftp|git|http|key|ldap|login|mail|my|mysql|pg|proxy|root|smtp|sql|ssh|store"
+    r"|user|vnc|web)_?(pass|pw)"
+    r"|(access|account|app|auth|client|deploy|encryption|hmac|license|master|private|rsa|service"
+    r"|session|shared|signing|ssh|ssl|storage|subscription|wandb)_?key"
+    r"|(ado|azure|gh|git|github|gitlab|jira)pat|(basic|http|proxy|redis)auth)"
+    r"|cookie|creds|jwt|psk|pwd|token|webhook)(_(dev|live|prod|production|staging|test))?"
+    r"(_?[0-9])?$"
 )
-#: The last word of names that only speak of a secret: where it lies, how long it is.
+#: The last word of names that only speak of a secret: where it lies, how long it is; and names of
+#: a folder and of a pass over data.
 _ABOUT = re.compile(
     r"_(backend|count|dims?|dir|endpoint|env|file|format|helper|len|length|limit|method|mode|name"
     r"|path|provider|size|types?|uri|url|var)$"
+    r"|(^|_)(base|build|cur|current|init|initial|last|old|orig|original|prev|save|saved|src|start"
+    r"|top)_?pwd$"
+    r"|(^|_)(first|last|max|min|multi|n|no|num|one|second|single|third|three|two)_pass$"
 )
+#: Names of secrets in the query of a URL; elsewhere they are too common.
+_IN_QUERY = re.compile(r"sig|key|code|(.*[_-])?signature", re.IGNORECASE)
 #: Options that take ``NAME:PASSWORD``.
-_LOGINS = frozenset({"-u", "--user", "--proxy-user", "--login"})
+_LOGINS = frozenset({"-u", "-U", "--user", "--proxy-user", "--login"})
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,5}(?:\.[0-9]*)?")
@@ -64,7 +75,7 @@ def is_secret(name: str) -> bool:
     In capitals it is a variable's, which also holds a secret if it ends in KEY.
     """
     words = _words(name)
-    if _ABOUT.search(words):
+    if name == "PWD" or _ABOUT.search(words):
         return False
     is_key = name.isupper() and re.search(r"(^|_)keys?$", words) is not None
     return is_key or any(pattern.search(words) for pattern in (_PASSWORD, _SECRET))
@@ -101,7 +112,7 @@ _PLACES = tuple(
         # ``scheme://user:password@host``; figures and a slash are a port.
         (
             r"(:/{1,3}(?::|[^\s:@/]{1,256}:(?![0-9]{1,5}/)))",
-            r"((?:[^\s@]{1,256}+@){0,4}[^\s@]{1,256}+)(?=@)",
+            r"((?:[^\s@]{1,4096}+@){0,4}[^\s@]{1,4096}+)(?=@)",
         ),
         (r"(https?://)", r"([^\s:@/?#]{6,512})(?=@)"),
         (r"(\b[Bb]earer\s+)", r"([^\s\"'@?]{6,})"),
@@ -156,7 +167,8 @@ def hide(text: str, on_secret: OnSecret = lambda _: None) -> str:
     parts, done = [], 0
     for named in _NAMED.finditer(text):
         name = named[1] or named[2]
-        if named.start() < done or not _may_hold(name):
+        in_query = text.endswith(("?", "&"), 0, named.start()) and _IN_QUERY.fullmatch(name)
+        if named.start() < done or not (in_query or _may_hold(name)):
             continue
         value = _VALUE.match(text, named.end())
         if value is None or _EXPANDED.match(value[0]):
@@ -167,7 +179,7 @@ def hide(text: str, on_secret: OnSecret = lambda _: None) -> str:
                 bare = "".join(shlex.split(bare))
         if named[1] and _OPTION.fullmatch(bare):  # the option takes no value: this is the next one
             continue
-        start = _secret_in(name, bare)
+        start = 0 if in_query else _secret_in(name, bare)
         if start is None or bare[start:] in {"", HIDDEN}:
             continue
         on_secret(bare[start:])
