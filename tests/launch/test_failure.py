@@ -307,6 +307,10 @@ BEHIND = "ValueError: halo of 4"
          "./solve: error while loading shared libraries: libx.so.1: cannot open it"),
         ("terminate called after throwing an instance of 'std::runtime_error'\n  what():  halo\n",
          "terminate called after throwing an instance of 'std::runtime_error'"),
+        *[(f"{line}\n", line) for line in (
+            "corrupted size vs. prev_size", "malloc(): corrupted top size",
+            "munmap_chunk(): invalid pointer",
+            "[h1:mpi_rank_0][error_sighandler] Caught error: Segmentation fault (signal 11)")],
         ("solve: solve.c:12: main: Assertion `n > 0' failed.\nAborted (core dumped)\n",
          "solve: solve.c:12: main: Assertion `n > 0' failed."),
         ("Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n"

@@ -358,9 +358,10 @@ _DEATH = re.compile(
             r"MPI_ABORT was invoked on rank \d|Primary job +terminated normally, but",
             r"\[\S+\] (?:Local abort before MPI_INIT"
             r"|\*\*\* (?:Process received signal|An error occurred in MPI_))",
-            # MPICH and Intel MPI
+            # MPICH, Intel MPI and MVAPICH
             r"= +BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|Abort\(\d+\) on node \d",
             r"application called MPI_Abort\(|Fatal error in (?:internal_|P?MPI_)\w+",
+            r"\[\S+\]\[error_sighandler\] Caught error: ",
             # Slurm
             r"srun: error: \S+: tasks? [\d,-]+: |srun: Job step aborted",
             r"slurmstepd: error: \*\*\* STEP ",
@@ -370,7 +371,8 @@ _DEATH = re.compile(
             # C and C++
             r"terminate called (?:after throwing|without an active)|libc\+\+abi: terminating ",
             r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*|double free or corruption",
-            r"[\w./-]+: .*: Assertion [`'].*' failed\.$|(?:free|malloc|realloc)\(\): (?:inv|dou)",
+            r"corrupted (?:size vs|double-linked)|[\w./-]+: .*: Assertion [`'].*' failed\.$",
+            r"(?:free|malloc|realloc|munmap_chunk)\(\): (?:inv|dou|corr)",
             r"[\w./-]+: error while loading shared libraries: ",
             # Python's argparse, and Python itself
             r"[\w./-]+: error: (?:argument |the following arguments |unrecognized arguments)",
