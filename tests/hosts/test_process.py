@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests import signals
-from tuner.hosts import process
-from tuner.hosts.supervisor import cleanup
+from tuner.hosts import process, procfs
+from tuner.hosts.supervisor import cleanup, serving
 from tuner.model import Launch
 from tuner.model.errors import TunerError
 
@@ -47,6 +47,16 @@ def test_the_exit_status_and_a_log_of_both_streams_for_the_user_alone(tmp_path: 
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert running.poll() is running.stop() is ended
     assert running.pids() == ()
+
+
+@pytest.mark.parametrize(("narrowest", "kills"), [("memory.events", (3, False)), ("", (9, True))])
+def test_kills_for_want_of_memory_around_us_are_not_those_of_the_host(
+    narrowest: str, kills: tuple[int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {narrowest: b"oom 4\noom_kill 3\n", "vmstat": b"nr_free 1\noom_kill 9\n"}
+    monkeypatch.setattr(procfs, "cgroup_folders", lambda *_: ["/group"])
+    monkeypatch.setattr(procfs, "try_read", lambda name: texts.get(Path(name).name))
+    assert serving._oom_kills() == kills
 
 
 def test_the_environment_is_the_one_given_and_the_marker(

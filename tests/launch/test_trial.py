@@ -163,6 +163,7 @@ ON_TWO_HOSTS = replace(SPEC, layout=Layout(2, ("h1", "h2"), (1, 1)))
 TORCHRUN = replace(SPEC, launcher=LauncherInfo("torchrun", "/bin/torchrun", "2.13.0"))
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nKeyError: 1\n'
 FULL = "its figure was complete"
+HOST_KILL = {"host_oom_kills": 1}
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,16 @@ FULL = "its figure was complete"
             FailureKind.OUT_OF_MEMORY,
             "then nothing happened for 1 s",
             {"exit_fields": {"oom_kills": 1}, "spec": replace(SPEC, stall_limit_s=1.0)},
+        ),
+        # A kill somewhere on the host explains only one that was seen.
+        ([says(KILLED)], 137, FailureKind.OUT_OF_MEMORY, "", {"exit_fields": HOST_KILL}),
+        ([], -15, FailureKind.INTERRUPTED, "by SIGTERM from outside", {"exit_fields": HOST_KILL}),
+        (
+            [],
+            None,
+            FailureKind.STALLED,
+            "nothing happened for 1 s",
+            {"exit_fields": HOST_KILL, "spec": replace(SPEC, stall_limit_s=1.0)},
         ),
         # A hidden exit code does not make a result.
         (

@@ -248,9 +248,9 @@ class RunningLaunch:
         )
         died = "" if exit_.code != 0 else self._died(result, ranks)
         if exit_.code != 0 or died:
-            kind, reason, line = failure.explain(
-                exit_.code, output_of(self._launch), oom_kills=exit_.oom_kills or 0
-            )
+            kills = exit_.oom_kills or exit_.host_oom_kills
+            output = output_of(self._launch)
+            kind, reason, line = failure.explain(exit_.code, output, oom_kills=kills)
             if kind is FailureKind.DISK_FULL and not _is_full(self._launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
             elif died and kind is FailureKind.CRASHED:

@@ -48,7 +48,8 @@ class Exit:
     wall_s: float
     stopped: bool  # it was ended by us
     killed: int  # processes that SIGKILL had to end
-    oom_kills: int | None = None  # ended by the kernel for want of memory; None: not counted
+    oom_kills: int = 0  # processes around us that the kernel ended for want of memory
+    host_oom_kills: int = 0  # on the whole host, if none around us are counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
     lost_host: str = ""  # why it was ended, if it lost a host
     #: What went on when the command had ended by itself, and was killed: its name, and whether it

@@ -112,7 +112,8 @@ class Supervisor:
             if b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
         ]
         killed, left = self.sweep()
-        before, after = self.oom_kills, _oom_kills()
+        (before, _), (after, is_of_host) = self.oom_kills, _oom_kills()
+        oom_kills = max(0, after - before)
         return {
             "code": self.status,
             "wall_s": self.wall_s or self._running_s(),
@@ -120,7 +121,8 @@ class Supervisor:
             "killed": killed,
             "left": left,
             "left_running": left_running,
-            "oom_kills": None if before is None or after is None else max(0, after - before),
+            "oom_kills": 0 if is_of_host else oom_kills,
+            "host_oom_kills": oom_kills if is_of_host else 0,
         }
 
     def _ssh_have_ended(self) -> bool:
@@ -255,18 +257,20 @@ def _start(request: dict[str, Any]) -> int:
     return command.pid
 
 
-def _oom_kills() -> int | None:
+def _oom_kills() -> tuple[int, bool]:
     """How many processes of the control groups around us the kernel ended for want of memory.
 
-    If none of them counts that, those of the whole host; ``None`` if nothing does.
+    If none of them counts that, those of the whole host, and true; 0 if nothing counts.
     """
     files = [f"{folder}/memory.events" for folder in procfs.cgroup_folders()]
     files += [f"{folder}/memory.oom_control" for folder in procfs.cgroup_folders("memory")]
     files.append("/proc/vmstat")
-    for text in filter(None, map(procfs.try_read, files)):  # the narrowest group is the first
-        lines = [line.split() for line in text.splitlines()]
-        return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")
-    return None
+    for file in files:  # the narrowest group is the first
+        if text := procfs.try_read(file):
+            lines = [line.split() for line in text.splitlines()]
+            kills = (int(line[1]) for line in lines if len(line) == 2 and line[0] == b"oom_kill")
+            return sum(kills), file == "/proc/vmstat"
+    return 0, False
 
 
 def _prctl(option: int, value: int) -> None:
