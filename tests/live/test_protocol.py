@@ -40,8 +40,8 @@ SWITCHES: list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = [
     ({"chunk": None}, {"chunk": 8}, {}),
 ]
 
-#: What breaks the protocol, from either side; ``None``: the connection is closed.
-NONSENSE = [b"what?\n", b"\xff\xfe\n", b"[1]\n", b'{"type":"weather"}\n', b"x" * 70_000, None]
+#: What breaks the protocol, from either side.
+NONSENSE = [b"what?\n", b"\xff\xfe\n", b"[1]\n", b'{"type":"weather"}\n', b"x" * 70_000]
 
 
 def hello(**changes: Any) -> dict[str, Any]:
@@ -136,22 +136,34 @@ def test_the_server_switches_a_rank(connect: Connect) -> None:
         (b"[" * 50_000 + b"\n", "no message"),
     ],
 )
-def test_nonsense_of_a_rank_ends_it_for_all(
-    connect: Connect, sent: bytes | None, said: str
-) -> None:
+def test_nonsense_of_a_rank_ends_it_for_all(connect: Connect, sent: bytes, said: str) -> None:
     bench = connect(2)
     bench.come(ranks=2)
     bench.come(ranks=2, rank=1)
-    if sent is None:
-        bench.lines[1].close()
-    else:
-        bench.lines[1].socket.sendall(sent)
+    bench.lines[1].socket.sendall(sent)
     bench.heard()
     assert bench.server.problem.startswith("rank 1 was dropped: ") and said in bench.server.problem
     assert not bench.server.listens()
     bench.server.switch({})  # nobody is there
     with pytest.raises(ConnectionError):
         bench.lines[0].receive(5)
+
+
+@pytest.mark.parametrize(
+    ("rank", "is_switched", "is_lost"), [(1, False, False), (1, True, True), (0, False, True)]
+)
+def test_a_rank_that_ends_ends_it_for_all_if_it_is_waited_for(
+    connect: Connect, rank: int, is_switched: bool, is_lost: bool
+) -> None:
+    bench = connect(2)
+    bench.come(ranks=2)
+    bench.come(ranks=2, rank=1)
+    if is_switched:
+        bench.server.switch({})
+    bench.lines[rank].close()
+    bench.heard()
+    assert (bench.server.lost_s > 0) is is_lost
+    assert not bench.server.listens()
 
 
 @pytest.mark.parametrize("changes", [{"ranks": 3}, {"rank": 2}, {"rank": 1}], ids=str)
@@ -319,7 +331,7 @@ def test_it_tells_how_long_its_iterations_took(rank: ToRank) -> None:
     assert rank.line.receive(5)["s"] == [0.125], "the last before it ends"
 
 
-@pytest.mark.parametrize("sent", [*NONSENSE, b'{"type":"at"}\n'])
+@pytest.mark.parametrize("sent", [*NONSENSE, b'{"type":"at"}\n', None])  # None: it is closed
 def test_nonsense_of_the_tool_ends_it_for_the_rank(rank: ToRank, sent: bytes | None) -> None:
     rank.begin()
     if sent is None:

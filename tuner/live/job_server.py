@@ -2,7 +2,8 @@
 
 The protocol is in ``wrappers/probe/rank_live_line.py``, which the ranks load too. They are
 processes that run the user's program, so everything they send is checked. Whatever breaks the
-protocol ends all connections, and the job goes on without the tool.
+protocol ends all connections, and the job goes on without the tool. So does the end of rank 0, and
+that of any rank while a switch is under way.
 
 Who connects gets a nonce, and is heard once he has shown that he knows the secret. A switch: "stop"
 goes to all ranks, each answers with its iteration, and "at" says to all the one at which they
@@ -34,7 +35,7 @@ _protocol: Any = import_module("tuner.wrappers.probe.rank_live_line")
 _MOST_COUNT, _MOST_ITEMS, _LONGEST_NAME = 2**53, 4096, 100
 
 
-class WireError(Exception):
+class WireError(ValueError):
     """A line that breaks the protocol."""
 
 
@@ -163,7 +164,7 @@ class JobServer:
         self._secret = os.urandom(32).hex()
         self._lines: dict[int, Any] = {}
         self._hellos: dict[int, Hello] = {}
-        self._order: Mapping[str, Value | None] = {}
+        self._order: Mapping[str, Value | None] | None = None  # until all ranks have obeyed
         self._stopped: dict[int, int] = {}
         self._iteration = 0  # at which all change
         self._states: dict[int, RankState] = {}
@@ -253,10 +254,13 @@ class JobServer:
             for text in caller.line.read():
                 if caller.line.socket.fileno() >= 0:  # not given up since
                     messages += self._take(caller, parse(text))
-        except (WireError, OSError) as error:
-            if caller.rank < 0:
+        except (ValueError, OSError) as error:
+            # A rank that ends closes its connection; others may have work to do after it.
+            ends = caller.rank > 0 and self._order is None and isinstance(error, OSError)
+            if caller.rank < 0 or ends:
                 self._selector.unregister(caller.line.socket)
                 caller.line.close()
+                self._lines.pop(caller.rank, None)
             else:
                 self.problem = f"rank {caller.rank} was dropped: {error}"
                 self.hang_up()
@@ -276,6 +280,7 @@ class JobServer:
         elif isinstance(sent, RankState):
             self._states[caller.rank] = replace(sent, rank=caller.rank)
             if len(self._states) == self._ranks:
+                self._order = None
                 states = (state for _, state in sorted(self._states.items()))
                 return [Switched(self._iteration, tuple(states))]
         elif caller.rank == 0:

@@ -51,7 +51,7 @@ class Line:
             raise ConnectionError("it closed its connection")
         lines = (self._rest + data).split(b"\n")
         if max(map(len, lines)) >= MOST:
-            raise ConnectionError(f"it sent a line of more than {MOST >> 10} KiB")
+            raise ValueError(f"it sent a line of more than {MOST >> 10} KiB")
         self._rest = lines.pop()
         return lines
 
