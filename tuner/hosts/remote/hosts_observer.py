@@ -31,6 +31,7 @@ class HostsObserver(Observer):
     def __init__(self, hosts: Hosts, launch: Launch, spec: StudySpec) -> None:
         self._hosts, self._launch, self._spec = hosts, launch, spec
         self._views: Mapping[str, LaunchView] = {}
+        self._pids: Callable[[], Collection[int]] = tuple
         inode = launch.out_dir.stat().st_ino
         self._shared = self._call_all(LaunchOnHost.share, str(launch.out_dir), inode)
         self.begin()
@@ -38,8 +39,8 @@ class HostsObserver(Observer):
     def _call_all(self, method: Method[*Ts, T], *arguments: *Ts) -> dict[str, T]:
         return self._hosts.call_all(self._launch.env[MARKER], method, *arguments)
 
-    def follow(self, _: Callable[[], Collection[int]], /) -> None:
-        """Do nothing: the agents find the processes by their marker."""
+    def follow(self, pids: Callable[[], Collection[int]], /) -> None:
+        self._pids = pids
 
     def begin(self) -> None:
         environ = {_OF_GPUS: devices} if (devices := self._launch.env.get(_OF_GPUS)) else {}
@@ -56,6 +57,9 @@ class HostsObserver(Observer):
             self._look()
 
     def sample(self) -> float:
+        # The agents find processes by the marker. What hides it is known, should the supervisor of
+        # this host be killed, only if it was seen below that before.
+        self._pids()
         costs_s = self._call_all(LaunchOnHost.sample)
         self._bring_log()
         return max(costs_s.values(), default=0.0)
