@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.study_samples import SPEC
+from tuner.hosts import process
+from tuner.hosts.launch_on_host import LaunchOnHost
 from tuner.hosts.process import Exit
 from tuner.hosts.remote import trial_on_hosts
+from tuner.hosts.remote.hosts_observer import HostsObserver
 from tuner.hosts.remote.remote_hosts import HostLostError, Hosts
 from tuner.hosts.remote.trial_on_hosts import TrialOnHosts
+from tuner.model import Launch
 
 MARKER = "study.7"
 
@@ -43,15 +48,15 @@ class Agent:
     def __init__(self, name: str, calls: list[str]) -> None:
         self.name, self._calls, self.lost = name, calls, False
 
-    def ask(self, launch: str, method: Callable[..., Any]) -> Callable[[], int]:
+    def ask(self, launch: str, method: Callable[..., Any], *_: Any) -> Callable[[], Any]:
         if self.lost:
             raise self.error()
         assert launch == MARKER
         self._calls.append(f"{self.name}: {method.__name__}")
 
-        def answer() -> int:
+        def answer() -> Any:
             self._calls.append(f"{self.name}: {method.__name__} done")
-            return 0
+            return {} if method is LaunchOnHost.changed else 0
 
         return answer
 
@@ -110,13 +115,23 @@ def test_all_hosts_pause_and_resume_at_once_and_before_the_launch_is_ended(
     assert calls == [*at_once("pause"), *at_once("resume")]
     launch.pause()
     calls.clear()
-    launch.stop()
-    assert calls == [*at_once("resume"), "launcher: stop", *at_once("sweep")[:2],
-                     *at_once("sweep")[3:]]  # fmt: skip
+    launch.stop()  # which wakes the launcher, also if its supervisor was stopped
+    on_others = [[*at_once(method)[:2], *at_once(method)[3:]] for method in ("resume", "sweep")]
+    assert calls == [*on_others[0], "launcher: stop", *on_others[1]]
     calls.clear()
     launch.pause()
     launch.resume()
     assert calls == [], "it has ended"
+
+
+def test_each_sample_notes_the_processes_of_this_host_which_may_hide_their_marker(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    launch = Launch(("mpirun",), {process.MARKER: MARKER}, tmp_path, tmp_path, tmp_path)
+    observer, looks = HostsObserver(hosts, launch, SPEC), iter([()])
+    observer.follow(lambda: next(looks))
+    observer.sample()
+    assert next(looks, None) is None
 
 
 def test_each_of_two_launches_learns_that_an_agent_is_lost_that_the_first_has_replaced(

@@ -54,7 +54,8 @@ class TrialOnHosts(RunningCommand):
 
     def stop(self) -> Exit:
         if self._exit is None:
-            self.resume()  # what is paused cannot end by itself
+            if self._is_paused:  # what is paused cannot end by itself; the supervisor wakes its own
+                self._hosts.ask_others(self._launcher.marker, LaunchOnHost.resume)()
             if self._lost():
                 self._launcher.hurry()
             self._exit = self._swept(self._launcher.stop())
