@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marked import eventually
 from tuner.hosts import procfs
 from tuner.hosts.procfs import Stat
 from tuner.hosts.supervisor import cleanup
@@ -114,6 +116,18 @@ def test_what_shows_no_environment_is_waited_for_only_while_it_may_get_one(child
     assert carriers([child], "mine", environ=lambda _: b"", wait_s=0.0) == []
     for other in (Stat(2, 0, 0, kernel=True), child._replace(started=1)):
         assert carriers([other], "mine", environ=lambda _: b"", wait_s=1e9) == []
+
+
+def test_a_process_whose_main_thread_has_ended_is_known_by_another() -> None:
+    code = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start();"
+        " ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], env={MARKER: "mine"}) as process:
+        eventually(lambda: (stat := procfs.stat(process.pid)) is not None and stat.state == "Z")
+        stat = procfs.stat(process.pid)
+        assert stat is not None and carriers([stat], "mine") == [stat]
+        process.kill()
 
 
 @st.composite

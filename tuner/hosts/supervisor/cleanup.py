@@ -64,11 +64,20 @@ def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
     return live_processes
 
 
+def environment(process: Stat) -> bytes | None:
+    """Return what a process was started with; ``None`` if it is not ours to read."""
+    if process.state not in "ZXx":
+        return try_read(f"/proc/{process.pid}/environ")
+    tasks = f"/proc/{process.pid}/task"  # its main thread has ended before the others
+    environments = (try_read(f"{tasks}/{task}/environ") for task in procfs.names(tasks))
+    return next(filter(None, environments), None)
+
+
 def carriers(
     candidates: Iterable[Stat],
     marker: str,
     *,
-    environ: Callable[[Stat], bytes | None] = lambda p: try_read(f"/proc/{p.pid}/environ"),
+    environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Stat]:
     """Return those that carry a trial's marker, or supervise it; that of a study finds all.
