@@ -124,6 +124,9 @@ def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on
         (["/bin/solver", "/lib/libc.so.6"], True, False, True),
         (["/bin/solver"], True, False, False),  # linked statically: it may hold anything
         (["/bin/solver", "/lib/libc.so.6", "/lib/libgomp.so.1"], True, False, False),
+        (["/lib/libc.so.6", "/opt/nvidia/libnvomp.so"], True, False, False),
+        (["/lib/libc.so.6", "/opt/cray/libsci_cray.so.6"], True, False, False),
+        (["/lib/libc.so.6", "/usr/lib/libompitrace.so.40"], True, False, True),
         (["/usr/bin/python3.11", "/lib/libc.so.6"], True, False, False),  # its modules may
         (["/lib/libc.so.6", "/lib/libopencv_core.so.406"], True, True, True),
     ],
@@ -143,6 +146,22 @@ def test_the_libraries_of_a_program_without_python_are_seen(
     (view,) = watcher.result().ranks
     assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
     assert view.ignores_thread_variables == ignores
+
+
+def test_what_a_worker_loads_for_a_moment_is_seen_and_what_is_hidden_may_be_threaded(
+    proc: Proc, watcher: Watcher
+) -> None:
+    proc.add(FAR + 2, PMI_RANK=0)
+    libc, cv2 = (f"7f00-7f01 r-xp 0 08:01 9 /lib/{name}\n" for name in ("libc.so.6", "cv2.so"))
+    for maps in (libc, libc, libc + cv2, libc):
+        plant(proc.root, {f"{FAR + 2}/maps": maps})
+        watcher.sample([FAR + 2])
+    (view,) = watcher.result().ranks
+    assert (view.opencv_loaded, view.ignores_thread_variables) == (True, True)
+    proc.add(FAR + 3, PMI_RANK=0)  # its maps are not ours to read
+    watcher.sample([FAR + 2, FAR + 3])
+    (view,) = watcher.result().ranks
+    assert not view.ignores_thread_variables
 
 
 # --- the probe's reports -----------------------------------------------------------------

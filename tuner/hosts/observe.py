@@ -33,7 +33,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 #: In ``/proc/PID/maps``: what obeys the variables of a number of threads (OpenMP, a BLAS), and
 #: interpreters, whose modules may.
 _THREADED = re.compile(
-    rb"/[^/\n]*(?:gomp|iomp|libomp|blas|blis|mkl|python|pypy|perl|ruby|jvm|java|julia|libR\.)[^/\n]*$",
+    rb"/[^/\n]*(?:omp(?!i)[^/\n]*\.so|craymp|xlsmp|libsci|libessl|armpl|blas|blis|mkl"
+    rb"|python|pypy|perl|ruby|jvm|java|julia|libR\.)[^/\n]*$",
     re.MULTILINE,
 )
 
@@ -140,9 +141,14 @@ class Watcher:
     def _look_at_libraries(self, stat: Stat, noted: _Rank) -> None:
         """See what a process of a rank has mapped; the same rarer looks, also for later ones."""
         count = self._samples[(*stat.key, stat.name)]
-        if count & (count - 1) and count % _LOOK_AGAIN:
+        # A loader worker may live for seconds, and load OpenCV at any moment.
+        is_early = count <= _FIRST_FOR_FILES and not noted.has_opencv
+        if not is_early and count & (count - 1) and count % _LOOK_AGAIN:
             return
         maps = procfs.read(f"{self._proc}/{stat.pid}/maps")
+        if not maps:  # not ours to read, or it has ended
+            now = procfs.stat(stat.pid, self._proc)
+            noted.is_threaded |= now is not None and not now.dead
         noted.mapped |= bool(maps)
         noted.has_opencv |= b"opencv" in maps or b"/cv2" in maps
         # A program that is linked statically, which has no C library mapped, may hold either.
