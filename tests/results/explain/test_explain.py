@@ -284,6 +284,16 @@ def test_what_was_seen_from_inside_and_outside_and_is_far_ahead_is_clear() -> No
     )
 
 
+@pytest.mark.parametrize(("others", "load"), [(0.03, None), (2.0, Load(0.03))])
+def test_a_job_whose_processes_belong_to_no_rank_does_not_wait(
+    others: float, load: Load | None
+) -> None:
+    explanation = verdict([host(2.0, others_cores=others), rank(0, 0.0)], load=load)
+    assert (explanation.cause, explanation.certainty) == (Cause.CPU, Certainty.GUESS)
+    assert "the job kept 2.0 of 4 cores busy" in explanation.suspect.evidence
+    assert any("2.0 of the 2.0 cores" in gap for gap in explanation.gaps)
+
+
 @pytest.mark.parametrize(
     ("share", "cause", "also"),
     [(0.16, Cause.EXCHANGE, []), (0.14, Cause.CPU, [Cause.EXCHANGE]), (0.09, Cause.CPU, [])],

@@ -37,7 +37,8 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     is_complete = suspect.inside and bool(case.host) and bool(case.outside)
     is_ahead = suspect.share >= CLEAR_TIMES * (others[0].share if others else 0.0)
     certainty = Certainty.GUESS
-    if suspect.cause is not Cause.UNKNOWN and (is_complete or is_ahead):
+    adds_up = case.unassigned_cores <= cpu.UNASSIGNED_CORES
+    if suspect.cause is not Cause.UNKNOWN and adds_up and (is_complete or is_ahead):
         is_clear = is_complete and is_ahead and suspect.share >= CLEAR_SHARE
         certainty = Certainty.CLEAR if is_clear else Certainty.LIKELY
     idle = case.idle_cores >= cpu.IDLE * case.cores
@@ -63,6 +64,11 @@ def _gaps(outcome: Outcome, case: Case) -> tuple[str, ...]:
             f"It was measured in a window of job {window.job}, of which nothing was recorded:"
             " launches of its own (`tune --live off`) show more."
         ]
+    if case.unassigned_cores > cpu.UNASSIGNED_CORES:
+        gaps.append(
+            f"{case.unassigned_cores:.1f} of the {case.busy_cores:.1f} cores that were busy belong"
+            " to no rank that was seen: host and ranks do not add up."
+        )
     if not case.inside:
         why = "no Python, or too short" if window is None else "a window of a running job"
         gaps.append(

@@ -175,6 +175,28 @@ class Case:
         return self.get("user_cores") + self.get("system_cores")
 
     @property
+    def others_cores(self) -> float:
+        """CPUs that other processes used.
+
+        A process of the launch that is found late counts as another's until then, but not in the
+        accounts of the whole launch, which come from what ``tune`` has waited for.
+        """
+        readings = [self.host["others_cores"]] if "others_cores" in self.host else []
+        readings += [self.load.others_cores] if self.load else []
+        return min(readings, default=0.0)
+
+    @property
+    def unassigned_cores(self) -> float:
+        """CPUs that were busy for neither the ranks nor other processes: the figures do not add up.
+
+        The job has processes then that were not seen to be a rank's.
+        """
+        if not {"others_cores", "user_cores"} <= self.host.keys():
+            return 0.0
+        ranks = self.total("own_user_cores", "own_system_cores", "children_cores")
+        return max(0.0, self.busy_cores - self.others_cores - ranks)
+
+    @property
     def idle_cores(self) -> float:
         """CPUs that nobody used; 0 if that was not recorded."""
         return max(0.0, self.cores - self.busy_cores) if "user_cores" in self.host else 0.0
@@ -183,18 +205,15 @@ class Case:
     def others_runnable(self) -> float:
         """Threads of other processes that ran or waited for a CPU, on average.
 
-        A process of the launch that is found late counts as another's until then, but not in the
-        accounts of the whole launch, which come from what ``tune`` has waited for. Who waits in the
-        same queues gets the same part of what it wants: so many more than ran wanted to as with the
-        job's own. Where groups of processes share the CPUs that is too much: there are no more than
-        run.
+        Who waits in the same queues gets the same part of what it wants: so many more than ran
+        wanted to as with the job's own. Where groups of processes share the CPUs that is too much:
+        there are no more than run.
         """
-        readings = [self.host["others_cores"]] if "others_cores" in self.host else []
-        readings += [self.load.others_cores] if self.load else []
-        used = min(readings, default=0.0)
-        runnable = used / max(1e-3, 1 - self.queue_share)
+        runnable = self.others_cores / max(1e-3, 1 - self.queue_share)
         on_host = self.host.get("runnable_threads")
-        return max(used, runnable if on_host is None else min(runnable, on_host - self.runnable))
+        if on_host is not None:
+            runnable = min(runnable, on_host - self.runnable)
+        return max(self.others_cores, runnable)
 
     @property
     def workers(self) -> int:

@@ -18,6 +18,9 @@ CULPRIT = 0.2
 #: Less CPU than this, in cores, is always there (daemons, the kernel's own threads).
 ALWAYS_CORES = 0.25
 
+#: More CPU than this, in cores, that no rank and no other process used: they do not add up.
+UNASSIGNED_CORES = 0.5
+
 #: With this much of the host idle, it is not the CPUs that are short, but those that may be used.
 IDLE = 0.3
 
@@ -118,11 +121,12 @@ def bound(case: Case) -> Suspect:
         ran = f"the ranks' main threads ran their own work {per_cent(share)} of the time"
         said = [f"{ran} ({case.where('compute')})"]
     else:
-        share = sum(min(1.0, rank.own) for rank in ranks) / max(1, len(ranks))
+        busy = sum(min(1.0, rank.own) for rank in ranks) + case.unassigned_cores
+        share = min(1.0, busy / len(ranks)) if ranks else 0.0
         said = [f"the ranks kept {per_cent(share)} of a core busy each"]
     if share < COMPUTE:
         return Suspect(Cause.UNKNOWN, 0.0, (), inside=inside)
-    job = sum(rank.own for rank in ranks)
+    job = sum(rank.own for rank in ranks) + case.unassigned_cores
     said += [f"the job kept {job:.1f} of {case.cores} cores busy"] if ranks else []
     if not inside:
         said.append("of a program without the probe, computing and MPI's waiting look the same")

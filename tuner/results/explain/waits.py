@@ -96,9 +96,12 @@ def _exchange(case: Case, late: float) -> Suspect | None:
 
 
 def _asleep(case: Case) -> float:
-    """Return, of a rank's time, that in which no thread of it ran or wanted to, on average."""
-    asleep = [max(0.0, 1 - rank.own_runnable) for rank in case.outside]
-    return statistics.fmean(asleep) if asleep else 0.0
+    """Return, of a rank's time, that in which no thread of it ran or wanted to, on average.
+
+    CPU time of the job that belongs to no rank may be any rank's: it counts as theirs.
+    """
+    asleep = sum(max(0.0, 1 - rank.own_runnable) for rank in case.outside)
+    return max(0.0, asleep - case.unassigned_cores) / max(1, len(case.outside))
 
 
 def _waiting(case: Case, disk: float) -> Suspect | None:
