@@ -78,7 +78,10 @@ def markdown(data: StudyView) -> Export:
     text = "".join(f"- {markdown_text(line)}\n" for line in header(data))
     text += "\n| " + " | ".join(map(markdown_text, head)) + " |\n"
     text += "|" + " --- |" * len(head) + "\n"
-    text += "".join("| " + " | ".join(map(markdown_text, row)) + " |\n" for row in table.rows)
+    for measurement, row in zip(data.measurements, table.rows, strict=True):
+        note = [row[-1], wording.failure(measurement.failure) if measurement.failure else ""]
+        cells = *row[:-1], "; ".join(filter(None, note))
+        text += "| " + " | ".join(map(markdown_text, cells)) + " |\n"
     return Export(text=text)
 
 
