@@ -25,6 +25,11 @@ def test_doubled_braces_are_any_text(text: str) -> None:
     assert command.substitute([token], {}) == (text,)
 
 
+def test_knobs_are_seen_among_doubled_and_other_braces() -> None:
+    template = ('{{"a":{a}}}', "{{b}}", "{print} {", "{c} {out} {a}")
+    assert command.knobs_in(template) == ("a", "print", "c")
+
+
 def test_an_unknown_placeholder_names_the_nearest_and_the_way_to_make_one() -> None:
     with pytest.raises(UsageError) as caught:
         command.check(["x", "{iterator_worker}"], ["iterator_workers"])

@@ -22,7 +22,8 @@ RESERVED = (OUT, "python", "workloads")
 BARE = "\0"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLACE = re.compile(rf"(?<!\{{)\{{({_NAME.pattern})\}}(?!\}})")
+#: Doubled braces, or a placeholder with its name.
+_PLACE = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME.pattern})\}}")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
 
@@ -62,7 +63,7 @@ def placeholders(template: Sequence[str]) -> tuple[str, ...]:
 def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
     """Return the placeholders that may be knobs; other braces are passed over."""
     names = dict.fromkeys(name for token in template for name in _PLACE.findall(token))
-    return tuple(name for name in names if name not in RESERVED)
+    return tuple(name for name in names if name and name not in RESERVED)
 
 
 def check(template: Sequence[str], knobs: Iterable[str]) -> None:
