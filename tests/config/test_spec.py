@@ -192,6 +192,14 @@ def test_a_usual_knob_gives_way_to_one_of_the_users_that_sets_its_variable() -> 
     assert dict(spec.left_out)["omp_threads"] == "the knob OMP_NUM_THREADS sets OMP_NUM_THREADS"
 
 
+def test_knobs_of_one_variable_that_no_setting_has_together_are_two_knobs() -> None:
+    knob = '[knobs.{}]\nenv = "ARENAS"\nvalues = [1, 2]\nwhen = {{bind_to = ["{}"]}}\n'
+    spec = build(*OWN, file=BIND_TO + knob.format("few", "none") + knob.format("many", "core"))
+    assert {"few", "many"} <= domains(spec).keys()
+    error = refused(*OWN, file=BIND_TO + knob.format("few", "none") + knob.format("many", "none"))
+    assert "the knobs few and many both set ARENAS" in error.message
+
+
 # --- what is refused -------------------------------------------------------------------------
 
 BIND_TO = '[knobs.bind_to]\nvalues = ["none", "core"]\n'

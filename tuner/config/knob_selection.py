@@ -185,12 +185,12 @@ def _pairs(flag: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _one_a_variable(
     rows: Sequence[Knob], named: Set[str], placed: Sequence[str]
 ) -> tuple[tuple[Knob, ...], dict[str, str]]:
-    """Return the knobs of which no two set one variable, and why others are left out.
+    """Return the knobs of which no setting has two for a variable, and why others are left out.
 
     Raises:
         UsageError: The user named two that do.
     """
-    setters: dict[str, str] = {}
+    setters: dict[str, list[Knob]] = {}
     doubled: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row.name not in named):
         variables: tuple[str, ...] = ()
@@ -198,17 +198,31 @@ def _one_a_variable(
             variables = (f"the launcher's {row.route.option}",)
         elif isinstance(row.route, Env):
             variables = (*row.route.names, *dict(row.route.also))
-        shared = [] if row.name in placed else [v for v in variables if v in setters]
-        for variable in shared[:1]:
+        variables = () if row.name in placed else variables
+        shared = [
+            (variable, other)
+            for variable in variables
+            for other in setters.get(variable, ())
+            if _meet(row, other)
+        ]
+        for variable, other in shared[:1]:
             if row.name in named:
                 raise UsageError(
-                    f"the knobs {setters[variable]} and {row.name} both set {variable}",
+                    f"the knobs {other.name} and {row.name} both set {variable}",
                     "keep one of them",
                 )
-            doubled[row.name] = f"the knob {setters[variable]} sets {variable}"
-        if not shared and row.name not in placed:
-            setters |= dict.fromkeys(variables, row.name)
+            doubled[row.name] = f"the knob {other.name} sets {variable}"
+        for variable in () if shared else variables:
+            setters.setdefault(variable, []).append(row)
     return tuple(row for row in rows if row.name not in doubled), doubled
+
+
+def _meet(one: Knob, other: Knob) -> bool:
+    """Return whether some setting may have both knobs."""
+    conditions = dict(other.when)
+    return not any(
+        set(conditions.get(parent, values)).isdisjoint(values) for parent, values in one.when
+    )
 
 
 def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
