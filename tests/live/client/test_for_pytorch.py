@@ -6,6 +6,7 @@ import multiprocessing
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,6 +111,15 @@ def test_an_epoch_that_is_left_early_leaves_no_workers(monkeypatch: pytest.Monke
     assert multiprocessing.active_children() == []
     assert sorted(number for batch in loading for number in batch.tolist()) == list(range(17))
     assert multiprocessing.active_children() == []
+
+
+def test_no_workers_start_beside_one_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    loading = live.torch_loader(loader())
+    hangs = SimpleNamespace(join=lambda _: None, is_alive=lambda: True)
+    loading._running = SimpleNamespace(_workers=[hangs], _shutdown_workers=lambda: None)
+    with pytest.raises(TimeoutError, match="a loader worker has not ended after 20 s"):
+        agent.switch(iterator_workers=1)
 
 
 def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tuner.live.client.loaders import (
     OPENCV,
+    PATIENCE_S,
     PREFETCH,
     WORKERS,
     InWorkers,
@@ -21,9 +22,6 @@ COMMUNICATOR = "communicator"
 
 #: Parts of Chainer 7's iterator that are used here, beside what is public.
 _PARTS = ("_comm", "_prefetch_loop", "_state", "order_sampler", "n_processes", "n_prefetch")
-
-#: Old workers may take this long for the batch that they have begun, s.
-_PATIENCE_S = 20.0
 
 
 class ChainerExtension:
@@ -218,6 +216,6 @@ class LiveIterator:
         loop = self._iterator._prefetch_loop
         self._iterator._comm.terminate()
         if loop.thread is not None:
-            loop.thread.join(_PATIENCE_S)
+            loop.thread.join(PATIENCE_S)
             if loop.thread.is_alive():
-                raise TimeoutError(f"a loader worker has not ended after {_PATIENCE_S:g} s")
+                raise TimeoutError(f"a loader worker has not ended after {PATIENCE_S:g} s")

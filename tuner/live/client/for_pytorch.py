@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tuner.live.client.loaders import (
     OPENCV,
+    PATIENCE_S,
     PINNED,
     PREFETCH,
     WORKERS,
@@ -186,11 +188,22 @@ class LiveLoader:
             self._start()
 
     def stop(self) -> None:
-        """End the workers, each after the batch in its hands."""
+        """End the workers, each after the batch in its hands.
+
+        Raises:
+            TimeoutError: A worker does not end, though PyTorch sends it SIGTERM after 5 s.
+        """
+        workers = []
         for iterator in (self._running, self._loader._iterator):
             if hasattr(iterator, "_shutdown_workers"):
+                workers += iterator._workers
                 iterator._shutdown_workers()
         self._running = self._loader._iterator = None
+        deadline_s = time.monotonic() + PATIENCE_S
+        for worker in workers:
+            worker.join(max(0.0, deadline_s - time.monotonic()))
+            if worker.is_alive():
+                raise TimeoutError(f"a loader worker has not ended after {PATIENCE_S:g} s")
 
     def _new_loader(self, values: Mapping[str, Any]) -> Any:
         """Return a loader like the one given, with these values, over the rest of the epoch."""

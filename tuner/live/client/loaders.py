@@ -13,6 +13,9 @@ from tuner.live.client.session import RankAgent, Values
 #: The knobs, as the studies call them.
 WORKERS, PREFETCH, OPENCV, PINNED = "iterator_workers", "prefetch", "opencv_threads", "pin_memory"
 
+#: Old workers may take this long for the batch that they have begun, s.
+PATIENCE_S = 20.0
+
 
 class LoaderKnobs:
     """The knobs of a loader, brought into force together.
