@@ -88,7 +88,7 @@ def session() -> Session:
 class Until:
     """A stop trigger that lets a training go on as long as the study wants more of it.
 
-    The program's own `trigger` may fire only once. After that the training ends where it can,
+    The program's own `trigger` may fire only once: the training ends there, or later where it can,
     `between` two epochs for instance.
     """
 
@@ -103,8 +103,11 @@ class Until:
 
     def __call__(self, trainer: Any) -> bool:
         """Return whether to stop."""
+        went_on = self._reached
         self._reached |= bool(self._trigger(trainer))
-        return self._reached and not self._agent.more() and self._between(trainer)
+        if not self._reached or self._agent.more():
+            return False
+        return not went_on or self._between(trainer)
 
     def __getattr__(self, name: str) -> Any:
         """Hand on what others ask of a stop trigger: its length, its state for a snapshot."""
