@@ -34,7 +34,7 @@ class Knobs:
         if pools.first:
             own.append(((_BLAS,), pools.apply, pools.read))
         # Workers keep counts of their own: the rank's alone would not be the setting.
-        if "cv2" in sys.modules and (_OPENCV in self._first or not _has_workers()):
+        if "cv2" in sys.modules and (_OPENCV in self._first or not _has_children()):
             started = rank_report.opencv_threads()
 
             def set_opencv(values):
@@ -127,7 +127,14 @@ def _setter(library, symbol):
     return function
 
 
-def _has_workers():
-    """Return whether processes of ``multiprocessing`` run, such as loader workers."""
-    multiprocessing = sys.modules.get("multiprocessing")
-    return multiprocessing is not None and bool(multiprocessing.active_children())
+def _has_children():
+    """Return whether this process has others, such as loader workers; True if that is not known."""
+    tasks = "/proc/self/task"
+    try:
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/children") as file:
+                if file.read().strip():
+                    return True
+    except OSError:
+        return True
+    return False
