@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,11 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
         assert str(missing.value.filename).startswith(str(nowhere))
 
 
+COMPUTES_IN_A_THREAD = """
+import itertools, os, threading
+if not os.fork():
+    threading.Thread(target=sum, args=(itertools.repeat(0),)).start()
+"""
 DAEMON = "( sleep 0.2; {last} ) </dev/null >/dev/null 2>&1 & exit 0"
 
 
@@ -118,6 +124,8 @@ def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(tmp_pa
     worker = launch(tmp_path, "sh", "-c", DAEMON.format(last="while :; do :; done"))
     exit_ = finish(process.start(worker))
     assert exit_.left_running == (("sh", True),) and exit_.killed
+    exit_ = finish(process.start(launch(tmp_path, sys.executable, "-c", COMPUTES_IN_A_THREAD)))
+    assert [computes for _, computes in exit_.left_running] == [True]
     done = launch(tmp_path, "sh", "-c", DAEMON.format(last=f"sleep 0.4; echo > {tmp_path}/done"))
     exit_ = finish(process.start(replace(done, waits_for_children=True)))
     assert (exit_.left_running, exit_.killed) == ((), 0)

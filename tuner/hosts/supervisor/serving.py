@@ -107,7 +107,7 @@ class Supervisor:
                 below = descendants(procfs.processes(), [os.getpid()])
         # Python's helpers end once they see that nobody needs them.
         left_running = [
-            [process.name, process.state == "R"]
+            [process.name, _computes(process.pid)]
             for process in below
             if b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
         ]
@@ -219,6 +219,13 @@ class Supervisor:
         while not done() and not self.hurry and (left_s := deadline - time.monotonic()) > 0:
             self._pause(left_s)
             self._reap()
+
+
+def _computes(pid: int) -> bool:
+    """Return whether a thread of a process is on a CPU or waits for one."""
+    tasks = f"/proc/{pid}/task"
+    threads = (procfs.stat(int(name), tasks) for name in procfs.names(tasks))
+    return any(thread is not None and thread.state == "R" for thread in threads)
 
 
 def _start(request: dict[str, Any]) -> int:
