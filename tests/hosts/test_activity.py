@@ -126,8 +126,9 @@ def test_a_look_ends_in_time_and_the_next_sees_others(monkeypatch: pytest.Monkey
 
 def test_what_our_thread_in_a_rank_moves_counts_nothing(tmp_path: Path) -> None:
     io = "rchar: {}\nwchar: 2\nsyscr: 100\nread_bytes: 3\nwrite_bytes: 4\ncancelled: 0\n"
+    plant(tmp_path, {"7/io": io.format(2000)})  # 989 of a child or thread that has ended
     for thread, name, read in ((7, "python", 1000), (8, THREAD_NAME.decode(), 1), (9, "io", 1)):
         folder = f"7/task/{thread}"
         plant(tmp_path, {f"{folder}/comm": f"{name}\n", f"{folder}/io": io.format(read)})
-    assert transfers(7, str(tmp_path)) == 1009 + 10
+    assert transfers(7, str(tmp_path)) == 2009 - 10
     assert transfers(8, str(tmp_path)) == 0

@@ -73,16 +73,26 @@ def activities(ranks: Mapping[int, int | None]) -> tuple[Activity, ...]:
 
 
 def transfers(pid: int, proc: str = "/proc") -> int:
-    """Return the bytes that the live threads of a process have read and written, without ours."""
-    io = b"".join(procfs.read(f"{thread}/io") for _, thread in _threads(pid, proc))
+    """Return the bytes that a process has read and written, without the probe's thread.
+
+    The kernel counts its threads that have ended, and the children that it has waited for, too.
+    """
+    moved = _moved(f"{proc}/{pid}")
+    return moved - sum(_moved(thread) for _, thread in _threads(pid, proc, of_probe=True))
+
+
+def _moved(folder: str) -> int:
+    io = procfs.read(f"{folder}/io")
     return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
 
 
-def _threads(pid: int, proc: str = "/proc") -> Iterator[tuple[int, str]]:
-    """The threads of a process, each with its folder, without the probe's."""
+def _threads(
+    pid: int, proc: str = "/proc", *, of_probe: bool = False
+) -> Iterator[tuple[int, str]]:
+    """The threads of a process, each with its folder: the program's, or the probe's."""
     task = f"{proc}/{pid}/task"
     for name in procfs.names(task):
-        if procfs.read(f"{task}/{name}/comm").strip() != THREAD_NAME:
+        if (procfs.read(f"{task}/{name}/comm").strip() == THREAD_NAME) is of_probe:
             yield int(name), f"{task}/{name}"
 
 
