@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +27,9 @@ from tuner.hosts.process import MARKER
 from tuner.hosts.remote import agent_start
 from tuner.hosts.remote.agent import signs_of_life
 from tuner.hosts.remote.dial import AGENT, HEAD, Channel, key_of
-from tuner.hosts.remote.remote_hosts import HostLostError, RemoteHost
+from tuner.hosts.remote.remote_hosts import HostLostError, Hosts, RemoteHost
 from tuner.hosts.survey import ProgramOutput
-from tuner.model.errors import BusyError, TunerError
+from tuner.model.errors import BusyError, TunerError, UsageError
 
 pytestmark = pytest.mark.system
 
@@ -244,6 +245,12 @@ def test_a_launcher_that_starts_nothing_is_quoted_and_the_host_named(
     ):
         pass
     assert re.match(said, caught.value.message), caught.value.message
+
+
+def test_a_host_with_another_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version", "2.7.18 (default)")
+    with pytest.raises(UsageError, match=r"^here has Python 3\.\S+, this host 2\.7\.18"):
+        Hosts(["here"], directly, ENVIRON)
 
 
 def test_a_caller_without_the_secret_is_not_listened_to() -> None:

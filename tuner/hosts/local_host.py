@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class HostDescription:
     """What a host is: what tells it from others whatever it is called, and what it has."""
 
     identity: tuple[str, ...]
+    python: str  # the version of the interpreter there
     machine: Machine
     networks: tuple[Network, ...]
 
@@ -59,7 +61,8 @@ class LocalHost:
         # Containers of a kernel share the boot id, but not the name space of process ids.
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (no path)
         identity = (socket.gethostname(), left_over.boot_id(), space)
-        return HostDescription(identity, this_machine(), networks.networks())
+        python = sys.version.split()[0]
+        return HostDescription(identity, python, this_machine(), networks.networks())
 
     def hold(self, study: str, database: str, marker: str, lock_folder: str) -> None:
         """Take the host for a study, until :meth:`close`; end what a killed ``tune`` has left.

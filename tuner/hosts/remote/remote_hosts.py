@@ -176,6 +176,11 @@ class Hosts:
                 for other, earlier in self.descriptions.items():
                     if earlier.identity == description.identity:
                         raise UsageError(f"{other} and {name} are the same host", "name it once")
+                if description.python != self._own.python:
+                    raise UsageError(
+                        f"{name} has Python {description.python}, this host {self._own.python}",
+                        "the same interpreter must be at the same path on all hosts",
+                    )
                 self.descriptions[name] = description
                 if description.identity == self._own.identity:
                     self.local_name = name
