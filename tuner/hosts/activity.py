@@ -77,8 +77,16 @@ def transfers(pid: int, proc: str = "/proc") -> int:
 
     The kernel counts its threads that have ended, and the children that it has waited for, too.
     """
-    moved = _moved(f"{proc}/{pid}")
-    return moved - sum(_moved(thread) for _, thread in _threads(pid, proc, of_probe=True))
+
+    def of_probe() -> int:
+        return sum(_moved(thread) for _, thread in _threads(pid, proc, of_probe=True))
+
+    moved, ours = 0, of_probe()
+    for _ in range(LOOKS):
+        moved, before, ours = _moved(f"{proc}/{pid}"), ours, of_probe()
+        if ours == before:  # it has done nothing in between, which would look like a sign of life
+            break
+    return moved - ours
 
 
 def _moved(folder: str) -> int:
