@@ -10,6 +10,7 @@ import pytest
 
 from tuner.launch.launchers import launcher_for, launchers, wrapper_argv
 from tuner.launch.launchers.discovery import mismatch
+from tuner.launch.launchers.kinds import interpreter_of
 from tuner.model import Carrier, LauncherInfo, Layout, Value
 from tuner.model.errors import UsageError
 
@@ -213,3 +214,19 @@ def test_an_mpi_that_is_not_the_programs_is_named(library: str, kind: str, said:
     message = mismatch(f"\t{Path(library).name} => {library} (0x7f12)\n", kind)
     assert said in message and bool(message) == bool(said)
     assert not said or message.endswith("--mpirun PATH")
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("#!/usr/bin/env python3\n", "python3"),
+        ("#!/bin/sh\n'''exec' /long/bin/python \"$0\" \"$@\"\n' '''\n", "/long/bin/python"),
+        ("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n", "/a b/bin/python3"),
+        ("#!/bin/sh\n'''exec' '/a b/bin/python3' \"$0\" \"$@\"\n' '''\n", "/a b/bin/python3"),
+        ("#!/bin/sh\nexec something\n", None),
+    ],
+)
+def test_the_python_of_a_script(text: str, python: str | None, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(text)
+    assert interpreter_of(script) == python

@@ -351,12 +351,15 @@ def carrier_of(info: LauncherInfo) -> LauncherInfo:
 
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
-#: The interpreter in the first line of a script.
-_INTERPRETER = re.compile(r"#!\s*(?:\S*/env\s+)?(\S+)")
+#: The interpreter in the first line of a script, or in the second one: pip and uv have ``sh`` start
+#: a path that is long or has a blank.
+_INTERPRETER = re.compile(
+    r"""\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  ["']?( (?<=["'])[^"']+ | \S+ )""", re.VERBOSE
+)
 
 
 def interpreter_of(program: Path) -> str | None:
-    """Return the Python that a program is, or runs in by its first line; ``None``: neither."""
+    """Return the Python that a program is, or runs in by its first lines; ``None``: neither."""
     if _PYTHON.fullmatch(program.name):
         return str(program)
     match = _INTERPRETER.match(head(program))
