@@ -168,6 +168,7 @@ def test_what_init_refuses(
         ("numactl -N0 -m0 /opt/bin/mpiexec ./solver", "mpiexec behind numactl", ""),
         ("taskset 0x3 mpirun ./solver", "mpirun behind taskset", ""),
         ("bash -c 'cd x; if true; then exec mpirun ./solver; fi'", "mpirun behind bash", ""),
+        ("bash -c './solver  # it is not\nmpirun ./solver'", "mpirun behind bash", ""),
         ("python -u -m torch.distributed.run t.py", "begins with torchrun", "--launcher torchrun"),
         ("accelerate launch t.py", "which starts ranks itself", "--launcher torchrun"),
         ("python -m accelerate.commands.launch t.py", "accelerate launch", ""),
@@ -188,7 +189,8 @@ def test_after_dashes_a_launcher_is_seen_and_refused(
 
 @pytest.mark.parametrize(
     "line", ["numactl --membind=0 ./solver", "sh -c 'exec ./solver mpirun'", "accelerate config",
-             "env A=1 ./solver mpirun", "python3 t.py mpirun -n 2"]
+             "env A=1 ./solver mpirun", "python3 t.py mpirun -n 2",
+             "sh -c './solver --note \"x; srun y\" \\; mpirun'"]
 )  # fmt: skip
 def test_a_word_that_only_looks_like_a_launcher_is_left_alone(
     tune: Tune, install: Install, tmp_path: Path, line: str

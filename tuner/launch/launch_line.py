@@ -20,8 +20,11 @@ from tuner.model.errors import UsageError
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|\{python\}")
-#: What ends a command of a shell, and the words that may stand before one.
-_COMMAND_END = re.compile(r"[;&|()\n]+")
+#: A command of a shell: comments, quotations and words up to what ends it.
+_COMMAND = re.compile(
+    r"""(?:(?<![^\s;&|()])#[^\n]*|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;&|()\n'"\\])+""", re.DOTALL
+)
+#: Words that may stand before one.
 _KEYWORDS = frozenset(
     ["exec", "command", "if", "then", "elif", "else", "do", "while", "until", "!", "{", "}"]
 )
@@ -294,10 +297,10 @@ def _in_shell(words: tuple[str, ...], before: Sequence[tuple[str, ...]]) -> Laun
 
 def _commands(script: str) -> Iterator[tuple[str, ...]]:
     """Yield the simple commands of a shell's script, as far as no shell is needed to tell them."""
-    for part in filter(str.strip, _COMMAND_END.split(script)):
+    for part in filter(str.strip, _COMMAND.findall(script.replace("\\\n", ""))):
         try:
             words = shlex.split(part, comments=True)
-        except ValueError:  # what ends a command stands in a quotation
+        except ValueError:  # a quotation is not closed
             words = part.split()
         yield tuple(dropwhile(_KEYWORDS.__contains__, words))
 
