@@ -35,7 +35,7 @@ def test_a_database_is_never_written_over(
     link = database.with_name("link.html")
     link.symlink_to(database)
     before = database.read_bytes()
-    for name in (database, link):
+    for name in (database, link, f"{database}-wal", f"{database}-journal"):
         code, _, err = tune(*words, "--storage", str(database), "-o", str(name))
         assert code == 2
         assert "it is a database, with all that was measured" in err

@@ -27,8 +27,11 @@ def write(path: Path, export: Export) -> None:
         if not stat.S_ISREG(mode):
             path.write_bytes(data)
             return
-        if path.exists():
-            with path.open("rb") as file:
+        # SQLite keeps files of these endings beside a database.
+        endings = ("", "-wal", "-shm", "-journal")
+        databases = {Path(str(path).removesuffix(ending)) for ending in endings}
+        for database in filter(Path.is_file, databases):
+            with database.open("rb") as file:
                 if file.read(16) == b"SQLite format 3\0":
                     what = "it is a database, with all that was measured"
                     raise UsageError(f"cannot write {path}: {what}", "name another file")
