@@ -104,7 +104,7 @@ def test_other_words_and_texts_stay_as_they_are() -> None:
         ("--creds", "keys/me.json", "--key", "elapsed_time", "--token-file", "t.txt"),
         ("http://data.local:8080/sets/v1@2024", "--data=s3://host:90/a@b:c", "task:mnist"),
         ("https://github.com/org/webhooks/blob/main/a.py", "https://a.b/token/list"),
-        ("https://host:8080/path", "http://host/?q=1&page=2", "git@github.com:a/b.git"),
+        ("https://host:8080/path", "http://host/?q=1&key={knob}", "git@github.com:a/b.git"),
         ("OMP_NUM_THREADS=4", "-x", "HF_TOKEN", "--lr=0.1", "/etc/git/hooks.d/pre-commit"),
     ):
         assert Redactor().words(argv) == argv

@@ -179,7 +179,7 @@ def hide(text: str, on_secret: OnSecret = lambda _: None) -> str:
                 bare = "".join(shlex.split(bare))
         if named[1] and _OPTION.fullmatch(bare):  # the option takes no value: this is the next one
             continue
-        start = 0 if in_query else _secret_in(name, bare)
+        start = _secret_in("token" if in_query else name, bare)
         if start is None or bare[start:] in {"", HIDDEN}:
             continue
         on_secret(bare[start:])
