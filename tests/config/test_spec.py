@@ -156,8 +156,9 @@ def test_a_fixed_value_is_the_baselines_too() -> None:
 
 def test_a_value_that_the_file_lists_may_be_typed() -> None:
     file = '[knobs.communicator]\nvalues = ["naive", "own"]'
-    for option in ("fixes", "setting"):
-        spec = build(*OWN, "-c{communicator}", file=file, **{option: ("communicator=own",)})
+    typed: list[dict[str, Any]] = [{key: ("communicator=own",)} for key in ("fixes", "setting")]
+    for options in typed:
+        spec = build(*OWN, "-c{communicator}", file=file, **options)
         assert spec.fixed == Setting.of({"communicator": "own"})
 
 

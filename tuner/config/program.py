@@ -133,8 +133,8 @@ def in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     """
     script, words = script_of(template) if template else "", []
     option, module = _python_target(template) if template else ("", "")
-    path = module.replace(".", "/")
-    for file in (f"{path}.py", f"{path}/__main__.py") if option else ():
+    base = module.replace(".", "/")
+    for file in (f"{base}.py", f"{base}/__main__.py") if option else ():
         if typed_path(file, "-m", cwd).is_file():
             raise UsageError(
                 f"--run-in-out: the module {module!r} lies in the current folder, {cwd}, and Python"
