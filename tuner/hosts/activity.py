@@ -94,9 +94,7 @@ def _moved(folder: str) -> int:
     return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
 
 
-def _threads(
-    pid: int, proc: str = "/proc", *, of_probe: bool = False
-) -> Iterator[tuple[int, str]]:
+def _threads(pid: int, proc: str = "/proc", *, of_probe: bool = False) -> Iterator[tuple[int, str]]:
     """The threads of a process, each with its folder: the program's, or the probe's."""
     task = f"{proc}/{pid}/task"
     for name in procfs.names(task):
