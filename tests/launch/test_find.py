@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuner.launch.hosts import reach
 from tuner.launch.launchers import find
+from tuner.launch.start_agents import reach
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 

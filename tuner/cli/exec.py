@@ -140,7 +140,7 @@ def _hosts_of(
     ``TunerError``.
     """
     from tuner.config.hosts import hosts_from, with_room
-    from tuner.launch.hosts import reach
+    from tuner.launch.start_agents import reach
     from tuner.model.errors import TunerError
 
     names, ranks = spec.layout.hosts, spec.layout.ranks_per_host

@@ -174,7 +174,7 @@ def _tightest(
     launcher: LauncherInfo, layout: Layout, features: HostFeatures, environ: Mapping[str, str]
 ) -> tuple[Machine, HostFeatures]:
     """Return the host with the fewest cores, where a setting must fit, and what all have."""
-    from tuner.launch.hosts import reach
+    from tuner.launch.start_agents import reach
 
     with closing(reach(launcher, layout.hosts, environ)) as hosts_:
         machine = min(hosts_.machines(), key=lambda host: (host.usable_cores, len(host.gpus)))

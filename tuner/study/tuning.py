@@ -152,7 +152,7 @@ def held(
     with ExitStack() as stack:
         hosts = None
         if run is None and not spec.layout.is_local:
-            from tuner.launch.hosts import reach
+            from tuner.launch.start_agents import reach
 
             reached = reach(spec.launcher, spec.layout.hosts, os.environ, context.stop)
             hosts = stack.enter_context(closing(reached))

@@ -10,8 +10,8 @@ from itertools import pairwise
 from tuner.hosts.local_host import LocalHost
 from tuner.hosts.networks import Link, Network, common_interfaces, shared
 from tuner.hosts.remote.remote_hosts import Hosts
-from tuner.launch.hosts import reach
 from tuner.launch.launchers import with_carrier
+from tuner.launch.start_agents import reach
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import CheckedItem, CheckResult, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, view_of

@@ -1,4 +1,4 @@
-"""The other hosts of a job, reached with the launcher of its launches."""
+"""Starts the agents on the hosts of a job, with the launcher of its launches."""
 
 from __future__ import annotations
 
