@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-
-from tuner.hosts.networks import Network, common_interfaces, measure, networks, shared
+from tuner.hosts.networks import Network, common_interfaces, networks, shared
 
 H1 = (
     Network("docker0", "172.17.0.1", "172.17.0.0/16"),
@@ -26,16 +23,3 @@ def test_hosts_share_networks_in_which_each_has_an_address_of_its_own() -> None:
     assert common_interfaces([H1, H2]) == ("eth0",), "ib0 and ib1 have no common name"
     assert shared([H1, (Network("eth0", "10.0.1.2", "10.0.1.0/24"),)]) == {}
     assert not any(network.address.startswith("127.") for network in networks())
-
-
-def test_a_link_whose_other_end_hangs_up_is_a_fault() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def hang_up() -> None:
-            with listener.accept()[0] as sock, sock.makefile("rb") as messages:
-                messages.read(5)
-
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        assert measure("127.0.0.1", listener.getsockname()[1]).fault == "the connection was closed"
-        thread.join()

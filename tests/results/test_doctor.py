@@ -13,12 +13,12 @@ import pytest
 
 from tests.host_files import plant
 from tuner.hosts import interference, lock
-from tuner.hosts.networks import Link, Network
+from tuner.hosts.networks import Network
 from tuner.hosts.survey import FolderSpace
 from tuner.model import LauncherInfo, Load
 from tuner.results.doctor.checks import CheckedItem, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, ProgramPython, look
-from tuner.results.doctor.several import common_network, link_speeds, together
+from tuner.results.doctor.several import common_network, together
 from tuner.store import Store
 
 Look = Callable[..., HostView]
@@ -282,17 +282,3 @@ def test_the_common_network_is_none_of_docker() -> None:
     assert common_network(two)[2] == "tune --knob interface"
     apart = [(docker, eth("eth0", number, 1)) for number in (1, 2)]
     assert common_network(apart)[:2] == (WARNING, "none; not shared: docker0, eth0")
-
-
-def test_a_link_that_is_much_slower_than_the_others_is_named_with_figures() -> None:
-    fast, slow = Link(50e-6, 1.2e9), Link(0.2, 2.5e6)
-    on, other = "eth0 10.0.0.0/24", "eth1 10.0.1.0/24"
-    links = {(on, "h1", "h2"): fast, (on, "h2", "h1"): Link(50e-6, 0.6e9)}
-    assert link_speeds(links)[0] is OK
-    state, saw, mend = link_speeds({**links, (on, "h2", "h3"): slow})
-    said = f"h2 to h3 by {on}: 2.5 MB/s, 200.00 ms there and back; the fastest has 1,2"
-    assert (state, mend) == (WARNING, "ssh h2 ethtool eth0") and saw.startswith(said)
-    assert link_speeds({**links, (other, "h1", "h2"): slow})[0] is OK, "networks differ"
-    state, saw, _ = link_speeds({(on, "h1", "h2"): Link(fault="No route to host")})
-    assert (state, "No route to host" in saw) == (FAILURE, True)
-    assert link_speeds({})[0] is NOT_SEEN

@@ -17,7 +17,7 @@ from pathlib import Path
 from tuner.hosts import lock, networks
 from tuner.hosts.launch_on_host import LaunchOnHost
 from tuner.hosts.machine import this_machine
-from tuner.hosts.networks import Link, Network
+from tuner.hosts.networks import Network
 from tuner.hosts.probe import private_folder
 from tuner.hosts.process import left_over
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder
@@ -91,14 +91,6 @@ class LocalHost:
     def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
         """See :func:`tuner.hosts.survey.survey`."""
         return survey(programs, folders)
-
-    def answer(self) -> int:
-        """See :func:`tuner.hosts.networks.answer`."""
-        return networks.answer()
-
-    def measure(self, address: str, port: int) -> Link:
-        """See :func:`tuner.hosts.networks.measure`."""
-        return networks.measure(address, port)
 
     def close(self) -> None:
         """End the processes of all launches, and give the host back."""

@@ -1,16 +1,14 @@
-"""The IPv4 networks of a host: which of them hosts share, and how fast they reach each other."""
+"""The IPv4 networks of a host, and which of them several hosts share."""
 
 from __future__ import annotations
 
 import fcntl
 import socket
 import struct
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_interface
-from threading import Thread
 
 #: The bridges of containers and virtual machines, by the begin of their names: what is sent there
 #: stays on the host.
@@ -83,64 +81,3 @@ def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:
     """Return the interfaces of shared networks that have the same name on all hosts."""
     named = ({end.interface for end in ends} for ends in shared(hosts).values())
     return tuple(name for (name, *more) in named if not more)
-
-
-# --- links: one host answers, another sends it messages over TCP ----------------------------
-
-MESSAGE_BYTES = 1_000_000
-#: Messages are sent for so long, one at least; a connection that stands still ends sooner, s.
-SEND_S, SILENCE_S = 0.3, 20.0
-
-
-@dataclass(frozen=True)
-class Link:
-    """What was measured from one host to another; if there is a fault, nothing."""
-
-    latency_s: float = 0.0  # of a byte, there and back
-    bytes_per_s: float = 0.0
-    fault: str = ""
-
-
-def answer() -> int:
-    """Answer one caller, in a thread; return the port."""
-    listener = socket.create_server(("", 0))
-    listener.settimeout(SILENCE_S)
-
-    def serve() -> None:
-        with (
-            suppress(OSError),
-            listener,
-            listener.accept()[0] as sock,
-            sock.makefile("rb") as messages,
-        ):
-            sock.settimeout(SILENCE_S)
-            while len(header := messages.read(4)) == 4:
-                (size,) = struct.unpack("!I", header)
-                messages.read(min(size, MESSAGE_BYTES))
-                sock.sendall(b"+")
-
-    Thread(target=serve, daemon=True).start()
-    return int(listener.getsockname()[1])
-
-
-def measure(address: str, port: int) -> Link:
-    """Measure the link to a host that answers."""
-    try:
-        with socket.create_connection((address, port), SILENCE_S) as sock:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-            def trip_s(size: int) -> float:
-                start_s = time.perf_counter()
-                sock.sendall(struct.pack("!I", size) + bytes(size))
-                if not sock.recv(1):
-                    raise ConnectionResetError("the connection was closed")
-                return time.perf_counter() - start_s
-
-            latencies_s = sorted(trip_s(1) for _ in range(21))
-            trips_s = [trip_s(MESSAGE_BYTES)]
-            while sum(trips_s) < SEND_S:
-                trips_s.append(trip_s(MESSAGE_BYTES))
-    except OSError as error:
-        return Link(fault=error.strerror or str(error))
-    trips_s = trips_s[1:] or trips_s  # TCP starts slowly
-    return Link(latencies_s[10], MESSAGE_BYTES * len(trips_s) / sum(trips_s))

@@ -233,15 +233,10 @@ class Hosts:
         assert self._hold is not None
         if name == self.local_name:
             self.local_host.begin(self._hold[2], self._note)
+            self.local_host.place(self._files)
         else:
             self.remote[name].call("", LocalHost.hold, *self._hold)
-        self.call(name, LocalHost.place, self._files)
-
-    def call(self, name: str, method: Method[*Ts, T], *arguments: *Ts) -> T:
-        """Call a method of one host, be it this one."""
-        if name == self.local_name:
-            return method(self.local_host, *arguments)
-        return self.remote[name].call("", method, *arguments)
+            self.remote[name].call("", LocalHost.place, self._files)
 
     def call_all(self, launch: str, method: Method[*Ts, T], *arguments: *Ts) -> dict[str, T]:
         """Call a method of all hosts of the layout, or of the launch with this marker there.

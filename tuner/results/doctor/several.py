@@ -1,32 +1,24 @@
-"""The hosts of a job: each is looked at as this one is; then what they share, and their links."""
+"""The hosts of a job: each is looked at as this one is; then what they share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise
 
 from tuner.hosts.local_host import LocalHost
-from tuner.hosts.networks import Link, Network, common_interfaces, shared
-from tuner.hosts.remote.remote_hosts import Hosts
+from tuner.hosts.networks import Network, common_interfaces, shared
 from tuner.launch.launchers import with_carrier
 from tuner.launch.start_agents import reach
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import CheckedItem, CheckResult, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, view_of
 
-#: A link with at most this share of the fastest one's rate is named.
-SLOW = 1 / 3
-
 #: The checks that must see the same on all hosts.
 _SAME = {"Python", "launcher", "MPI library"}
 
-#: So many hosts or links are listed.
+#: So many hosts are listed.
 _LISTED = 8
-
-#: What was measured, by network, source and target.
-Links = Mapping[tuple[str, str, str], Link]
 
 
 def diagnose_hosts(
@@ -45,7 +37,6 @@ def diagnose_hosts(
             for lost in reached.lost():
                 raise lost.error()
             networks = [reached.descriptions[name].networks for name in names]
-            links = _measured(reached, names, networks)
     except TunerError as error:
         fault = CheckState.FAILURE, error.message, error.hint
         return [CheckedItem.of("hosts", _reached, fault), *diagnose(local)]
@@ -55,20 +46,7 @@ def diagnose_hosts(
         CheckedItem.of("hosts", _reached, _reached(names)),
         *together({name: diagnose(view) for name, view in views.items()}),
         CheckedItem.of("common network", common_network, common_network(networks)),
-        CheckedItem.of("links", link_speeds, link_speeds(links)),
     ]
-
-
-def _measured(hosts: Hosts, names: Sequence[str], networks: Sequence[Sequence[Network]]) -> Links:
-    """Measure each host's link to the next one in a ring, on each network, one after the other."""
-    links = {}
-    for subnet, ends in shared(networks).items():
-        ring = [*zip(names, ends, strict=True)]
-        for (source, _), (target, end) in pairwise([*ring, ring[0]] if len(ring) > 1 else []):
-            port = hosts.call(target, LocalHost.answer)
-            link = hosts.call(source, LocalHost.measure, end.address, port)
-            links[f"{end.interface} {subnet}", source, target] = link
-    return links
 
 
 def together(by_host: Mapping[str, Sequence[CheckedItem]]) -> list[CheckedItem]:
@@ -113,25 +91,3 @@ def common_network(networks: Sequence[Sequence[Network]]) -> CheckResult:
     if len(named) > 1:
         return CheckState.OK, f"{saw}; a study tunes the choice", "tune --knob interface"
     return CheckState.OK, saw, f"tune --fix interface={named[0]}" if others and named else ""
-
-
-def link_speeds(links: Links) -> CheckResult:
-    """All ranks wait for the slowest link."""
-    if not links:
-        return CheckState.NOT_SEEN, "no two hosts on a network", ""
-    fastest: dict[str, float] = {}
-    for (network, *_), link in links.items():
-        fastest[network] = max(fastest.get(network, 0.0), link.bytes_per_s)
-    texts, slow = [], dict[str, str]()
-    for (network, source, target), link in links.items():
-        rate, best = (f"{speed / 1e6:,.1f} MB/s" for speed in (link.bytes_per_s, fastest[network]))
-        said = link.fault or f"{rate}, {1e3 * link.latency_s:.2f} ms there and back"
-        texts.append(f"{source} to {target} by {network}: {said}")
-        if link.bytes_per_s <= SLOW * fastest[network]:
-            look = "sudo iptables -nL" if link.fault else f"ethtool {network.split()[0]}"
-            slow[f"{texts[-1]}; the fastest has {best}"] = f"ssh {source} {look}"
-    if not slow:
-        return CheckState.OK, _listed(texts), ""
-    is_cut = any(link.fault for link in links.values())
-    state = CheckState.FAILURE if is_cut else CheckState.WARNING
-    return state, _listed([*slow]), "\n".join(dict.fromkeys(slow.values()))
