@@ -1,4 +1,4 @@
-"""Which images there are: files below a folder or in a list, or synthetic JPEG bytes.
+"""Which images there are: files below a folder, or synthetic JPEG bytes.
 
 A source is asked for the bytes of its images, one at a time and in any process; it reads no file
 before it is asked.
@@ -6,7 +6,6 @@ before it is asked.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from trainer_options import WorkloadError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 
-#: Without a validation set of its own, every n-th image is held out for it.
+#: Every n-th image is held out for validation.
 HELD_OUT = 20
 
 #: Of the synthetic images.
@@ -33,24 +32,23 @@ _QUALITY = 90
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """Image files: ``names`` are paths relative to ``root`` (or absolute), ``labels`` classes."""
+    """Image files by their paths, each with the number of its class."""
 
-    root: Path
     names: tuple[str, ...]
     labels: NDArray[np.int32]
 
     def read(self, index: int) -> bytes:
         """Read the image as its file is now; raises ``OSError``."""
-        return (self.root / self.names[index]).read_bytes()
+        return Path(self.names[index]).read_bytes()
 
     def name(self, index: int) -> str:
         """Return its path."""
-        return str(self.root / self.names[index])
+        return self.names[index]
 
-    def part(self, indices: NDArray[np.intp]) -> Files:
-        """Some of them, in that order."""
-        names = tuple(self.names[index] for index in indices)
-        return Files(self.root, names, self.labels[indices])
+    def part(self, chosen: NDArray[np.bool_]) -> Files:
+        """Return those that are chosen, in their order."""
+        names = tuple(self.names[index] for index in chosen.nonzero()[0])
+        return Files(names, self.labels[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,75 +88,34 @@ class ImageData:
         return f"data: {self.words}, {len(self.train.labels)} + {len(self.test.labels)} images"
 
 
-def load(data: Path, validation: Path | None) -> ImageData:
-    """The images of a folder with a subfolder for each class, or of a list file.
+def load(root: Path) -> ImageData:
+    """Return the images of a folder, which has a subfolder for each class.
 
-    A line of a list is ``PATH LABEL``, as in Chainer's ImageNet example; relative paths count
-    from the list's folder. Without a validation set every 20th image is held out.
+    Every 20th image is held out for validation.
 
     Raises:
-        WorkloadError: It cannot be read, or holds no images; the message names it.
+        WorkloadError: It cannot be read, or holds no two images; the message names it.
     """
-    train, classes = _open(data, "--data", ())
-    if validation is None:
-        if len(train.names) < 2:
-            raise WorkloadError(f"--data {data}: holds one image; training needs two or more")
-        everything = np.arange(len(train.names))
-        held_out = everything % HELD_OUT == HELD_OUT - 1
-        held_out[-1] |= not held_out.any()
-        train, test = train.part(everything[~held_out]), train.part(everything[held_out])
-    else:
-        test, _ = _open(validation, "--val", classes)
-    count = 1 + int(max(train.labels.max(), test.labels.max()))
-    words = f"{data}" if validation is None else f"{data} and {validation}"
-    return ImageData(train, test, max(count, len(classes)), words)
-
-
-def _open(path: Path, flag: str, classes: tuple[str, ...]) -> tuple[Files, tuple[str, ...]]:
-    """The files of a folder or list, and the folder's classes: ``classes``, if there are any."""
+    names, labels, classes = list[str](), list[int](), 0
     try:
-        return _of_folder(path, flag, classes) if path.is_dir() else (_of_list(path, flag), ())
+        for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+            images = sorted(str(path) for path in folder.iterdir())
+            images = [name for name in images if name.lower().endswith(SUFFIXES)]
+            names += images
+            labels += [classes] * len(images)
+            classes += bool(images)
     except OSError as error:
-        where = error.filename or path
-        raise WorkloadError(f"{flag} {where}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise WorkloadError(f"{flag} {path}: is neither a folder nor a list in UTF-8") from error
-
-
-def _of_folder(root: Path, flag: str, classes: tuple[str, ...]) -> tuple[Files, tuple[str, ...]]:
-    with os.scandir(root) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir())
-    names = []
-    for folder in folders:
-        with os.scandir(root / folder) as entries:
-            found = sorted(entry.name for entry in entries if not entry.is_dir())
-        names += [(folder, name) for name in found if name.lower().endswith(SUFFIXES)]
-    if not names:
+        where = error.filename or root
+        raise WorkloadError(f"--data {where}: cannot be read: {error.strerror}") from error
+    if len(names) < 2:
         raise WorkloadError(
-            f"{flag} {root}: there are no images in its subfolders (CLASS/NAME{SUFFIXES[0]})"
+            f"--data {root}: there are not two images in its subfolders (CLASS/NAME{SUFFIXES[0]})"
         )
-    own = tuple(dict.fromkeys(folder for folder, _ in names))
-    number = {folder: index for index, folder in enumerate(classes or own)}
-    if unknown := [folder for folder in own if folder not in number]:
-        raise WorkloadError(f"{flag} {root}: the class {unknown[0]!r} is not one of --data")
-    labels = np.array([number[folder] for folder, _ in names], np.int32)
-    return Files(root, tuple(f"{folder}/{name}" for folder, name in names), labels), tuple(number)
-
-
-def _of_list(path: Path, flag: str) -> Files:
-    names, labels = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        name, _, label = line.strip().rpartition(" ")
-        if not name or not label.isdecimal() or len(label) > 6:
-            text = f"{line.strip()[:60]!r} is not PATH LABEL"
-            raise WorkloadError(f"{flag} {path}, line {number}: {text}")
-        names.append(name.rstrip())
-        labels.append(int(label))
-    if not names:
-        raise WorkloadError(f"{flag} {path}: lists no images")
-    return Files(path.parent, tuple(names), np.array(labels, np.int32))
+    everything = Files(tuple(names), np.array(labels, np.int32))
+    held_out = np.arange(len(names)) % HELD_OUT == HELD_OUT - 1
+    held_out[-1] |= not held_out.any()
+    train, test = everything.part(~held_out), everything.part(held_out)
+    return ImageData(train, test, classes, str(root))
 
 
 def synthetic(seed: int) -> ImageData:

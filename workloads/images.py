@@ -47,7 +47,7 @@ def load(options: ImageOptions) -> ImageData:
     """
     if options.data is None:
         return image_files.synthetic(options.seed)
-    data = image_files.load(options.data, options.val)
+    data = image_files.load(options.data)
     for source in (data.train, data.test):
         Images(source, 8, augment=False)[0]
     return data
@@ -89,7 +89,7 @@ class Images:
                 image = augmented(image, self._crop, generator)
             else:
                 image = centre(image, self._crop)
-        except (OSError, ValueError, cv2.error) as error:  # ValueError: also a NUL in a list's path
+        except (OSError, ValueError, cv2.error) as error:
             why = getattr(error, "err", None) or getattr(error, "strerror", None) or error
             raise WorkloadError(f"{self._source.name(index)}: {why}") from error
         return normalized(image), self._source.labels[index]

@@ -5,7 +5,7 @@
 
 It does what chainer_imagenet.py does, with the same images in the same order. The ranks find each
 other by the variables of mpirun or torchrun and need no MPI. It needs torch, pytorch-pfn-extras
-and opencv-python-headless.
+and opencv-python-headless; `--arch resnet50` also torchvision.
 """
 
 from __future__ import annotations

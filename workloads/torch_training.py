@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import ranks
-import torch_networks
 from image_files import ImageData
 from images import Images, rank_order
 from torch_world import World
-from trainer_options import ImageOptions
+from trainer_options import ImageOptions, WorkloadError
 
 #: As in the ChainerMN trainer.
 LEARNING_RATE = 0.01
@@ -157,12 +156,36 @@ def build(options: TorchOptions, classes: int, local_rank: int) -> SharedModel:
     device = torch.device("cuda", local_rank) if options.gpu else torch.device("cpu")
     if options.gpu:
         torch.cuda.set_device(device)
-    network = torch_networks.make(options.arch, classes).to(device)
+    network = network_of(options.arch, classes).to(device)
     bucket = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
     devices = [local_rank] if options.gpu else None
     shared = DistributedDataParallel(network, device_ids=devices, **bucket)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     return SharedModel(shared, network, optimizer, device)
+
+
+def network_of(arch: str, classes: int) -> Any:
+    """Return a network of images (n, 3, height, width) with ``classes`` outputs.
+
+    Of ``small``, three convolutions, an image of 64 x 64 costs a core as much as decoding it does.
+    ``resnet50`` is torchvision's.
+
+    Raises:
+        WorkloadError: torchvision is not installed.
+    """
+    from torch import nn
+
+    if arch == "resnet50":
+        try:
+            from torchvision.models import resnet50
+        except ImportError as error:
+            raise WorkloadError("--arch resnet50: needs torchvision (pip install)") from error
+        return resnet50(num_classes=classes)
+    layers: list[Any] = []
+    for channels, out, size, stride in ((3, 16, 5, 2), (16, 32, 3, 1), (32, 64, 3, 1)):
+        layers += [nn.Conv2d(channels, out, size, stride, size // 2), nn.ReLU(), nn.MaxPool2d(2)]
+    layers[-1:] = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)
+    return nn.Sequential(*layers)
 
 
 def build_manager(rank: int, options: TorchOptions, model: SharedModel, loading: Loading) -> Any:

@@ -62,13 +62,12 @@ class TrainerOptions(argparse.Namespace):
 
 
 class ImageOptions(TrainerOptions):
-    """``data`` of ``None``: the images are synthetic. ``val`` of ``None``: some are held out."""
+    """The options of an image trainer; ``data`` of ``None``: the images are synthetic."""
 
     arch: str
     crop: int
     val_batchsize: int
     data: Path | None
-    val: Path | None
 
 
 class Parser(argparse.ArgumentParser):
@@ -168,17 +167,12 @@ def add_images(parser: TrainerParser) -> None:
     number(parser, "--crop", help=f"height and width of an example in pixels [{crops}]")
     text = "examples per rank and step of the evaluation [as --batchsize]"
     number(parser, "-B", "--val-batchsize", help=text)
-    text = "a folder with a subfolder of images for each class, or a list of lines PATH LABEL"
-    text = f"{text} [synthetic JPEG images]"
-    parser.add_argument("--data", type=Path, metavar="PATH", help=text)
-    text = "the same, of the validation images [every 20th of --data]"
-    parser.add_argument("--val", type=Path, metavar="PATH", help=text)
+    text = "a folder with a subfolder of images for each class [synthetic JPEG images]"
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help=text)
 
 
 def complete(options: ImageOptions) -> None:
     """Put in what stands for an image trainer's flag that was not given."""
-    if options.val is not None and options.data is None:
-        raise WorkloadError("--val: needs --data as well (see --help)")
     options.arch = options.arch or ("resnet50" if options.gpu else "small")
     options.crop = options.crop or CROPS[options.arch]
     options.val_batchsize = options.val_batchsize or options.batchsize

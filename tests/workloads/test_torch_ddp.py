@@ -12,9 +12,8 @@ from typing import TypeVar
 import pytest
 
 import torch_ddp
-import torch_networks
 import torch_world
-from torch_training import EpochOrder
+from torch_training import EpochOrder, network_of
 from torch_world import JobPlace, MeetingError, World, meet, place
 
 torch = pytest.importorskip("torch")
@@ -119,12 +118,9 @@ def test_the_order_is_an_epochs_own() -> None:
     assert list(EpochOrder(4, World(0, 2, None), None)) == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("arch", "classes", "parameters"),
-    # 25,557,032 for 1000 classes is what every ResNet-50 has.
-    [("resnet50", 1000, 25_557_032), ("small", 10, 1216 + 4640 + 18_496 + 650)],
-)
-def test_the_networks(arch: str, classes: int, parameters: int) -> None:
-    network = torch_networks.make(arch, classes).eval()
-    assert sum(part.numel() for part in network.parameters()) == parameters
-    assert network(torch.zeros(1, 3, 64, 64)).shape == (1, classes)
+@pytest.mark.parametrize("arch", ["small", "resnet50"])
+def test_a_network_scores_each_class(arch: str) -> None:
+    if arch == "resnet50":
+        pytest.importorskip("torchvision")
+    network = network_of(arch, 7).eval()
+    assert network(torch.zeros(1, 3, 64, 64)).shape == (1, 7)
