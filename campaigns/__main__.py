@@ -14,7 +14,6 @@ CAMPAIGNS: dict[str, tuple[str, ...]] = {
     "phases": ("--all",),
     "exports_inert": ("--count", "10000"),
     "soak": ("--trials", "1000"),
-    "losses": ("--losses", "200"),
     "every_k": (),
     "verdicts": ("--neighbour",),
 }

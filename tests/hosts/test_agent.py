@@ -122,16 +122,13 @@ def test_a_folder_that_is_not_of_the_launch_is_left_alone(tmp_path: Path) -> Non
     eventually(lambda: not (tmp_path / "new").exists())
 
 
-def test_what_an_agent_cannot_write_or_see_is_said_and_the_host_is_not_lost(
+def test_what_an_agent_cannot_write_is_said_and_the_host_is_not_lost(
     hold: Callable[[RemoteHost], None],
 ) -> None:
     with agent() as host:
         hold(host)
         with pytest.raises(TunerError, match=r"here: /dev/shm/.*a: Is a directory"):
             host.call("", LocalHost.place, {"a/b": "text", "a": "text"})
-        host.call("a", LaunchOnHost.watch, {"h2": 1}, True, {})  # NVML without site packages
-        gaps = host.call("a", LaunchOnHost.view).telemetry.gaps
-        assert all("NVML says" in gap for gap in gaps if gap.startswith("GPUs are not")), gaps
         assert not host.is_lost()
 
 
@@ -223,10 +220,6 @@ def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
             "or execute an executable:\n\nExecutable: /py\nNode: h21\n\nwhile attempting to start",
             "no answer from h21: Executable: /py; Node: h21$",
         ),
-        (
-            "[proxy:1@h21] HYDU_create_process (launch.c:73): execvp error on file /py (No such)",
-            r"no answer from h21: \[proxy:1@h21\] HYDU_create_process .* on file /py",
-        ),
         ("mpirun: no", "no answer from h1, h2, h21: mpirun: no"),
     ],
 )
@@ -283,10 +276,11 @@ def test_what_is_not_the_next_message_of_the_other_end_is_refused(
     ends: tuple[socket.socket, socket.socket], case: str
 ) -> None:
     head = Channel(ends[0], KEY, HEAD)
-    head.send(b"first")
-    first = ends[1].recv(1 << 16)
-    head.send(b"other")
-    second = ends[1].recv(1 << 16)
+    packets = []
+    for message in (b"first", b"other"):
+        head.send(message)
+        packets.append(ends[1].recv(1 << 16))
+    first, second = packets
     sent = {"changed": first[:-1] + b"T", "repeated": first + first, "left out": second}
     keys = [key_of("secret", a * 32, h * 32) for a, h in ((b"b", b"h"), (b"a", b"b"))]
     for key in [key_of("guessed", b"a" * 32, b"h" * 32), *keys] if case == "another key" else [KEY]:

@@ -110,31 +110,3 @@ def test_a_synthetic_proc_stat_is_found_out() -> None:
     assert is_of_host(START, END)
     assert not is_of_host(START, END._replace(cpu=START.cpu)), "it stands still"
     assert is_of_host(START, START._replace(at_s=100.02)), "less than it counts in"
-
-
-numbers = st.floats(0, 1e9)
-host_looks = st.builds(
-    HostCounters,
-    at_s=st.floats(0, 100),
-    cpus=st.integers(0, 2),
-    cpu=st.builds(CpuTimes, *[numbers] * 5),
-    runnable=st.none() | st.integers(0, 10**6),
-    quotas=st.dictionaries(
-        st.sampled_from("ab"), st.builds(Quota, st.none() | numbers, numbers), max_size=2
-    ),
-    waited_s=st.dictionaries(st.sampled_from(counters.PRESSURES), numbers),
-    interfaces=st.dictionaries(st.sampled_from(["lo", "eth0"]), st.integers(0, 2**63)),
-    own_s=numbers,
-)
-
-
-@given(host_looks, host_looks, st.floats(0.01, 100), numbers)
-def test_no_rate_is_negative_and_no_share_above_one(
-    before: HostCounters, after: HostCounters, interval_s: float, trial_s: float
-) -> None:
-    """Counters may be set back, appear and vanish: an interface that is replaced, a group."""
-    after = after._replace(at_s=before.at_s + interval_s)
-    row = host_row(before, after, trial_s=trial_s)
-    for name, value in row.items():
-        assert value is None or value >= 0, name
-        assert value is None or not name.endswith("_share") or value <= 1, name

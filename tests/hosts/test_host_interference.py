@@ -121,9 +121,3 @@ def test_before_a_study_each_thing_that_is_amiss_is_told(load: Load, said: str) 
     text = complaint(load, MACHINE)
     assert text.startswith(begin) and bool(text) == bool(said)
     assert load.busiest in text
-
-
-def test_this_machine_is_looked_at() -> None:
-    waited: list[float] = []
-    assert before(pause=waited.append).others_cores >= 0
-    assert waited == [interference.LOOK_S]

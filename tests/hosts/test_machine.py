@@ -65,16 +65,6 @@ def test_the_quota_of_the_cgroups(
 
 
 @pytest.mark.parametrize(
-    ("affinity", "quota", "cores"), [(8, "200000", 2), (1, "400000", 1), (8, "20000", 1)]
-)
-def test_usable_cores_are_the_smaller_of_affinity_and_quota(
-    tmp_path: Path, affinity: int, quota: str, cores: int
-) -> None:
-    plant(tmp_path, {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": f"{quota} 100000"})
-    assert look(tmp_path, affinity_cpus=affinity).cores == cores
-
-
-@pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
         ("a/memory.max", "4096", 4096),
@@ -113,11 +103,6 @@ def test_gpus_whose_device_is_here_in_bus_order_as_cuda_sees_them(
         plant(tmp_path, {f"proc/driver/nvidia/gpus/0000:0{bus}:00.0/information": text})
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     assert look(tmp_path, **environ).gpus == expected  # type: ignore[arg-type]
-
-
-def test_device_files_alone_are_gpus_without_a_name(tmp_path: Path) -> None:
-    plant(tmp_path, {"dev/nvidia3": "", "dev/nvidia-modeset": ""})
-    assert look(tmp_path).gpus == ("NVIDIA GPU",)
 
 
 def test_what_knobs_depend_on(tmp_path: Path) -> None:

@@ -223,23 +223,6 @@ def test_files_of_its_own_are_no_files_that_it_writes(
     assert watcher.result().written == ("/home/me/model.pt",)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=5,
-)
-KEYS = st.sampled_from(["rank", "pools", "mpi", "affinity", "opencv_threads"])
-REPORTS = st.dictionaries(KEYS, JSON | st.lists(st.dictionaries(KEYS, JSON), max_size=2))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary() | REPORTS.map(lambda content: json.dumps({"rank": 0, **content}).encode()))
-def test_no_report_can_do_harm(tmp_path: Path, content: bytes) -> None:
-    probe_folder(tmp_path).mkdir(exist_ok=True)
-    (probe_folder(tmp_path) / "rank-0.json").write_bytes(content)
-    assert len(Watcher(tmp_path).result().ranks) <= 1
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "loader", "sleep\t1\t1\t1\tx", "loader\t1\t1\tx", "loader\t-1\t0\t0\t",
@@ -249,11 +232,3 @@ def test_what_is_no_file_of_phases_says_nothing(tmp_path: Path, text: str) -> No
     assert parse_phases(text.encode(), 0) == ([], 0.0)
     plant(tmp_path, {"probe/rank-x.1.phases": "compute\t1\t0\t0\t\n"})
     assert read_phases(tmp_path) == ()
-
-
-@given(st.binary() | st.text("loadercmputxng0123456789.\t\n-e").map(str.encode))
-def test_any_file_of_phases_can_be_read(data: bytes) -> None:
-    shares, busy_s = parse_phases(data, 0)
-    assert 0 <= busy_s < float("inf")
-    assert all(share.where.isprintable() for share in shares), "an escape that is shown"
-    assert not shares or sum(share.share for share in shares) == pytest.approx(1)

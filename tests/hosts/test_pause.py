@@ -93,13 +93,6 @@ def test_whatever_ends_in_a_pause_has_ended(start: Start, end: str) -> None:
     assert trial.wait(PATIENCE_S) is not None and states(pids) == []
 
 
-def test_a_pause_whose_answer_nobody_took_is_no_end(start: Start) -> None:
-    trial = start(BUSY)
-    trial.forward(PAUSE)  # as if an interrupt had come before the answer
-    eventually(lambda: trial.wait(0.0) is None)
-    assert trial.stop().stopped
-
-
 def test_what_had_stopped_itself_stays_stopped(start: Start) -> None:
     trial = start("sleep 60 & kill -STOP $!; wait")
     eventually(lambda: "T" in states(trial.pids()))

@@ -93,29 +93,6 @@ def test_a_library_that_fails_costs_only_its_own_part(run: Run, reports: Path) -
 # --- who reports -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("environ", "size"),
-    [
-        ({"TUNE_PROBE_DIR": ""}, None),
-        ({"OMPI_COMM_WORLD_RANK": ""}, None),
-        *(({"OMPI_COMM_WORLD_RANK": "", name: "3"}, 0) for name in observe.RANK_VARIABLES),
-        # torchrun's variables count in what it has started.
-        ({"OMPI_COMM_WORLD_RANK": "", "RANK": "3", "WORLD_SIZE": "5"}, None),
-        (
-            {"OMPI_COMM_WORLD_RANK": "", "TORCHELASTIC_RUN_ID": "a", "RANK": "3",
-             "WORLD_SIZE": "5"},
-            5,
-        ),
-    ],
-)  # fmt: skip
-def test_it_is_active_in_the_ranks_that_we_know_alone(
-    environ: dict[str, str], size: int | None, run: Run, reports: Path
-) -> None:
-    assert run("import numpy", OMPI_COMM_WORLD_SIZE="", **environ).returncode == 0
-    sizes = [json.loads(path.read_text())["launcher_size"] for path in reports.glob("*.json")]
-    assert sizes == ([] if size is None else [size or None])
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_do_not_report(method: str, run: Run, reports: Path) -> None:
     code = f"""
@@ -180,24 +157,3 @@ def test_its_report_comes_back_whole(run: Run, reports: Path) -> None:
     assert [library[:5] for library, _ in view.pools] == ["numpy"]
     python = ".".join(map(str, sys.version_info[:3]))
     assert dict(view.packages) == {"python": python, "numpy": said.stdout.strip()}
-
-
-def test_half_written_reports_are_not_read(run: Run, reports: Path, tmp_path: Path) -> None:
-    reports.rmdir()
-    ran = run("print('hello')")
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("hello\n", "", 0), "nowhere to report"
-    (tmp_path / "rank-3.json").write_text('{"rank": 3}')
-    (tmp_path / "rank-1.json.77").write_text('{"rank": 1}')
-    assert read_reports(tmp_path) == {3: Report(RankView(3, 0, 0, ()))}
-    assert read_reports(tmp_path / "nowhere") == {}
-
-
-def test_the_probe_goes_before_the_users_path(tmp_path: Path) -> None:
-    environ = probe_environment(tmp_path, {"PYTHONPATH": "a:b", "X": "1"})
-    probe, _, rest = environ.pop("PYTHONPATH").partition(":")
-    assert (Path(probe) / "sitecustomize.py").is_file() and rest == "a:b"
-    folder = str(tmp_path)
-    assert environ == {
-        "TUNE_PROBE_DIR": f"{folder}/probe",
-        "TUNE_LIVE_FILE": f"{folder}/live.json",
-    }

@@ -104,14 +104,6 @@ def test_what_cannot_be_started_is_named_and_nothing_stays_open(
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    nowhere = tmp_path / "nowhere"
-    for folder in (nowhere, tmp_path):  # there is no log, or no working directory
-        with pytest.raises(FileNotFoundError) as missing:
-            process.start(Launch(("true",), os.environ, nowhere, nowhere, folder))
-        assert str(missing.value.filename).startswith(str(nowhere))
-
-
 COMPUTES_IN_A_THREAD = """
 import itertools, os, threading
 if not os.fork():
@@ -130,23 +122,6 @@ def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(tmp_pa
     exit_ = finish(process.start(replace(done, waits_for_children=True)))
     assert (exit_.left_running, exit_.killed) == ((), 0)
     assert exit_.wall_s >= 0.6 and (tmp_path / "done").exists()
-
-
-def test_a_supervisor_that_does_not_go_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody waits for ever: not even for one that was stopped after its last word."""
-    running = process.start(launch(tmp_path, "sleep", "600"))
-    monkeypatch.setattr("tuner.hosts.process.supervised_command.ANSWER_S", 0.05)
-    os.kill(running._process.pid, signal.SIGSTOP)
-    answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 0, "left": []}
-    monkeypatch.setattr(running, "_receive", lambda _: answer)
-    try:
-        assert running.wait(1) is not None
-        assert running._process.returncode == -signal.SIGKILL
-    finally:
-        cleanup.Remains(running.marker, running._process.pid, running._since).sweep()
-        cleanup.remove_folder(running._folder)
 
 
 def test_what_sigkill_cannot_end_is_an_error_each_time(

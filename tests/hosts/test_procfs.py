@@ -29,11 +29,6 @@ def test_a_program_may_have_any_name(name: bytes) -> None:
     assert (stat.threads, stat.started, stat.resident_bytes) == (7, 123456, 200 * PAGE)
 
 
-def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:
-    assert procfs.read(str(tmp_path / "none")) == procfs.read(str(tmp_path)) == b""
-    assert procfs.stat(1, str(tmp_path)) is None
-
-
 def test_only_the_cpus_that_count_are_told_of() -> None:
     text = (
         b"cpu  9 9 9 9 9 9 9 9 9 9\n"

@@ -101,16 +101,6 @@ def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Gate) ->
     assert gate.marks[3:] == [True, False], "the first step took over from the hook"
 
 
-def test_only_one_thread_counts(agent: Any, gate: Gate) -> None:
-    agent.step()
-    other = threading.Thread(
-        target=lambda: [call(agent) for call in (step, optimizer_step, update)]
-    )
-    other.start()
-    other.join()
-    assert gate.boundaries == [(2, "session")]
-
-
 def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
     gate.met = True
     assert agent.more()

@@ -140,18 +140,6 @@ def test_a_rank_that_goes_keeps_nobody_at_the_gate(job: Job, rank: int) -> None:
     eventually(job.are_passive)
 
 
-@pytest.mark.parametrize("late", [0, 2])
-def test_nobody_waits_for_a_rank_that_does_not_come(job: Job, late: int) -> None:
-    job.start(*{0, 1, 2} - {late})
-    while job.supervisor.server.come < RANKS - 1:
-        job.supervisor.server.receive(0.05)
-    before = job.iterations()
-    time.sleep(0.1)
-    went_on = [now > was for now, was in zip(job.iterations(), before, strict=True)]
-    assert went_on == [rank != late for rank in range(RANKS)]
-    assert not job.supervisor.server.listens()
-
-
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_at_the_programs_own_end_all_wait_for_an_order(job: Job, is_gone: bool) -> None:
     job.start(least=5)

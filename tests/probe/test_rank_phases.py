@@ -149,34 +149,6 @@ def test_the_end_is_the_programs_and_a_folder_that_vanishes_no_obstacle(
     assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 7)
 
 
-def test_objects_of_the_program_end_in_its_own_thread(run: Run) -> None:
-    code = """
-import threading
-ends = set()
-class Held:
-    def __del__(self): ends.add(threading.get_ident())
-def hold():
-    held = Held()
-    spin(0.0005)
-for _ in range(1000): hold()
-print(ends == {threading.get_ident()})
-"""
-    assert run(code).stdout == "True\n"
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_are_not_looked_at(method: str, run: Run, tmp_path: Path) -> None:
-    code = f"""
-import multiprocessing
-if __name__ == "__main__":
-    with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        pool.map(spin, [0.6, 0.6])
-"""
-    run(code)
-    assert len(list((tmp_path / "probe").glob("*.phases"))) == 1
-    assert seen(tmp_path)["compute"].blocked > 0
-
-
 # --- which lines call MPI ----------------------------------------------------------------
 
 
@@ -197,7 +169,3 @@ if __name__ == "__main__":
 )
 def test_lines_that_call_mpi(line: str, method: str | None) -> None:
     assert rank_phases.mpi_call(line) == method
-
-
-def test_both_sides_know_the_threads_name() -> None:
-    assert rank_phases.rank_thread.NAME.encode() == THREAD_NAME

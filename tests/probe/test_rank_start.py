@@ -109,15 +109,6 @@ def test_iterations_are_seen(
     assert supervisor.marks() == marks
 
 
-def test_an_error_of_the_program_is_its_own_and_so_is_its_documentation(run: Run) -> None:
-    ran = run(
-        f"{UPDATES}print(updater.update.__name__, updater.update.__doc__)\n"
-        "updater.fails_at = 4\nwhile True: updater.update()\n"
-    )
-    assert (ran.stdout, ran.returncode) == ("update Updates.\n", 1)
-    assert ran.stderr.endswith("KeyError: 'mine'\n")
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -183,9 +174,3 @@ def test_a_python_that_the_rank_starts_does_not_take_its_place(run: Run, part: s
     code = f"import os, subprocess, sys\nenv = dict(os.environ)\n{UPDATES}\n{part}\n"
     ran = run(f"{code}subprocess.run([sys.executable, '-c', {LOOK!r}], env=env, {how})")
     assert (ran.stdout, ran.stderr) == ("False\n", "")
-
-
-def test_a_python_that_becomes_the_program_is_the_rank(run: Run) -> None:
-    """As `poetry run python` does."""
-    ran = run(f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', {LOOK!r}])")
-    assert (ran.stdout, ran.stderr) == ("True\n", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ import pytest
 import chainer_imagenet
 import compat
 from chainer_imagenet import next_order
-from chainer_training import interval_or_end
-from trainer_options import Length
 
 COMPAT = """
 import sys, compat
@@ -45,32 +42,6 @@ def test_chainer_works_with_what_compat_adds_and_what_is_there_stays() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def fired(period: tuple[float, str], length: Length, per_epoch: int, more: int = 0) -> list[int]:
-    """The iterations in which a trigger fires in a run, which goes on for ``more`` of them."""
-    end = length.number * (per_epoch if length.unit == "epoch" else 1)
-    fires, trainer = interval_or_end(period, length), SimpleNamespace()
-    hits = []
-    for done in range(1, end + more + 1):
-        trainer.updater = SimpleNamespace(iteration=done, epoch_detail=done / per_epoch)
-        hits += [done] * fires(trainer)
-    assert end in hits
-    return hits
-
-
-@pytest.mark.parametrize(
-    ("period", "length", "hits"),
-    [
-        ((1, "epoch"), Length(25, "iteration"), [25, 75]),  # shorter than an epoch
-        ((1, "epoch"), Length(1, "epoch"), [75]),
-        ((30, "iteration"), Length(40, "iteration"), [30, 40, 60]),
-    ],
-)
-def test_the_end_fires_once_though_the_run_goes_on(
-    period: tuple[float, str], length: Length, hits: list[int]
-) -> None:
-    assert [hit for hit in fired(period, length, 75, more=50) if hit <= 75] == hits
 
 
 def test_an_order_tells_its_epoch_by_its_numbers() -> None:

@@ -56,15 +56,6 @@ def test_a_broken_or_foreign_file_is_named(
     assert str(path) in str(caught.value)
 
 
-def test_a_seed_gives_one_synthetic_set() -> None:
-    first, again, other = (
-        mnist_data.synthetic(seed, train=5000, test=100).train for seed in (3, 3, 4)
-    )
-    assert np.array_equal(first.images, again.images)
-    assert np.array_equal(first.labels, again.labels)
-    assert not np.array_equal(first.images, other.images)
-
-
 def test_a_ranks_share_is_what_get_mnist_gives() -> None:
     from chainer.datasets import SubDataset, TupleDataset
 

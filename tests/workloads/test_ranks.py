@@ -57,12 +57,6 @@ def test_rank_0_says_why_once(
     assert world.barriers == 1
 
 
-def test_the_result_of_the_step_is_given_if_all_succeed() -> None:
-    assert together(FakeWorld(1, None, None), lambda: 7, "p") == 7
-    with pytest.raises(ZeroDivisionError):
-        together(FakeWorld(0), lambda: 1 // 0, "p.py")
-
-
 def test_a_thread_that_fails_ends_the_job(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> None:
         raise error
@@ -94,10 +88,3 @@ def test_rank_0_makes_the_folders_and_leaves_them_empty(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as caught:
         ranks.make_folder(parse(["--out", str(below)]), 0)
     assert str(caught.value) == f"--out {below}: cannot write there: Not a directory"
-
-
-def test_an_interpreter_without_tune_runs_the_trainers_as_they_are() -> None:
-    program = "import sys; sys.modules['tuner'] = None; import ranks; print(ranks.live)"
-    folder = Path(ranks.__file__).parent
-    done = subprocess.check_output([sys.executable, "-c", program], cwd=folder)
-    assert done == b"None\n"

@@ -77,9 +77,3 @@ def test_a_stale_row_is_seen() -> None:
     assert slab.error(1) < TOLERANCE
     slab.step(Wires(boxes, 0, lost=1))  # the row from below stays that of the step before
     assert slab.error(2) > TOLERANCE
-
-
-def test_what_is_no_number_is_a_wrong_result() -> None:
-    slab = Slab(grid(4, 4, 1), 0, 1)
-    slab.field[0, 0] = math.nan
-    assert slab.error(0) == math.inf

@@ -62,17 +62,6 @@ def test_ranks_meet_in_a_folder_and_leave_it_empty(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_neighbours_are_the_ranks_of_a_host(tmp_path: Path) -> None:
-    assert as_ranks(2, tmp_path / "new", World.local_rank) == [0, 1]
-    assert as_ranks(1, tmp_path, World.local_rank) == [0]
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
-        meet(JobPlace(0, 2, by_address=False), tmp_path / "file")
-
-
 def test_ranks_that_do_not_come_are_missed_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

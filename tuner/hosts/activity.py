@@ -14,7 +14,7 @@ import random
 import re
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -103,10 +103,9 @@ def _threads(pid: int, proc: str = "/proc", *, of_probe: bool = False) -> Iterat
 
 
 class Computing:
-    """Tells who computes among processes that use a CPU, by a clock that only goes forward."""
+    """Tells who computes among processes that use a CPU."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._kernel: dict[int, tuple[float, float]] = {}
 
     def __call__(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
@@ -121,12 +120,12 @@ class Computing:
     def _any(self, pids: Collection[int], most_s: float) -> bool:
         # Of each, also those after one that computes: their times are compared with the next.
         waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
-        deadline_s = self._clock() + most_s
+        deadline_s = time.monotonic() + most_s
         for _ in range(LOOKS):
             threads = [(pid, thread) for pid in pids for thread in running_threads(pid)]
             random.shuffle(threads)  # time may be short
             for pid, thread in threads:
-                if self._clock() > deadline_s:
+                if time.monotonic() > deadline_s:
                     return False
                 try:
                     address = program_counter(thread)
@@ -139,6 +138,7 @@ class Computing:
         return False
 
     def _mostly_in_kernel(self, pid: int) -> bool:
+        """Return whether it spent most of its CPU time since the last look in the kernel."""
         stat = procfs.stat(pid)
         if stat is None:
             return True

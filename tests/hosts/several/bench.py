@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +136,6 @@ class Bench:
         """Run ``ip`` in the network of a process."""
         for words in commands:
             _run("nsenter", f"-t{pid}", "-n", "ip", *words.split())
-
-    @contextlib.contextmanager
-    def slowed(self, host: str, mbit_per_s: int) -> Iterator[None]:
-        """Meanwhile a host sends at this rate."""
-        shape = ["nsenter", f"-t{self._inits[host]}", "-n", "tc", "qdisc"]
-        rate = f"tbf rate {mbit_per_s}mbit burst 32kb latency 400ms"
-        _run(*shape, *f"add dev eth0 root {rate}".split())
-        try:
-            yield
-        finally:
-            _run(*shape, *["del", "dev", "eth0", "root"])
 
     def _unshare(self, *words: str) -> subprocess.Popen[str]:
         """Start the first process of a namespace; it has said that it is ready."""

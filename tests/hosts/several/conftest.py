@@ -16,7 +16,7 @@ from tests.hosts.several.study_on_hosts import StudyOnHosts
 from tests.marked import eventually
 
 #: Of Debian's packages iproute2, openssh-client, openssh-server and util-linux.
-PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv", "tc")
+PROGRAMS = ("ip", "ssh", "ssh-keygen", "sshd", "nsenter", "unshare", "setpriv")
 
 
 @pytest.fixture(scope="package")

@@ -62,37 +62,6 @@ def test_a_host_that_lacks_the_interpreter_is_named_alone(bench: Bench, folder: 
     assert checks["launcher"]["state"] == "ok", "this host is checked all the same"
 
 
-#: The ranks share the work, and exchange 500 kB after each part of it.
-PROGRAM = """
-import time
-from mpi4py import MPI
-world, data, began_s = MPI.COMM_WORLD, bytearray(500_000), time.monotonic()
-for part in range(4):
-    time.sleep(0.3 / world.size)
-    world.Allreduce(MPI.IN_PLACE, [data, MPI.BYTE], MPI.BOR)
-if world.rank == 0:
-    print("took", time.monotonic() - began_s)
-"""
-
-
-@pytest.mark.parametrize(
-    ("mbit_per_s", "verdict"), [(10_000, "2 hosts: 1."), (8, "2 hosts: not worth it, 0.")]
-)
-def test_a_slow_link_turns_the_verdict_of_scale(
-    bench: Bench, folder: Path, mbit_per_s: int, verdict: str
-) -> None:
-    (folder / "program.py").write_text(PROGRAM)
-    words = [
-        *(TUNE, "scale", "--hosts", "h1:1,h2:1", "--setting", "defaults", "--rounds", "3"),
-        *("--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--storage"),
-        *(str(folder / "scale.db"), "--", sys.executable, str(folder / "program.py")),
-    ]
-    with bench.slowed("h2", mbit_per_s):
-        done = bench.run("h1", *words, env={**os.environ}, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith(verdict)
-
-
 #: ``test_spot`` has a whole guide.
 COMMANDS = sorted(
     {

@@ -189,10 +189,9 @@ print("ranks", os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"], flush
         ((), PROGRAM, 2, 1),
         (("--launcher", "torchrun"), PLAIN, 2, 2),
         (("--launcher", "srun"), PROGRAM, 2, 2),
-        (("--launcher", "srun", "--mpirun-arg=--mpi=none"), PLAIN, 2, 2),
         (("--launcher", "srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),
     ],
-    ids=["mpirun", "torchrun on each node", "PMIx", "no MPI", "no MPI, on this node alone"],
+    ids=["mpirun", "torchrun on each node", "PMIx", "no MPI, on this node alone"],
 )
 def test_a_study_runs_on_the_nodes_of_its_allocation(
     slurm: Slurm, folder: Path, launcher: tuple[str, ...], program: str, nodes: int, ppn: int

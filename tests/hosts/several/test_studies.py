@@ -282,15 +282,3 @@ def test_a_live_job_is_switched_on_all_hosts_at_once_and_another_takes_the_place
             assert record.outcome.window.pace_s >= 0.02 * int(record.setting.as_dict()["step"])
             ranks = record.outcome.observation.ranks
             assert [(rank.rank, rank.reported) for rank in ranks] == [(0, True), (1, True)]
-
-
-def test_a_sample_of_the_campaigns(bench: Bench) -> None:
-    """A fault on another host has the kind that it has on this; of losses nothing is left."""
-    faults = ("a rank is killed after its last iteration", "a rank is stopped", "rank 0 is killed")
-    for words, said in (
-        (("campaigns.faults", "--two-hosts", *faults), "3 faults, 0 bad\n"),
-        (("campaigns.losses", "--losses", "2", "--seed", "2"), '"wrong": []'),
-    ):
-        argv = [sys.executable, "-m", *words]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr

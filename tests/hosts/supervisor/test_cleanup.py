@@ -40,20 +40,6 @@ def test_all_that_is_ours_goes_and_no_link_is_followed(tmp_path: Path) -> None:
     assert folder.is_symlink() and (outside / "kept").exists()
 
 
-@pytest.mark.parametrize("case", ["somebody else's", "a mount below"])
-def test_what_is_not_ours_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
-    (tmp_path / "tune-1/data").mkdir(parents=True)
-    if case == "a mount below":
-        line = f"36 35 98:0 / {tmp_path}/tune-1/data rw - ext4 /dev/x rw\n".encode()
-        monkeypatch.setattr(cleanup, "read", lambda _: line)
-    else:
-        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    cleanup.remove_folder(f"{tmp_path}/tune-1")
-    assert (tmp_path / "tune-1/data").exists()
-
-
 @pytest.mark.parametrize(("mode", "access"), [("r+b", mmap.ACCESS_WRITE), ("rb", mmap.ACCESS_READ)])
 def test_a_segment_of_an_mpi_goes_unless_it_is_older_or_somebody_has_mapped_it(
     monkeypatch: pytest.MonkeyPatch, mode: str, access: int
@@ -128,41 +114,6 @@ def test_a_process_whose_main_thread_has_ended_is_known_by_another() -> None:
         stat = procfs.stat(process.pid)
         assert stat is not None and carriers([stat], "mine") == [stat]
         process.kill()
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> list[Stat]:
-    """Process tables; one that is read while ids are reused may hold a circle."""
-    size = draw(st.integers(1, 20))
-    parents = draw(st.lists(st.integers(0, 20), min_size=size, max_size=size))
-    return [
-        Stat(pid, 100 + pid, parent, state=draw(st.sampled_from("SZ")), threads=pid % 3)
-        for pid, parent in enumerate(parents, start=1)
-    ]
-
-
-@given(table=tables(), root=st.integers(1, 20))
-def test_descendants_are_the_live_ones_whose_line_leads_to_the_root(
-    table: list[Stat], root: int
-) -> None:
-    parents = {process.pid: process.parent for process in table}
-
-    def leads_to_root(pid: int) -> bool:
-        line = [pid]
-        while (pid := parents.get(pid, 0)) and pid not in line:
-            if pid == root:
-                return True
-            line.append(pid)
-        return False
-
-    assert sorted(process.pid for process in descendants(reversed(table), [root])) == [
-        process.pid
-        for process in table
-        if process.pid != root
-        and leads_to_root(process.pid)
-        # The main thread of a zombie may have ended before the others.
-        and (process.state == "S" or process.threads > 1)
-    ]
 
 
 def test_a_signal_never_reaches_a_later_process_of_the_same_id(child: Stat) -> None:

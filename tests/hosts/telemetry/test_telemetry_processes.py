@@ -55,29 +55,6 @@ def test_a_new_process_of_an_old_id_counts_whole() -> None:
     assert used(dict([account(10, 50.0)]), dict([account(10, 1.0, started=300)])).user_s == 1.0
 
 
-counters = st.floats(0, 1e6)
-processes = st.builds(
-    account,
-    st.integers(1, 4),
-    counters,
-    counters,
-    counters,
-    st.dictionaries(st.integers(1, 4), counters, max_size=3),
-    st.integers(1, 2),
-)
-looks = st.lists(processes, max_size=5).map(dict)
-
-
-@given(looks, looks.filter(bool), st.floats(0.01, 100))
-def test_no_rate_is_ever_negative(
-    before: ProcessSnapshot, after: ProcessSnapshot, interval_s: float
-) -> None:
-    """Also where counters are set back, and processes leave or are replaced."""
-    assert all(
-        value is not None and value >= 0 for value in rank_row(before, after, interval_s).values()
-    )
-
-
 @dataclass
 class Family:
     """Processes as the kernel accounts for them: whoever ends is waited for by its parent."""

@@ -76,13 +76,6 @@ def test_a_kernel_that_does_not_count_waiting_is_a_gap(root: Path) -> None:
     assert any("threads that waited for a CPU" in gap for gap in telemetry.gaps)
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_the_thread_is_gone_whatever_happens(error: type[BaseException]) -> None:
-    with pytest.raises(error), recorder():
-        raise error
-    assert not any(thread.name == "telemetry" for thread in threading.enumerate())
-
-
 def test_what_goes_wrong_in_it_is_a_gap() -> None:
     def broken() -> list[Member]:
         raise RuntimeError("no way")
@@ -90,15 +83,4 @@ def test_what_goes_wrong_in_it_is_a_gap() -> None:
     with Recorder(broken, ranks=1, gpus=False, environ={}) as recording:
         pass
     gap = "The recording broke off: RuntimeError: no way."
-    assert recording.telemetry == Telemetry(gaps=(gap,))
-
-
-def test_a_machine_without_threads_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    with recorder() as recording:
-        pass
-    gap = "The recording broke off: can't start new thread."
     assert recording.telemetry == Telemetry(gaps=(gap,))
