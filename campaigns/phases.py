@@ -61,6 +61,8 @@ LIVE_COMMAND = (
     *("--step", "{step}", "--iterations", str(bench.LIVE_ITERATIONS)),
 )
 
+_COMMAND = "hosts.process.supervised_command:SupervisedCommand"
+
 #: Of each phase the function that is patched, whether before or after it, at which call of it. The
 #: first command of all is `mpirun --version`, before there is a study.
 PHASES: dict[str, tuple[str, str, int]] = {
@@ -71,21 +73,13 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "its folders are made": ("study.journal:Journal.reserve", "after", 1),
     "before the note": ("hosts.process.left_over:write", "before", 1),
     "after the note": ("hosts.process.left_over:write", "after", 1),
-    "the supervisor is started": (
-        "hosts.process.supervised_command:SupervisedCommand._ask",
-        "before",
-        2,
-    ),
-    "mpirun is started": ("hosts.process.supervised_command:SupervisedCommand._ask", "after", 2),
+    "the supervisor is started": (f"{_COMMAND}._ask", "before", 2),
+    "mpirun is started": (f"{_COMMAND}._ask", "after", 2),
     "the first look at the ranks": ("launch.monitor:LaunchMonitor.look", "after", 1),
     "the first look at the log": ("launch.monitor:LaunchMonitor.report_progress", "after", 1),
     "in the middle": ("launch.monitor:LaunchMonitor.report_progress", "after", 4),
-    "mpirun has ended": (
-        "hosts.process.supervised_command:SupervisedCommand._conclude",
-        "before",
-        2,
-    ),
-    "nothing is left": ("hosts.process.supervised_command:SupervisedCommand._conclude", "after", 2),
+    "mpirun has ended": (f"{_COMMAND}._conclude", "before", 2),
+    "nothing is left": (f"{_COMMAND}._conclude", "after", 2),
     "before the result": ("launch.trial:RunningLaunch.classify", "before", 1),
     "before the journal": ("study.journal:Journal.write", "before", 1),
     "after the journal": ("study.journal:Journal.write", "after", 1),
@@ -94,14 +88,14 @@ PHASES: dict[str, tuple[str, str, int]] = {
     "before the summary": ("store.store:Store.set_summary", "before", 1),
     "before the report": ("study.optuna_study:OptunaStudy.tell", "after", 1),
     "between two launches": ("study.loop:StudyRun.ask", "before", 2),
-    "the second launch": ("hosts.process.supervised_command:SupervisedCommand._ask", "after", 3),
+    "the second launch": (f"{_COMMAND}._ask", "after", 3),
     "at the end": ("study.tuning:close", "before", 1),
     "after the end": ("study.tuning:close", "after", 1),
 }
 
 #: The same of a live job; windows are counted in all jobs, and each is an order.
 LIVE_PHASES: dict[str, tuple[str, str, int]] = {
-    "the job is started": ("hosts.process.supervised_command:SupervisedCommand._ask", "after", 4),
+    "the job is started": (f"{_COMMAND}._ask", "after", 4),
     "the job says hello": ("live.job_server:JobServer._welcome", "after", 2),
     "the job stands ready": ("live.window:WindowRun.measure", "before", 1),
     "in the first window": ("live.window:WindowRun._analyse", "after", 1),
@@ -114,11 +108,7 @@ LIVE_PHASES: dict[str, tuple[str, str, int]] = {
     "after a switch": ("live.window:WindowRun._follow", "after", 5),
     "in the next window": ("live.window:WindowRun._follow", "before", 6),
     "before the job is ended": ("live.window:Job.end", "before", 1),
-    "while the job is ended": (
-        "hosts.process.supervised_command:SupervisedCommand.stop",
-        "before",
-        2,
-    ),
+    "while the job is ended": (f"{_COMMAND}.stop", "before", 2),
     "the job has ended": ("live.window:Job.end", "after", 1),
 }
 

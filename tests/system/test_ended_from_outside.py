@@ -84,23 +84,3 @@ def test_ctrl_c_twice_says_what_is_kept_and_nothing_of_python(tmp_path: Path, ga
         os.close(ours)
     assert study.wait(60) in (128 + signal.SIGINT, -signal.SIGINT)
     assert b"interrupted" in screen and b"Traceback" not in screen, screen
-
-
-def test_a_study_goes_on_if_its_progress_cannot_be_written(tmp_path: Path) -> None:
-    words = (
-        "-n",
-        "1",
-        "--name",
-        "s",
-        "--objective",
-        "wall",
-        "--knob",
-        "omp_threads=1",
-        "--no-confirm",
-    )
-    full = 'exec "$0" -c "$@" 2> /dev/full'
-    argv = ["sh", "-c", full, sys.executable, MAIN, *words, "--", "sleep", "0.1"]
-    study = subprocess.run(
-        argv, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, check=True
-    )
-    assert study.stdout.startswith(b"Study s: finished")
