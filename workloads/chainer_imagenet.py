@@ -10,6 +10,7 @@ the others would wait for it for ever. It needs chainer 7.8.1, mpi4py and opencv
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ import images
 import trainer_options
 from image_files import ImageData
 from images import Images, rank_order
+from trainer_options import TrainerParser
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -37,34 +39,30 @@ NAME = Path(__file__).name
 LEARNING_RATE = 0.01
 
 
-class ImagenetOptions(chainer_training.ChainerOptions, trainer_options.ImageOptions):
-    """The options of this trainer."""
-
-
 def main(argv: Sequence[str]) -> int:
     """Train as ``argv`` says. The exit code is 2 if that is refused."""
     return chainer_training.main(NAME, argv, parse=parse, load=load, train=train)
 
 
-def parse(argv: Sequence[str]) -> ImagenetOptions:
+def parse(argv: Sequence[str]) -> Namespace:
     """Read a command line; raises ``WorkloadError``."""
-    defaults = trainer_options.IMAGE_DEFAULTS
-    parser = chainer_training.ChainerParser(NAME, str(__doc__), **defaults)
+    parser = TrainerParser(NAME, str(__doc__), **trainer_options.IMAGE_DEFAULTS)
+    chainer_training.add_chainer(parser)
     trainer_options.add_images(parser)
-    options = parser.read(argv, ImagenetOptions())
+    options = parser.read(argv)
     trainer_options.complete(options)
     chainer_training.complete(options)
     return options
 
 
-def load(options: ImagenetOptions) -> ImageData:
+def load(options: Namespace) -> ImageData:
     """The images, on rank 0, which names their source."""
     data = images.load(options)
     print(data)
     return data
 
 
-def train(world: MPI.Intracomm, options: ImagenetOptions, data: ImageData | None) -> None:
+def train(world: MPI.Intracomm, options: Namespace, data: ImageData | None) -> None:
     """Share the images among the ranks, train, and evaluate."""
     from chainer.optimizers import MomentumSGD
 
@@ -80,7 +78,7 @@ def train(world: MPI.Intracomm, options: ImagenetOptions, data: ImageData | None
     )
 
 
-def iterators(comm: Any, options: ImagenetOptions, data: ImageData) -> tuple[Any, Any]:
+def iterators(comm: Any, options: Namespace, data: ImageData) -> tuple[Any, Any]:
     """This rank's iterators over the training and over the validation images."""
     augmented = Images(data.train, options.crop, seed=options.seed)
     plain = Images(data.test, options.crop, augment=False)

@@ -9,6 +9,7 @@ would wait for it for ever. It needs chainer 7.8.1 and mpi4py.
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ import chainer_training
 import compat
 import mnist_data
 from mnist_data import Mnist
-from trainer_options import number
+from trainer_options import TrainerParser, number
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -32,30 +33,23 @@ NAME = Path(__file__).name
 ITERATIONS = 25
 
 
-class MnistOptions(chainer_training.ChainerOptions):
-    """The options of this trainer."""
-
-    unit: int
-
-
 def main(argv: Sequence[str]) -> int:
     """Train as ``argv`` says. The exit code is 2 if that is refused."""
     return chainer_training.main(NAME, argv, parse=parse, load=load, train=train)
 
 
-def parse(argv: Sequence[str]) -> MnistOptions:
+def parse(argv: Sequence[str]) -> Namespace:
     """Read a command line; raises ``WorkloadError``."""
     # The epochs are those of ChainerMN's own example.
-    parser = chainer_training.ChainerParser(
-        NAME, str(__doc__), batchsize=100, iterations=ITERATIONS, epochs=20
-    )
+    parser = TrainerParser(NAME, str(__doc__), batchsize=100, iterations=ITERATIONS, epochs=20)
+    chainer_training.add_chainer(parser)
     number(parser, "-u", "--unit", default=1000, help="units of each hidden layer")
-    options = parser.read(argv, MnistOptions())
+    options = parser.read(argv)
     chainer_training.complete(options)
     return options
 
 
-def load(options: MnistOptions) -> Mnist:
+def load(options: Namespace) -> Mnist:
     """The data, on rank 0, which names its source."""
     from chainer.dataset import get_dataset_root
 
@@ -64,7 +58,7 @@ def load(options: MnistOptions) -> Mnist:
     return data
 
 
-def train(world: MPI.Intracomm, options: MnistOptions, data: Mnist | None) -> None:
+def train(world: MPI.Intracomm, options: Namespace, data: Mnist | None) -> None:
     """Scatter the data over the ranks, train, and evaluate."""
     import chainermn
     from chainer.datasets import TupleDataset

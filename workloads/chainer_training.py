@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import ranks
-from trainer_options import Length, TrainerOptions, TrainerParser, WorkloadError, choice, number
+from trainer_options import Length, TrainerParser, WorkloadError, choice, log_interval, number
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -24,37 +24,23 @@ if TYPE_CHECKING:
 COMMUNICATORS = ("naive", "flat", "non_cuda_aware", "pure_nccl", "dummy")
 
 
-class ChainerOptions(TrainerOptions):
-    """The options of a ChainerMN trainer."""
-
-    communicator: str
-    fp16_gradients: bool
-    double_buffering: bool
-    snapshot_every: int | None
-    resume: Path | None
-
-
-O = TypeVar("O", bound=ChainerOptions)  # noqa: E741
 D = TypeVar("D")
 
 
-class ChainerParser(TrainerParser):
-    """The flags of a ChainerMN trainer; see :class:`TrainerParser` for the arguments."""
-
-    def __init__(self, prog: str, description: str, **defaults: int) -> None:
-        super().__init__(prog, description, **defaults)  # type: ignore[arg-type]
-        choice(self, "--communicator", COMMUNICATORS, "ChainerMN's", "naive; with --gpu pure_nccl")
-        text = "exchange gradients in half precision (pure_nccl)"
-        self.add_argument("--fp16-gradients", action="store_true", help=text)
-        text = "exchange gradients while the next ones are computed (pure_nccl)"
-        self.add_argument("--double-buffering", action="store_true", help=text)
-        text = "iterations between snapshots in the folder of the log [an epoch; --benchmark: none]"
-        number(self, "--snapshot-every", help=text)
-        text = "go on from this snapshot; rank 0 reads it"
-        self.add_argument("--resume", type=Path, metavar="FILE", help=text)
+def add_chainer(parser: TrainerParser) -> None:
+    """Add the flags of the ChainerMN trainers."""
+    choice(parser, "--communicator", COMMUNICATORS, "ChainerMN's", "naive; with --gpu pure_nccl")
+    text = "exchange gradients in half precision (pure_nccl)"
+    parser.add_argument("--fp16-gradients", action="store_true", help=text)
+    text = "exchange gradients while the next ones are computed (pure_nccl)"
+    parser.add_argument("--double-buffering", action="store_true", help=text)
+    text = "iterations between snapshots in the folder of the log [an epoch; --benchmark: none]"
+    number(parser, "--snapshot-every", help=text)
+    text = "go on from this snapshot; rank 0 reads it"
+    parser.add_argument("--resume", type=Path, metavar="FILE", help=text)
 
 
-def complete(options: ChainerOptions) -> None:
+def complete(options: Namespace) -> None:
     """Put in what stands for a flag that was not given; refuse an exchange that there is not."""
     name = options.communicator = options.communicator or ("pure_nccl" if options.gpu else "naive")
     if not options.gpu and name != "naive":
@@ -71,9 +57,9 @@ def main(
     prog: str,
     argv: Sequence[str],
     *,
-    parse: Callable[[Sequence[str]], O],
-    load: Callable[[O], D],
-    train: Callable[[MPI.Intracomm, O, D | None], None],
+    parse: Callable[[Sequence[str]], Namespace],
+    load: Callable[[Namespace], D],
+    train: Callable[[MPI.Intracomm, Namespace, D | None], None],
 ) -> int:
     """Train as ``argv`` says; 2 if that is refused.
 
@@ -87,7 +73,7 @@ def main(
 
     world = MPI.COMM_WORLD
 
-    def checked() -> O:
+    def checked() -> Namespace:
         options = parse(argv)
         ranks.make_folder(options, world.rank)
         if world.rank == 0 and options.resume and not zipfile.is_zipfile(options.resume):
@@ -111,7 +97,7 @@ def main(
     return 0
 
 
-def communicator(world: MPI.Intracomm, options: ChainerOptions, name: str = "") -> Any:
+def communicator(world: MPI.Intracomm, options: Namespace, name: str = "") -> Any:
     """ChainerMN's communicator over all ranks: that of the options, or another one by name."""
     import chainermn
 
@@ -119,7 +105,7 @@ def communicator(world: MPI.Intracomm, options: ChainerOptions, name: str = "") 
     return chainermn.create_communicator(name or options.communicator, mpi_comm=world, **exchange)
 
 
-def iterator(options: ChainerOptions, dataset: Any, batchsize: int, **how: Any) -> Any:
+def iterator(options: Namespace, dataset: Any, batchsize: int, **how: Any) -> Any:
     """An iterator with the workers asked for; ``loaderjob`` of ``None`` is Chainer's."""
     from chainer.iterators import MultiprocessIterator
 
@@ -130,7 +116,7 @@ def iterator(options: ChainerOptions, dataset: Any, batchsize: int, **how: Any) 
 
 def run(
     comm: Any,
-    options: ChainerOptions,
+    options: Namespace,
     *,
     iterators: tuple[Any, Any],
     network: Callable[[], Any],
@@ -174,7 +160,7 @@ def run(
 
 
 def build_trainer(
-    comm: Any, options: ChainerOptions, iterators: tuple[Any, Any], device: Any, optimizer: Any
+    comm: Any, options: Namespace, iterators: tuple[Any, Any], device: Any, optimizer: Any
 ) -> Any:
     """A trainer with all its extensions.
 
@@ -197,7 +183,7 @@ def build_trainer(
         # epoch, and a shorter run without a log.
         trainer.extend(
             extensions.LogReport(
-                trigger=interval_or_end(options.log_interval(), options.length),
+                trigger=interval_or_end(log_interval(options), options.length),
                 postprocess=lambda entry: entry.update(epoch_detail=updater.epoch_detail),
             )
         )

@@ -13,6 +13,7 @@ fifth more CPU time than one.
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from typing import Any
 
 import cv2
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 import image_files
 from image_files import ImageData, Source
-from trainer_options import ImageOptions, WorkloadError
+from trainer_options import WorkloadError
 
 Image = NDArray[np.uint8]
 
@@ -39,7 +40,7 @@ _AREA = (0.35, 1.0)  # share of an image that a random crop has
 _ASPECT = (3 / 4, 4 / 3)  # width over height of a random crop
 
 
-def load(options: ImageOptions) -> ImageData:
+def load(options: Namespace) -> ImageData:
     """Return the files that were named, otherwise synthetic images; the first can be decoded.
 
     Raises:

@@ -10,10 +10,10 @@ the slowest rank, and checks its own result: the solution of this problem is kno
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -41,17 +41,7 @@ TOLERANCE = 1e-8
 _RATIO = 0.25
 
 
-class StencilOptions(argparse.Namespace):
-    """A command line: ``sweeps`` explicit steps along y for one step along x."""
-
-    rows: int
-    columns: int
-    sweeps: int
-    steps: int
-    benchmark: bool
-
-
-def parse(argv: Sequence[str], size: int = 1) -> StencilOptions:
+def parse(argv: Sequence[str], size: int = 1) -> Namespace:
     """Read a command line for a job of ``size`` ranks; raises ``WorkloadError``."""
     parser = Parser(NAME, str(__doc__))
     number(parser, "--rows", default=1024, help="rows of the grid, over all ranks")
@@ -61,7 +51,7 @@ def parse(argv: Sequence[str], size: int = 1) -> StencilOptions:
     number(parser, "-i", "--steps", help=text)
     text = "a short run, the same work per step"
     parser.add_argument("--benchmark", action="store_true", help=text)
-    options = parser.parse_args(argv, StencilOptions())
+    options = parser.parse_args(argv)
     if options.rows < size:
         raise WorkloadError(
             f"--rows {options.rows}: each of the {size} ranks needs at least one row; "
@@ -83,7 +73,7 @@ class Slab:
     The first ``rows % size`` ranks have one row more than the others.
     """
 
-    def __init__(self, options: StencilOptions, rank: int, size: int) -> None:
+    def __init__(self, options: Namespace, rank: int, size: int) -> None:
         rows, columns = options.rows, options.columns
         each, more = divmod(rows, size)
         first, count = rank * each + min(rank, more), each + (rank < more)
@@ -138,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
     return simulate(world, options)
 
 
-def simulate(world: MPI.Intracomm, options: StencilOptions) -> int:
+def simulate(world: MPI.Intracomm, options: Namespace) -> int:
     """Set up, step, check; 0, or 1 for a wrong result."""
 
     def say(text: str, file: TextIO = sys.stdout) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from trainer_options import TrainerOptions, WorkloadError
+from trainer_options import WorkloadError
 
 #: With it a study changes settings while a trainer runs.
 live: Any
@@ -63,7 +64,7 @@ def end_with_threads(world: Any, prog: str) -> None:
     threading.excepthook = end
 
 
-def make_folder(options: TrainerOptions, rank: int) -> None:
+def make_folder(options: Namespace, rank: int) -> None:
     """Make the folder of the log, on rank 0; raises ``WorkloadError`` if nobody can write there."""
     if rank == 0:
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,7 +23,6 @@ import torch_training
 import torch_world
 import trainer_options
 from image_files import ImageData
-from torch_training import TorchOptions
 from torch_world import World
 from trainer_options import WorkloadError
 
@@ -32,7 +32,7 @@ NAME = Path(__file__).name
 LAST_WORD_S = 2.0
 
 
-def parse(argv: Sequence[str]) -> TorchOptions:
+def parse(argv: Sequence[str]) -> Namespace:
     """Read a command line; raises ``WorkloadError``."""
     parser = trainer_options.TrainerParser(
         NAME,
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> TorchOptions:
     )
     text = "gradients that DistributedDataParallel exchanges at a time, MiB [the library's: 25]"
     trainer_options.number(parser, "--bucket-mb", help=text)
-    options = parser.read(argv, TorchOptions())
+    options = parser.read(argv)
     trainer_options.complete(options)
     options.backend = options.backend or ("nccl" if options.gpu else "gloo")
     for name, is_set in (
@@ -90,7 +90,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     return train(world, options, data, local_rank)
 
 
-def train(world: World, options: TorchOptions, data: ImageData, local_rank: int) -> int:
+def train(world: World, options: Namespace, data: ImageData, local_rank: int) -> int:
     """Train and evaluate; gives the exit code."""
     loading = torch_training.Loading(options, data, world)
     if world.rank == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +12,11 @@ import ranks
 from image_files import ImageData
 from images import Images, rank_order
 from torch_world import World
-from trainer_options import ImageOptions, WorkloadError
+from trainer_options import WorkloadError
 
 #: As in the ChainerMN trainer.
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
-
-
-class TorchOptions(ImageOptions):
-    """The options of the PyTorch trainer; ``bucket_mb`` of ``None`` is the library's."""
-
-    backend: str
-    pin_memory: str
-    bucket_mb: int | None
 
 
 class EpochOrder:
@@ -49,7 +42,7 @@ class EpochOrder:
 class Loading:
     """This rank's training and validation batches."""
 
-    def __init__(self, options: TorchOptions, data: ImageData, world: World) -> None:
+    def __init__(self, options: Namespace, data: ImageData, world: World) -> None:
         crop, seed = options.crop, options.seed
         augmented = Images(data.train, crop, seed=seed)
         plain = Images(data.test, crop, augment=False)
@@ -68,7 +61,7 @@ class Loading:
             self._order.epoch += 1
 
 
-def loader(options: TorchOptions, dataset: Images, order: EpochOrder, batchsize: int) -> Any:
+def loader(options: Namespace, dataset: Images, order: EpochOrder, batchsize: int) -> Any:
     """A DataLoader with the workers asked for; ``loaderjob`` of 0 or ``None``: none."""
     from torch.utils.data import DataLoader
 
@@ -78,7 +71,7 @@ def loader(options: TorchOptions, dataset: Images, order: EpochOrder, batchsize:
     return DataLoader(dataset, batchsize, sampler=order, pin_memory=pin_memory, **workers)
 
 
-def with_workers(options: TorchOptions) -> dict[str, Any]:
+def with_workers(options: Namespace) -> dict[str, Any]:
     """The other arguments of a loader that has workers."""
     return {"persistent_workers": True, "multiprocessing_context": options.start_method}
 
@@ -127,7 +120,7 @@ class SharedModel:
 
 
 def run(
-    world: World, options: TorchOptions, loading: Loading, *, classes: int, local_rank: int
+    world: World, options: Namespace, loading: Loading, *, classes: int, local_rank: int
 ) -> tuple[int, float]:
     """Train and evaluate; return the iterations, and their time with evaluations in seconds."""
     import torch.distributed
@@ -147,7 +140,7 @@ def run(
         torch.distributed.destroy_process_group()
 
 
-def build(options: TorchOptions, classes: int, local_rank: int) -> SharedModel:
+def build(options: Namespace, classes: int, local_rank: int) -> SharedModel:
     """The same network on every rank's device."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
@@ -188,7 +181,7 @@ def network_of(arch: str, classes: int) -> Any:
     return nn.Sequential(*layers)
 
 
-def build_manager(rank: int, options: TorchOptions, model: SharedModel, loading: Loading) -> Any:
+def build_manager(rank: int, options: Namespace, model: SharedModel, loading: Loading) -> Any:
     """The manager with its extensions: the evaluation once an epoch and at the end, the log."""
     from pytorch_pfn_extras.training import ExtensionsManager, extension, extensions
 

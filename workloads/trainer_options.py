@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 START_METHODS = ("fork", "forkserver", "spawn")
 ARCHITECTURES = ("small", "resnet50")
@@ -15,9 +16,7 @@ CROPS = {"small": 64, "resnet50": 224}
 
 #: Of the image trainers. With 4 ranks on 2 cores a well-set launch takes 5 to 8 s; the epochs
 #: are those of He et al. 2015, as in ChainerMN's example.
-IMAGE_DEFAULTS = {"batchsize": 16, "iterations": 20, "epochs": 90}
-
-O = TypeVar("O", bound="TrainerOptions")  # noqa: E741
+IMAGE_DEFAULTS: dict[str, Any] = {"batchsize": 16, "iterations": 20, "epochs": 90}
 
 
 class WorkloadError(Exception):
@@ -34,40 +33,15 @@ class Length(NamedTuple):
         return f"{self.number} {self.unit}{'' if self.number == 1 else 's'}"
 
 
-class TrainerOptions(argparse.Namespace):
-    """A command line; ``loaderjob`` and ``start_method`` of ``None`` are the library's."""
+def log_interval(options: Namespace) -> tuple[float, str]:
+    """Return the period that makes ``log_writes`` log entries in a run, and its unit.
 
-    batchsize: int
-    iterations: int | None
-    epochs: int | None
-    length: Length
-    loaderjob: int | None
-    prefetch: int
-    start_method: str | None
-    seed: int
-    gpu: bool
-    out: Path
-    benchmark: bool
-    log_writes: int
-
-    def log_interval(self) -> tuple[float, str]:
-        """The period that makes ``log_writes`` log entries in a run.
-
-        It may be a fraction (of iterations too: Chainer 7.8.1 takes them, though its
-        documentation does not say so), but is at least one iteration.
-        """
-        number, unit = self.length
-        period = number / self.log_writes
-        return (max(1.0, period) if unit == "iteration" else period), unit
-
-
-class ImageOptions(TrainerOptions):
-    """The options of an image trainer; ``data`` of ``None``: the images are synthetic."""
-
-    arch: str
-    crop: int
-    val_batchsize: int
-    data: Path | None
+    It may be a fraction (of iterations too: Chainer 7.8.1 takes them, though its documentation does
+    not say so), but is at least one iteration.
+    """
+    number, unit = options.length
+    period = number / options.log_writes
+    return (max(1.0, period) if unit == "iteration" else period), unit
 
 
 class Parser(argparse.ArgumentParser):
@@ -123,9 +97,12 @@ class TrainerParser(Parser):
         text = "how often a run writes its log, the end included"
         number(self, "--log-writes", default=20, help=text)
 
-    def read(self, argv: Sequence[str], options: O) -> O:
-        """Fill ``options`` from a command line; raises ``WorkloadError``."""
-        self.parse_args(argv, options)
+    def read(self, argv: Sequence[str]) -> Namespace:
+        """Read a command line; raises ``WorkloadError``.
+
+        ``loaderjob`` and ``start_method`` of ``None`` are the library's own.
+        """
+        options = self.parse_args(argv)
         if options.iterations is not None:
             options.length = Length(options.iterations, "iteration")
         elif options.epochs is not None:
@@ -171,7 +148,7 @@ def add_images(parser: TrainerParser) -> None:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help=text)
 
 
-def complete(options: ImageOptions) -> None:
+def complete(options: Namespace) -> None:
     """Put in what stands for an image trainer's flag that was not given."""
     options.arch = options.arch or ("resnet50" if options.gpu else "small")
     options.crop = options.crop or CROPS[options.arch]

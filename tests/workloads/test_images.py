@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from argparse import Namespace
 from pathlib import Path
 
 import cv2
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import image_files
 import images
 from images import Images, rank_order
-from trainer_options import ImageOptions, WorkloadError
+from trainer_options import WorkloadError
 
 SYNTHETIC = image_files.synthetic(0)
 
@@ -69,7 +70,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes | None, why: str)
     path = tmp_path / "class/0.jpg"
     for name in ("0.jpg", "1.jpg"):
         path.with_name(name).write_bytes(jpeg())
-    options = ImageOptions(data=tmp_path)
+    options = Namespace(data=tmp_path)
     dataset = Images(images.load(options).train, 8)
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(WorkloadError) as caught:

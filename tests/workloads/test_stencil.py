@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import queue
+from argparse import Namespace
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpi_stencil import TOLERANCE, Field, Slab, StencilOptions
+from mpi_stencil import TOLERANCE, Field, Slab
 
 SIZES = st.integers(1, 12)
 
@@ -31,11 +32,11 @@ class Wires:
             into[:] = received
 
 
-def grid(rows: int, columns: int, sweeps: int) -> StencilOptions:
-    return StencilOptions(rows=rows, columns=columns, sweeps=sweeps)
+def grid(rows: int, columns: int, sweeps: int) -> Namespace:
+    return Namespace(rows=rows, columns=columns, sweeps=sweeps)
 
 
-def solved(options: StencilOptions, size: int, steps: int) -> list[Slab]:
+def solved(options: Namespace, size: int, steps: int) -> list[Slab]:
     """The slabs of ``size`` ranks after ``steps`` steps."""
     keys = [(a, b, tag) for a in range(size) for b in range(size) for tag in (1, 2)]
     boxes: dict[Any, queue.Queue[Field]] = {key: queue.Queue() for key in keys}
