@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import RANK_VARIABLES, Watcher
-from tuner.hosts.probe import parse_phases, probe_folder, read_phases
+from tuner.hosts.probe import probe_folder, read_phases
 from tuner.model import Observation, RankView
 
 #: No process has such an id: the kernel's PID_MAX_LIMIT is 2^22.
@@ -224,11 +222,19 @@ def test_files_of_its_own_are_no_files_that_it_writes(
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "loader", "sleep\t1\t1\t1\tx", "loader\t1\t1\tx", "loader\t-1\t0\t0\t",
-     "loader\tnan\t0\t0\t", "compute\t0\t0\t0\t", "loader\t1e308\t1e308\t1e308\t"],
+    ("name", "text"),
+    [
+        *(("rank-0.1.phases", text) for text in (
+            "", "loader", "sleep\t1\t1\t1\tx", "loader\t1\t1\tx", "loader\t-1\t2\t0\t",
+            "loader\tnan\t0\t0\t", "compute\t0\t0\t0\t", "loader\t1e308\t1e308\t1e308\t",
+        )),
+        ("rank-x.1.phases", "compute\t1\t0\t0\t\n"),
+        *(("rank-0.json", text) for text in (
+            "", "[", "[" * 9000, "\xff", "[0]", '{"pid": 3}', '{"rank": "0"}', '{"rank": 1e99}',
+            '{"rank": 0, "pools": [{"threads": 1}]}', '{"rank": 0, "mpi": {"world_size": "2"}}',
+        )),
+    ],
 )  # fmt: skip
-def test_what_is_no_file_of_phases_says_nothing(tmp_path: Path, text: str) -> None:
-    assert parse_phases(text.encode(), 0) == ([], 0.0)
-    plant(tmp_path, {"probe/rank-x.1.phases": "compute\t1\t0\t0\t\n"})
-    assert read_phases(tmp_path) == ()
+def test_what_the_probe_did_not_write_says_nothing(tmp_path: Path, name: str, text: str) -> None:
+    plant(tmp_path, {f"probe/{name}": text})
+    assert read_phases(tmp_path) == () and Watcher(tmp_path).result() == Observation()

@@ -6,19 +6,20 @@ of one is not as the probe writes it is passed over.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tuner.hosts.process.left_over import MEMORY, name_of
 from tuner.hosts.supervisor.cleanup import study_of
 from tuner.hosts.untrusted_files import read_untrusted
-from tuner.model import PHASES, PhaseShare, RankView
+from tuner.model import PHASES, PhaseShare, RankView, codec
 from tuner.model.wording import one_line
 
 #: A longer report is not the probe's, bytes.
@@ -93,88 +94,83 @@ class Report(NamedTuple):
     """What the probe says of one rank; of the view, what only others can tell is missing."""
 
     view: RankView
-    pid: Any = None
+    pid: int
     #: It ran in the program, not in a Python which only helps one in another language.
-    is_program: bool = False
-    ended_s: float = 0.0  # since boot
+    is_program: bool
+    ended_s: float  # since boot
+
+
+@dataclass(frozen=True)
+class _Pool:
+    library: str
+    threads: int
+    built_for: int | None = None  # the most that it can have
+
+
+@dataclass(frozen=True)
+class _Mpi:
+    world_size: int
+    library: str
+
+
+@dataclass(frozen=True)
+class _ReportFile:
+    """What the probe writes of a rank; a part that failed is ``None``."""
+
+    rank: int
+    pid: int = 0
+    launcher_size: int | None = None
+    uncaught: str = ""
+    ended_s: float = 0.0
+    affinity: tuple[int, ...] | None = None
+    pools: tuple[_Pool, ...] | None = None
+    opencv_threads: int | None = None
+    allocator: str | None = None
+    mpi: _Mpi | None = None
+    packages: Mapping[str, str] | None = None
 
 
 def read_reports(folder: Path) -> dict[int, Report]:
-    """Return the probe's reports by rank."""
+    """Return the probe's reports by rank; files that are no such reports are passed over."""
     reports: dict[int, Report] = {}
     for path in sorted(folder.glob("rank-*.json")):
         try:
-            report = parse_report(read_untrusted(path, _MOST_BYTES))
-        except OSError:
+            file = codec.loads(_ReportFile, read_untrusted(path, _MOST_BYTES).decode())
+        except (OSError, ValueError, KeyError, TypeError):
             continue
-        if report is not None:
-            reports[report.view.rank] = report
+        if file.rank >= 0:
+            reports[file.rank] = _report_of(file)
     return reports
 
 
-def parse_report(data: bytes) -> Report | None:
-    """Return one rank's report; ``None`` for what is not such a report."""
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    rank = _count(content.get("rank")) if isinstance(content, dict) else None
-    if rank is None:
-        return None
-    mpi, packages = (_of(dict, content.get(name)) for name in ("mpi", "packages"))
-    affinity, all_pools = (_of(list, content.get(name)) for name in ("affinity", "pools"))
-    pools: list[tuple[str, int, int | None]] = []  # (folder/file, threads, the most it can have)
-    for pool in all_pools:
-        if (threads := _count(_of(dict, pool).get("threads"))) is not None:
-            name = one_line("/".join(str(pool.get("library", "")).split("/")[-2:]))
-            pools.append((name, threads, _count(pool.get("built_for"))))
+def _report_of(file: _ReportFile) -> Report:
+    pools = [
+        replace(pool, library=one_line("/".join(pool.library.split("/")[-2:])))
+        for pool in file.pools or ()
+    ]
     # NumPy's own BLAS before those that came with other packages (OpenCV brings one too).
-    _, blas_threads, blas_limit = min(
-        (pool for pool in pools if pool[0].rpartition("/")[2].startswith(BLAS_PREFIXES)),
-        key=lambda pool: ("opencv" in pool[0], not pool[0].startswith("numpy")),
-        default=("", None, None),
+    blas = min(
+        (pool for pool in pools if pool.library.rpartition("/")[2].startswith(BLAS_PREFIXES)),
+        key=lambda pool: ("opencv" in pool.library, not pool.library.startswith("numpy")),
+        default=None,
     )
-    library, allocator, uncaught = (
-        one_line(text) if isinstance(text, str) else None
-        for text in (mpi.get("library"), content.get("allocator"), content.get("uncaught"))
-    )
-    # MPI's own word in the rank, else the launcher's.
-    sizes = (_count(mpi.get("world_size")), _count(content.get("launcher_size")))
     view = RankView(
-        rank=rank,
+        rank=file.rank,
         threads=0,
         children=0,
-        affinity=tuple(cpu for cpu in affinity if isinstance(cpu, int)),
-        blas_threads=blas_threads,
-        opencv_threads=_count(content.get("opencv_threads")),
-        world_size=next((size for size in sizes if size is not None), None),
-        mpi_library=library,
-        pools=tuple((name, threads) for name, threads, _ in pools),
-        blas_limit=blas_limit,
-        allocator=allocator,
-        packages=tuple(
-            (one_line(name), one_line(version))
-            for name, version in packages.items()
-            if isinstance(version, str)
-        ),
-        uncaught=uncaught or "",
+        affinity=file.affinity or (),
+        blas_threads=blas.threads if blas else None,
+        opencv_threads=file.opencv_threads,
+        # MPI's own word in the rank, else the launcher's.
+        world_size=file.mpi.world_size if file.mpi else file.launcher_size,
+        mpi_library=one_line(file.mpi.library) if file.mpi else None,
+        pools=tuple((pool.library, pool.threads) for pool in pools),
+        blas_limit=blas.built_for if blas else None,
+        allocator=file.allocator and one_line(file.allocator),
+        packages=tuple((one_line(n), one_line(v)) for n, v in (file.packages or {}).items()),
+        uncaught=one_line(file.uncaught),
     )
-    ended_s = content.get("ended_s")
-    return Report(
-        view,
-        content.get("pid"),
-        is_program=bool(mpi or pools),
-        ended_s=ended_s if isinstance(ended_s, float) else 0.0,
-    )
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
-
-
-def _of(kind: type, value: Any) -> Any:
-    """The value if it is of this kind, else an empty one."""
-    return value if isinstance(value, kind) else kind()
+    return Report(view, file.pid, is_program=bool(file.mpi or pools), ended_s=file.ended_s)
 
 
 # --- phases ---------------------------------------------------------------------------------------
@@ -184,45 +180,33 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
     """Return how the ranks' main threads spent their time, as the probe saw it, by rank and phase.
 
     Of several Pythons in a rank (a launcher around the trainer) the one that kept a CPU busy the
-    longest counts. Phases without time are left out.
+    longest counts. Phases without time are left out, and files that are not the probe's.
     """
-    shares_by_rank: dict[int, list[PhaseShare]] = {}
-    work_s: dict[int, float] = {}
+    by_rank: dict[int, tuple[float, list[PhaseShare]]] = {}
     for path in sorted(probe_folder(folder).glob("rank-*.phases")):
-        name = _PHASES.fullmatch(path.name)
-        if name is None:
-            continue
-        rank = int(name[1])
-        try:
-            shares, busy_s = parse_phases(read_untrusted(path, _MOST_BYTES), rank)
-        except OSError:
-            continue
-        if shares and busy_s >= work_s.get(rank, 0.0):
-            shares_by_rank[rank], work_s[rank] = shares, busy_s
-    return tuple(share for rank in sorted(shares_by_rank) for share in shares_by_rank[rank])
+        if name := _PHASES.fullmatch(path.name):
+            rank = int(name[1])
+            with suppress(OSError, ValueError):
+                parsed = _parse_phases(read_untrusted(path, _MOST_BYTES).decode(), rank)
+                by_rank[rank] = max(by_rank.get(rank, (0.0, [])), parsed, key=lambda pair: pair[0])
+    return tuple(share for rank in sorted(by_rank) for share in by_rank[rank][1])
 
 
-def parse_phases(data: bytes, rank: int) -> tuple[list[PhaseShare], float]:
-    """Return the phases of one file, and the seconds on a CPU or waiting for one."""
-    rows: dict[str, tuple[list[float], str]] = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        phase, *rest = line.split("\t")
-        try:
-            numbers = [float(text) for text in rest[:3]]
-        except ValueError:
-            return [], 0.0
-        sound = len(rest) == 4 and all(0 <= number < math.inf for number in numbers)
-        if phase not in PHASES or not sound:
-            return [], 0.0
-        rows[phase] = numbers, one_line(rest[3])
-    all_s = sum(sum(numbers) for numbers, _ in rows.values())
+def _parse_phases(text: str, rank: int) -> tuple[float, list[PhaseShare]]:
+    """Return the seconds on a CPU or waiting for one, and the phases; or raise ``ValueError``.
+
+    A line has the phase, the seconds on a CPU, waiting for one and asleep, and where that was most.
+    """
+    rows = [line.split("\t") for line in text.splitlines()]
+    all_s = sum(float(number) for row in rows for number in row[1:4])
     if not 0 < all_s < math.inf:
-        return [], 0.0
-    shares = []
-    for phase in PHASES:
-        numbers, where = rows.get(phase, ([0.0] * 3, ""))
-        running, queued, blocked = (number / all_s for number in numbers)
-        share = running + queued + blocked
-        if share > 0:
-            shares.append(PhaseShare(rank, phase, share, running, queued, blocked, where))
-    return shares, sum(numbers[0] + numbers[1] for numbers, _ in rows.values())
+        raise ValueError(text)
+    shares, busy_s = [], 0.0
+    for phase, *numbers, where in rows:
+        running, queued, blocked = parts = [float(number) / all_s for number in numbers]
+        if phase not in PHASES or min(parts) < 0:
+            raise ValueError(text)
+        busy_s += all_s * (running + queued)
+        if any(parts):
+            shares.append(PhaseShare(rank, phase, sum(parts), *parts, one_line(where)))
+    return busy_s, shares
