@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from tuner.hosts import stacks
 from tuner.hosts.activity import Activity, Computing, activities, running_threads
@@ -31,42 +30,8 @@ class LaunchView:
     load: Load
 
 
-class Observer(Protocol):
-    """Looks at a launch while it runs. None of its methods fails because a host is lost."""
-
-    def follow(self, pids: Callable[[], Collection[int]], /) -> None:
-        """Ask this for the launch's processes on this host from now on; so far it has none."""
-
-    def begin(self) -> None:
-        """Forget what was seen so far."""
-
-    def recording(self) -> AbstractContextManager[None]:
-        """Record the telemetry meanwhile."""
-
-    def sample(self) -> float:
-        """Look at the launch, and return the CPU time that it took on one host at most, s."""
-
-    def wants_cpu(self) -> bool | None:
-        """Return whether one of the processes of the last sample runs or waits for a CPU.
-
-        Otherwise all of them wait for something else; ``None``: that cannot be seen.
-        """
-
-    def activities(self) -> tuple[Activity, ...]:
-        """Return what the processes of the last sample have done so far."""
-
-    def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        """Return whether one of these, which use a CPU, runs code of its own; ask for this long."""
-
-    def stacks(self) -> dict[str, str]:
-        """Return where the ranks stand, by the name of a file for it."""
-
-    def view(self) -> LaunchView:
-        """Return all that was seen."""
-
-
-class LaunchObserver(Observer):
-    """Sees a launch on this host, whose probe reports to ``probe/`` in the folder.
+class LaunchObserver:
+    """Looks at a launch on this host while it runs; its probe reports to ``probe/`` in the folder.
 
     ``reaps``: it is below this process, so that the kernel counts its CPU time with ours once it
     has ended. For another launch the time of the last sample is taken.
@@ -95,9 +60,11 @@ class LaunchObserver(Observer):
         return cls(launch.folder, ranks=spec.layout.ranks, gpus=gpus, environ=launch.env)
 
     def follow(self, pids: Callable[[], Collection[int]], /) -> None:
+        """Ask this for the launch's processes on this host from now on; so far it has none."""
         self._pids = pids
 
     def begin(self) -> None:
+        """Forget what was seen so far."""
         pids = self._pids()
         self._watcher = Watcher(self._folder)
         self._watcher.sample(pids)
@@ -105,6 +72,7 @@ class LaunchObserver(Observer):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
+        """Record the telemetry meanwhile."""
         recorder = Recorder(
             lambda: self._watcher.members,
             ranks=self._ranks,
@@ -118,6 +86,7 @@ class LaunchObserver(Observer):
             self._telemetry = recorder.telemetry
 
     def sample(self) -> float:
+        """Look at the launch, and return the CPU time that it took on one host at most, s."""
         before_s = time.thread_time()
         pids = self._pids()
         self._watcher.sample(pids)
@@ -126,18 +95,26 @@ class LaunchObserver(Observer):
         return time.thread_time() - before_s
 
     def wants_cpu(self) -> bool | None:
+        """Return whether one of the processes of the last sample runs or waits for a CPU.
+
+        Otherwise all of them wait for something else; ``None``: that cannot be seen.
+        """
         return any(running_threads(member.pid) for member in self._watcher.members)
 
     def activities(self) -> tuple[Activity, ...]:
+        """Return what the processes of the last sample have done so far."""
         return activities(self._watcher.ranks())
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
+        """Return whether one of these, which use a CPU, runs code of its own; ask for this long."""
         return self._computing([process.pid for process in processes], most_s)
 
     def stacks(self) -> dict[str, str]:
+        """Return where the ranks stand, by the name of a file for it."""
         return stacks.take(self._watcher.ranks())
 
     def view(self) -> LaunchView:
+        """Return all that was seen."""
         load = between(self._before, look(self._pids()) if self._reaps else self._last)
         telemetry = replace(self._telemetry, phases=read_phases(self._folder))
         return LaunchView(self._watcher.result(), telemetry, load)

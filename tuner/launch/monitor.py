@@ -12,7 +12,7 @@ from functools import partial
 
 from tuner.hosts import process, stacks
 from tuner.hosts.activity import MOST_S
-from tuner.hosts.launch_observer import Observer
+from tuner.hosts.launch_observer import LaunchObserver
 from tuner.launch.hang_detector import HangDetector, may_be_elsewhere
 from tuner.launch.objectives import Objective
 from tuner.launch.request import MeasurementRequest
@@ -47,7 +47,7 @@ class LaunchMonitor:
 
     request: MeasurementRequest
     running: process.RunningCommand
-    observer: Observer
+    observer: LaunchObserver
     objective: Objective
 
     def __post_init__(self) -> None:

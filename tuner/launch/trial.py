@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from tuner.hosts import process
-from tuner.hosts.launch_observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver
 from tuner.hosts.probe import probe_folder
 from tuner.hosts.untrusted_files import make_folder, read_end
 from tuner.knobs.effects import effects
@@ -51,7 +51,7 @@ _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
 
 #: Starts a launch, and gives what looks at it: on this host, on several, or in a test.
 Start = Callable[[Launch], process.RunningCommand]
-Observe = Callable[[Launch, StudySpec], Observer]
+Observe = Callable[[Launch, StudySpec], LaunchObserver]
 
 
 def begin(

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from tuner.hosts import process, stacks
-from tuner.hosts.launch_observer import LaunchObserver, Observer
+from tuner.hosts.launch_observer import LaunchObserver
 from tuner.hosts.networks import own_addresses
 from tuner.hosts.probe import live_file
 from tuner.hosts.process import OUTPUT
@@ -49,7 +49,7 @@ class LiveJobs:
     def __init__(
         self,
         start: Callable[[Launch], process.RunningCommand] = process.start,
-        observe: Callable[[Launch, StudySpec], Observer] = LaunchObserver.of,
+        observe: Callable[[Launch, StudySpec], LaunchObserver] = LaunchObserver.of,
         publish: Callable[[Launch, str], None] = publish_here,
     ) -> None:
         self._start, self._observe, self._publish = start, observe, publish

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar, TypeVarTuple
 
 from tuner.hosts.activity import Activity
-from tuner.hosts.launch_observer import LaunchView, Observer
+from tuner.hosts.launch_observer import LaunchObserver, LaunchView
 from tuner.hosts.launch_on_host import LaunchOnHost
 from tuner.hosts.remote.remote_hosts import Hosts, Method
 from tuner.hosts.supervisor.cleanup import MARKER
@@ -22,8 +22,8 @@ T = TypeVar("T")
 _OF_GPUS = "CUDA_VISIBLE_DEVICES"
 
 
-class HostsObserver(Observer):
-    """Sees a launch on several hosts.
+class HostsObserver(LaunchObserver):
+    """Sees a launch on several hosts by their agents. No method fails because a host is lost.
 
     What the program writes may lie on the host of rank 0 alone: its log is brought from there.
     """
