@@ -18,7 +18,7 @@ from campaigns.every_k.cases import FAMILIES
 from campaigns.phases import LIVE_PHASES, PHASES
 from campaigns.races import PROCESSES
 from tests.faults import case
-from tests.faults.rows import BY_NAME, FAULTS, LIVE, SOME, JobFault, groups
+from tests.faults.rows import FAULTS, SOME, JobFault, groups
 from tuner.launch import launchers
 from tuner.model import LauncherInfo
 
@@ -50,15 +50,10 @@ def test_faults(faults: tuple[JobFault, ...], launcher: LauncherInfo) -> None:
     assert not wrong, "\n".join(report.text for report in wrong)
 
 
-def test_each_fault_has_a_name_of_its_own() -> None:
-    assert len(BY_NAME) == len(FAULTS) + len(LIVE)
-
-
 @slow
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_a_short_soak(seed: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_short_soak(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("mpi4py")
-    assert soak.main(["--trials", "4", "--seed", seed]) == 0, capfd.readouterr().out
+    assert soak.main(["--trials", "4", "--seed", "1"]) == 0, capfd.readouterr().out
 
 
 @slow
@@ -95,6 +90,5 @@ def test_what_a_phase_patches_exists(name: str) -> None:
     assert callable(attrgetter(path)(import_module(f"tuner.{module}")))
 
 
-@pytest.mark.parametrize("seed", [11, 12])
-def test_hostile_exports_have_no_effect_beyond_their_own(seed: int) -> None:
-    assert exports_inert.main(50, seed) > 50 * len(exports_inert.SHELLS)
+def test_hostile_exports_have_no_effect_beyond_their_own() -> None:
+    assert exports_inert.main(40, seed=11) > 40 * len(exports_inert.SHELLS)

@@ -55,7 +55,7 @@ def field(slabs: list[Slab]) -> Field:
     return np.concatenate([slab.field for slab in slabs])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=15)
 @given(SIZES, st.integers(2, 12), st.integers(1, 3), st.integers(0, 6), st.data())
 def test_any_number_of_ranks_finds_the_known_solution_and_conserves_heat(
     rows: int, columns: int, sweeps: int, steps: int, data: st.DataObject
