@@ -11,9 +11,14 @@ import pytest
 
 from tests.host_files import plant, stat_line
 from tests.study_samples import MACHINE
-from tuner.hosts import interference
 from tuner.hosts.counters import HostCounters, Quota
-from tuner.hosts.interference import HYPERVISOR, HostSnapshot, before, between, complaint, look
+from tuner.hosts.interference import (
+    HYPERVISOR,
+    HostSnapshot,
+    complaint,
+    host_snapshot,
+    load_between,
+)
 from tuner.hosts.procfs import TICKS, CpuTimes, Stat
 from tuner.model import Load
 
@@ -58,7 +63,7 @@ END = START._replace(counters=LATER, ours_s=27.0)
 def test_what_others_used_is_what_neither_the_launch_nor_tune_did(
     end: HostSnapshot, load: Load
 ) -> None:
-    assert between(START, end) == load
+    assert load_between(START, end) == load
 
 
 def test_the_counters_are_read(tmp_path: Path) -> None:
@@ -77,21 +82,21 @@ def test_the_counters_are_read(tmp_path: Path) -> None:
             f"{throttle}/core_throttle_total_time_ms": "900\n",
         },
     )
-    snapshot = look(root=tmp_path, cpus={0})
+    snapshot = host_snapshot(root=tmp_path, cpus={0})
     assert snapshot.counters.cpu.busy == 160 / TICKS
     assert [quota.held_s for quota in snapshot.counters.quotas.values()] == [2.5]
     assert (snapshot.hot, snapshot.swapped_bytes) == (7, 7 * os.sysconf("SC_PAGE_SIZE"))
     assert snapshot.table == (Stat(77, 4711, 1, "a (b) c", user_s=150 / TICKS),)
-    empty = look(root=tmp_path / "nothing")
+    empty = host_snapshot(root=tmp_path / "nothing")
     later = empty._replace(counters=empty.counters._replace(at_s=empty.counters.at_s + 10))
-    assert between(empty, later) == Load(0.0)
+    assert load_between(empty, later) == Load(0.0)
 
 
 def test_the_work_of_a_child_that_was_waited_for_is_ours() -> None:
-    first = look()
+    first = host_snapshot()
     spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", spin], check=True, start_new_session=True)
-    assert look().ours_s - first.ours_s >= 0.3
+    assert host_snapshot().ours_s - first.ours_s >= 0.3
 
 
 def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
@@ -99,8 +104,8 @@ def test_what_runs_on_and_is_named_is_ours(tmp_path: Path) -> None:
     for name, ticks in trees.items():
         stats = {f"proc/{p}/stat": stat_line(p, started=5, ticks=t) for p, t in ticks.items()}
         plant(tmp_path / name, stats)
-    first = look({77}, root=tmp_path / "before")
-    after = look({77, 79}, root=tmp_path / "after")
+    first = host_snapshot({77}, root=tmp_path / "before")
+    after = host_snapshot({77, 79}, root=tmp_path / "after")
     assert after.ours_s - first.ours_s >= 430 / TICKS
     assert [row.pid for row in first.table] == [row.pid for row in after.table] == [78]
 

@@ -1,4 +1,4 @@
-"""What else the host did, beside a launch or before a study: two looks at it, compared.
+"""What other processes did on the host, beside a launch or before a study: two snapshots compared.
 
 ``/proc/stat`` counts the CPU time of the whole host, this process's own accounts that of
 ``tune`` and of every child it waited for; what is left is the others'. A file that is missing or
@@ -12,7 +12,7 @@ import pwd
 import re
 import resource
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,13 +46,13 @@ class HostSnapshot(NamedTuple):
     table: tuple[procfs.Stat, ...] = ()  # the other processes
 
 
-def look(
+def host_snapshot(
     members: Collection[int] = (), *, root: Path = Path("/"), cpus: Collection[int] | None = None
 ) -> HostSnapshot:
-    """Read the counters: a few milliseconds, more if there are thousands of processes.
+    """Read the CPU time, throttling and swap counters of the host, in a few milliseconds.
 
-    ``members`` are processes that are ours too, though they have not ended. What they waited for
-    counts with them; once they are waited for, the kernel counts them with us.
+    ``members`` are the live processes of the launch: their CPU time, with that of the children that
+    they have waited for, counts as ours. Once they end, the kernel counts it with this process.
     """
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     stats = procfs.processes(f"{root}/proc")
@@ -62,7 +62,7 @@ def look(
     counts = [procfs.read(str(path)).strip() for path in heat]
     pages = re.findall(rb"^pswp(?:in|out) (\d+)$", procfs.read(f"{root}/proc/vmstat"), re.MULTILINE)
     return HostSnapshot(
-        counters=host.look(),
+        counters=host.host_snapshot(),
         ours_s=sum(usage.ru_utime + usage.ru_stime for usage in usages)
         + sum(stat.cpu_s + stat.reaped_s for stat in stats if stat.pid in members),
         hot=sum(int(count) for count in counts if count.isdigit()),
@@ -71,11 +71,11 @@ def look(
     )
 
 
-def between(before: HostSnapshot, after: HostSnapshot) -> Load:
-    """Return what others did from one look to the next.
+def load_between(before: HostSnapshot, after: HostSnapshot) -> Load:
+    """Return what other processes did from one snapshot to the next.
 
-    Between the looks children may have come and gone; those that are alive at one must have been
-    named to it: then whatever process is there is another's.
+    Each snapshot must have been given the processes of the launch that were alive at its moment:
+    all others count as other people's.
     """
     then, now = before.counters, after.counters
     wall_s = now.at_s - then.at_s
@@ -119,11 +119,11 @@ def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: f
     return f"pid {process.pid} ({process.name}{user})"
 
 
-def before(pause: Callable[[float], None] = time.sleep) -> Load:
-    """Return what the machine does before anything is launched: half a second of it."""
-    first = look()
-    pause(LOOK_S)
-    return between(first, look())
+def load_now() -> Load:
+    """Return what other processes do on this host, as seen for half a second."""
+    first = host_snapshot()
+    time.sleep(LOOK_S)
+    return load_between(first, host_snapshot())
 
 
 def complaint(load: Load, machine: Machine) -> str:

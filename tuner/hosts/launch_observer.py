@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tuner.hosts import stacks
 from tuner.hosts.activity import Activity, Computing, activities, running_threads
-from tuner.hosts.interference import between, look
+from tuner.hosts.interference import host_snapshot, load_between
 from tuner.hosts.observe import Watcher
 from tuner.hosts.probe import read_phases
 from tuner.hosts.telemetry.recording import Recorder
@@ -68,7 +68,7 @@ class LaunchObserver:
         pids = self._pids()
         self._watcher = Watcher(self._folder)
         self._watcher.sample(pids)
-        self._before = self._last = look(pids)
+        self._before = self._last = host_snapshot(pids)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ class LaunchObserver:
         pids = self._pids()
         self._watcher.sample(pids)
         if pids and not self._reaps:
-            self._last = look(pids)
+            self._last = host_snapshot(pids)
         return time.thread_time() - before_s
 
     def wants_cpu(self) -> bool | None:
@@ -115,6 +115,6 @@ class LaunchObserver:
 
     def view(self) -> LaunchView:
         """Return all that was seen."""
-        load = between(self._before, look(self._pids()) if self._reaps else self._last)
+        load = load_between(self._before, host_snapshot(self._pids()) if self._reaps else self._last)
         telemetry = replace(self._telemetry, phases=read_phases(self._folder))
         return LaunchView(self._watcher.result(), telemetry, load)

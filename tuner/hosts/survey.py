@@ -89,7 +89,7 @@ def survey(
         is_container=any(any(root.glob(file)) for file in CONTAINER_FILES),
         folders={use: space for use, folder in folders.items() if (space := _space(Path(folder)))},
         said={name: _run(argv, environ) for name, argv in programs.items()},
-        load=interference.before(),
+        load=interference.load_now(),
         owner="" if owner is None else str(owner),
     )
 

@@ -262,7 +262,7 @@ def opened(
         else:
             journal = Journal(context.folder, name, before.created_at)
             history = _resumed(context, before, optuna_study, journal)
-        if is_real and (note := interference.complaint(interference.before(), spec.machine)):
+        if is_real and (note := interference.complaint(interference.load_now(), spec.machine)):
             context.emit(Note(note))
         run = StudyRun(context, history, optuna_study, journal, live)
         try:

@@ -15,9 +15,9 @@ from tuner.hosts.procfs import TICKS, Stat
 from tuner.hosts.telemetry.processes import (
     ProcessAccount,
     ProcessSnapshot,
-    look,
     rank_row,
     reaped_s,
+    snapshot,
     used,
 )
 from tuner.model import RANK_COLUMNS
@@ -107,7 +107,7 @@ def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> No
 def test_the_accounts_are_read(tmp_path: Path) -> None:
     pid, supervisor = 1 << 23, (1 << 23) + 9
     rank = Member(pid, 5, 0)
-    assert look([rank], str(tmp_path)) == {}, "a process that is gone is passed over"
+    assert snapshot([rank], str(tmp_path)) == {}, "a process that is gone is passed over"
     waits = {1: "5000 2000000000 3", 2: "1 500000000 1", 3: "odd", 4: "1 2"}
     plant(
         tmp_path,
@@ -117,7 +117,7 @@ def test_the_accounts_are_read(tmp_path: Path) -> None:
             **{f"{pid}/task/{n}/schedstat": text for n, text in waits.items()},
         },
     )
-    snapshot = look([rank], str(tmp_path))
-    assert snapshot.keys() == {(pid, 5), (supervisor, 4)}
-    assert snapshot[pid, 5].waited_s == {1: 2.0, 2: 0.5}
-    assert used({}, snapshot) == pytest.approx((57 / TICKS, 0.0, 2.5))
+    accounts = snapshot([rank], str(tmp_path))
+    assert accounts.keys() == {(pid, 5), (supervisor, 4)}
+    assert accounts[pid, 5].waited_s == {1: 2.0, 2: 0.5}
+    assert used({}, accounts) == pytest.approx((57 / TICKS, 0.0, 2.5))

@@ -47,24 +47,24 @@ def waited_s(line: bytes) -> float | None:
     return int(fields[1]) / 1e9
 
 
-def look(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
+def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     """Read the accounts of these processes, and of those that started them.
 
     Processes that are gone are passed over. ``proc`` is the mounted procfs.
     """
-    snapshot: dict[tuple[int, int], ProcessAccount] = {}
+    accounts: dict[tuple[int, int], ProcessAccount] = {}
     for member in members:
         stat = procfs.stat(member.pid, proc)
         if stat is not None and stat.started == member.started:
             waits = {} if member.rank is None else _waits(stat.pid, proc)
-            snapshot[member.pid, member.started] = ProcessAccount(member.rank, stat, waits)
+            accounts[member.pid, member.started] = ProcessAccount(member.rank, stat, waits)
     # The supervisor: what the launcher leaves behind is waited for by it.
-    parents = {process.stat.parent for process in snapshot.values()}
-    for pid in parents - {pid for pid, _ in snapshot} - {0, 1, os.getpid()}:
+    parents = {process.stat.parent for process in accounts.values()}
+    for pid in parents - {pid for pid, _ in accounts} - {0, 1, os.getpid()}:
         stat = procfs.stat(pid, proc)
         if stat is not None:
-            snapshot[pid, stat.started] = ProcessAccount(None, stat, {})
-    return snapshot
+            accounts[pid, stat.started] = ProcessAccount(None, stat, {})
+    return accounts
 
 
 def _waits(pid: int, proc: str) -> dict[int, float]:

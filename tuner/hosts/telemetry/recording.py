@@ -103,12 +103,12 @@ class Recorder:
         """Leave out what the processes have used so far: they ran before the recording began."""
         if self._gpu_environ is not None:
             self._gpus = Gpus(self._gpu_environ)
-        self._processes = processes.look(self.members(), self._proc)
+        self._processes = processes.snapshot(self.members(), self._proc)
 
     def look(self) -> None:
         """Read all counters, and add an interval to the track of the host and of each rank."""
         before, now = self._last, self._host.look()
-        then, after = self._processes, processes.look(self.members(), self._proc)
+        then, after = self._processes, processes.snapshot(self.members(), self._proc)
         end_s = self._age_s()
         use = processes.used(then, after)
         trial_s = use.user_s + use.system_s + processes.reaped_s(then, after)
