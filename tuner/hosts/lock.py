@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import math
 import os
 import re
@@ -20,7 +19,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +27,7 @@ from typing import TypeVar
 from tuner.hosts import procfs
 from tuner.hosts.supervisor.cleanup import send
 from tuner.hosts.untrusted_files import read_untrusted
+from tuner.model import codec
 from tuner.model.errors import BusyError, UsageError
 from tuner.model.wording import one_line
 
@@ -138,7 +138,7 @@ def measuring(
         owner = Owner(os.getpid(), study, database, me.started if me else 0, is_agent)
         with contextlib.suppress(OSError):  # the disk is full: an owner without a name
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(asdict(owner)).encode(), 0)
+            os.pwrite(descriptor, codec.dumps(owner).encode(), 0)
         notes = left_over.note_path(path.parent)
         for note in path.parent.glob(f"{notes.name}-*"):
             left_over.end(note)
@@ -173,12 +173,10 @@ def _acquire(path: Path) -> int:
 def parse_owner(note: bytes) -> Owner:
     """Return the owner that a note names; a half-written or foreign text gives an unnamed one."""
     try:
-        owner = Owner(**json.loads(note))
-    except (ValueError, TypeError, RecursionError):
+        owner = codec.loads(Owner, note.decode())
+    except (ValueError, KeyError, TypeError):
         return Owner(0, "")
-    values = (owner.pid, owner.started, owner.study, owner.database, owner.is_agent)
-    is_sound = [type(value) for value in values] == [int, int, str, str, bool]
-    return owner if is_sound and 0 <= owner.pid < 2**31 else Owner(0, "")
+    return owner if 0 <= owner.pid < 2**31 else Owner(0, "")
 
 
 def _kill_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> bool:

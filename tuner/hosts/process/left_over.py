@@ -8,15 +8,15 @@ Two launches may run side by side, so each has a note, and so has a study over s
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from tuner.hosts.procfs import read
 from tuner.hosts.supervisor.cleanup import Remains, now, remove_folder, study_of
 from tuner.hosts.supervisor.serving import SETTLE_S, TERM_WAIT_S
 from tuner.hosts.untrusted_files import create, open_untrusted
+from tuner.model import codec
 from tuner.model.errors import TunerError
 
 #: Where each host keeps the private folder of a study over several hosts.
@@ -59,7 +59,7 @@ def write(path: Path, marker: str, folder: str) -> None:
     """Note a launch before it is started; without a note if the file cannot be written."""
     flight = InFlightLaunch(marker, now() - 1, boot_id(), folder)  # ticks are rounded down
     with contextlib.suppress(OSError), os.fdopen(create(path), "wb") as file:
-        file.write(json.dumps(asdict(flight)).encode())
+        file.write(codec.dumps(flight).encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -104,12 +104,10 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
 def parse(text: bytes) -> InFlightLaunch | None:
     """Return the launch of a note, ``None`` if it makes no sense: nothing is ended on a guess."""
     try:
-        flight = InFlightLaunch(**json.loads(text))
-    except (ValueError, TypeError, RecursionError):
+        flight = codec.loads(InFlightLaunch, text.decode())
+    except (ValueError, KeyError, TypeError):
         return None
-    texts = (flight.marker, flight.boot_id, flight.folder)
-    is_text = all(isinstance(text, str) and text.isprintable() for text in texts)
-    if not is_text or type(flight.since) is not int or not flight.marker:
+    if not flight.marker or not (flight.marker + flight.folder).isprintable():
         return None
     folder = Path(flight.folder)
     is_ours = folder.is_absolute() and folder.name == name_of(flight.marker)

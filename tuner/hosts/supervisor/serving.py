@@ -134,7 +134,7 @@ class Supervisor:
         }
 
     def sweep(self) -> tuple[int, list[int]]:
-        """Kill what is left; see :meth:`tuner.hosts.supervisor.cleanup.Remains.sweep`."""
+        """Kill what is left, as :meth:`Remains.sweep`."""
         return self.remains.sweep(reap=self._reap, pause=self._pause)
 
     def _follow(self) -> bool:

@@ -36,17 +36,6 @@ class Use(NamedTuple):
     queue_s: float
 
 
-def waited_s(line: bytes) -> float | None:
-    """Return for how long a thread was ready while another had the CPU, s.
-
-    ``None`` if it is not a line of ``/proc/PID/task/TID/schedstat``.
-    """
-    fields = line.split()
-    if len(fields) != 3 or not all(field.isdigit() and len(field) <= 20 for field in fields):
-        return None
-    return int(fields[1]) / 1e9
-
-
 def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     """Read the accounts of these processes, and of those that started them.
 
@@ -68,9 +57,13 @@ def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
 
 
 def _waits(pid: int, proc: str) -> dict[int, float]:
-    folder = f"{proc}/{pid}/task"
-    waits = {n: waited_s(procfs.read(f"{folder}/{n}/schedstat")) for n in procfs.names(folder)}
-    return {int(thread): time_s for thread, time_s in waits.items() if time_s is not None}
+    """Return for how long each thread was ready while another had the CPU, s."""
+    waits, folder = {}, f"{proc}/{pid}/task"
+    for thread in procfs.names(folder):
+        fields = procfs.read(f"{folder}/{thread}/schedstat").split()
+        if len(fields) == 3 and fields[1].isdigit():
+            waits[int(thread)] = int(fields[1]) / 1e9
+    return waits
 
 
 def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
