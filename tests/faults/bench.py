@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.faults.left import BENCH, everything_left, processes_left
 from tests.faults.rows import FINISHED, JobFault
+from tests.marked import alive, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
@@ -47,10 +45,10 @@ from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
 
 TRAINER = Path(__file__).with_name("trainer.py")
-CHECKOUT = Path(__file__).parents[2]
+#: In the environment of all that a bench starts; its value is the bench's own.
+BENCH = "TUNE_TEST_BENCH"
 #: The fewest that wait for each other; a campaign may take more.
 RANKS = int(os.environ.get("TUNE_TEST_RANKS", "2"))
-ONE_HOST = on_slots(Layout(RANKS), this_machine(), (), {})
 #: Of a launch of its own; a live job goes on beyond them.
 ITERATIONS, LIVE_ITERATIONS = 4, 20
 STALL_S = 3.0
@@ -93,14 +91,12 @@ class EachInTurn(Policy):
 class FaultBench:
     """A study whose launches have these faults, in turn; ``None`` is a clean one.
 
-    With ``live`` its launches are windows of a running job, but the first one. Over several hosts
-    this is the first of them, and all have the folder.
+    With ``live`` its launches are windows of a running job, but the first one.
     """
 
     faults: tuple[JobFault | None, ...]
     launcher: LauncherInfo
     folder: Path
-    layout: Layout = ONE_HOST
 
     def __post_init__(self) -> None:
         self.running: process.SupervisedCommand | None = None
@@ -141,7 +137,7 @@ class FaultBench:
             name=NAME,
             command=(*program, "{out}", *flags),
             launcher=self.launcher,
-            layout=self.layout,
+            layout=on_slots(Layout(RANKS), this_machine(), (), {}),
             machine=this_machine(),
             knobs=KNOBS,
             warm_ups=0,
@@ -183,8 +179,7 @@ class FaultBench:
         """
         changes = {
             BENCH: self.name,
-            # What hosts share cannot be the folder of their locks.
-            "TUNE_LOCK_DIR": str(self.folder / "lock") if self.layout.is_local else "",
+            "TUNE_LOCK_DIR": str(self.folder / "lock"),
             "TMPDIR": str(self.folder / "tmp"),
         }
         receive, begin = JobServer.receive, process.start
@@ -276,19 +271,33 @@ class FaultBench:
     # --- afterwards ------------------------------------------------------------------
 
     def left(self) -> list[str]:
-        """What is left of all that was started."""
-        here = everything_left(self.name, self.folder, self.markers)
-        return here + [each for host in self.layout.hosts[1:] for each in self._left_on(host)]
+        """What is left of all that was started: read from the system itself."""
+        left = []
+        for pid in self._processes_left():
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+            except OSError:
+                command = b"?"
+            left.append(f"process {pid}: {command.decode(errors='replace')[:80]}")
+        shared = {path for note in self._notes() for path in note["segments"]}
+        left += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
+        left += [f"temporary {path.name}" for path in (self.folder / "tmp").iterdir()]
+        left += [f"{path} of a running job" for path in (self.folder / "outputs").rglob("live.json")]
+        return left + [f"note {path.name}" for path in (self.folder / "lock").glob("in-flight*")]
 
-    def _left_on(self, host: str) -> list[str]:
-        look = [sys.executable, "-m", "tests.faults.left", self.name, str(self.folder)]
-        command = f"cd '{CHECKOUT}' && {shlex.join([*look, *self.markers])}"
-        said = subprocess.run(["ssh", host, command], capture_output=True, text=True, check=True)
-        return [f"{each} on {host}" for each in json.loads(said.stdout)]
+    def _notes(self) -> list[dict[str, Any]]:
+        """What the processes of the trainer left of themselves."""
+        return [json.loads(path.read_text()) for path in (self.folder / "noted").glob("*.json")]
+
+    def _processes_left(self) -> list[int]:
+        """The processes that noted themselves or carry a variable of ours, and still run."""
+        noted = {note["pid"] for note in self._notes() if alive(note["pid"], note["start"])}
+        launched = (pid for marker in self.markers for pid in marked(marker))
+        return sorted({*noted, *marked(self.name, BENCH), *launched})
 
     def close(self) -> None:
         """End what should have ended by itself, and remove the folder."""
-        for pid in processes_left(self.name, self.folder / "noted"):
+        for pid in self._processes_left():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)

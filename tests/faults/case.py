@@ -10,9 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.bench import NAME, ONE_HOST, FaultBench, kind, setting
+from tests.faults.bench import NAME, FaultBench, kind, setting
 from tests.faults.rows import FINISHED, JobFault
-from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord, Layout
+from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
 from tuner.stats import evidence
 from tuner.store import Store
@@ -38,23 +38,19 @@ class FaultReport:
         return "\n    ".join([seen, *self.problems])
 
 
-def run(
-    faults: Sequence[JobFault], launcher: LauncherInfo, layout: Layout = ONE_HOST
-) -> list[FaultReport]:
+def run(faults: Sequence[JobFault], launcher: LauncherInfo) -> list[FaultReport]:
     """Make the faults happen, each to a launch of one study in a folder of its own.
 
     A clean launch comes after them, and if one needs that, before them. Those of a running job
     have a clean one between them: that starts the job to which the next one happens.
     """
-    # Hosts share another folder than that.
-    parent = "/tmp" if layout.is_local else None
-    folder = Path(tempfile.mkdtemp(prefix="tf-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix="tf-", dir="/tmp"))
     turns: tuple[JobFault | None, ...] = (*faults, None)
     if faults[0].phase:  # the first launch tells how long one is, the second starts a job
         turns = (None, *(turn for fault in faults for turn in (None, fault)), None)
     elif any(fault.second for fault in faults):
         turns = (None, *turns)
-    bench = FaultBench(turns, launcher, folder, layout)
+    bench = FaultBench(turns, launcher, folder)
     try:
         return _reports(bench)
     finally:
@@ -77,9 +73,8 @@ def _reports(bench: FaultBench) -> list[FaultReport]:
     except TunerError as error:
         problems.append(f"the database cannot be read: {error.message}")
     problems += _wrong_of_the_database(bench, records)
-    records = evidence.with_wrong_results(
-        records
-    )  # as a study takes them: a loss is judged by the others
+    # As a study takes them: a loss is judged by the others.
+    records = evidence.with_wrong_results(records)
     reports = []
     for step, each in enumerate(bench.faults, start=1):
         wrong = _wrong_figures(bench, step, records)

@@ -37,15 +37,13 @@ PATIENCE_S = 60.0
 NOTED = Path("noted").absolute()
 
 
-def note(role: str, segments: Sequence[str] = ()) -> None:
-    """Leave a word of this process: host, id, start (clock ticks), shared memory."""
+def note(*segments: str) -> None:
+    """Leave a word of this process: id, start (clock ticks), shared memory."""
     stat = Path("/proc/self/stat").read_text()
     start = int(stat[stat.rindex(")") + 2 :].split()[19])
-    host, pid = os.uname().nodename, os.getpid()
-    what = {"role": role, "host": host, "pid": pid, "start": start, "segments": list(segments)}
-    new = NOTED / f"{host}-{pid}.new"
-    new.write_text(json.dumps(what))
-    new.replace(NOTED / f"{host}-{pid}-{start}.json")
+    new = NOTED / f"{os.getpid()}.new"
+    new.write_text(json.dumps({"pid": os.getpid(), "start": start, "segments": list(segments)}))
+    new.replace(NOTED / f"{os.getpid()}-{start}.json")
 
 
 def close_all_but(*kept: int) -> None:
@@ -69,7 +67,7 @@ class IteratorWorker:
         self.pid = os.fork()
         if self.pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            note("loader")
+            note()
             close_all_but(self.asked, self.answer)
             while os.read(self.asked, 1) != b"q":
                 os.write(self.answer, b"x")
@@ -125,7 +123,7 @@ class FaultyTraining:
         self.world.Barrier()  # now the memory that the ranks share is there
         maps = Path("/proc/self/maps").read_text().splitlines()
         segments = sorted({line.split()[5] for line in maps if "/dev/shm/" in line})
-        note(f"rank {self.world.rank}", segments)
+        note(*segments)
         while self.iteration < self.iterations or self.session.more():
             self.iterate()
         self.world.Barrier()
@@ -230,7 +228,7 @@ def daemon(*, bare: bool = False, keeps: bool = False) -> None:
     if os.fork():
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    note("daemon")
+    note()
     if not keeps:
         close_all_but()
     if bare:

@@ -110,9 +110,6 @@ def test_ranks_that_do_not_find_each_other_are_no_result(tmp_path: Path) -> None
     ("imports", "tuned", "value", "verdict", "observed"),
     [
         ("numpy", OMP, CPUS + 2, Verdict.CAPPED, None),
-        ("threadpoolctl, numpy; threadpoolctl.threadpool_limits(7)", OMP, 1,
-         Verdict.OVERRIDDEN, 7),
-        ("cv2", OPENCV, 3, Verdict.HONOURED, 3),
         ("cv2; cv2.setNumThreads(5)", OPENCV, 3, Verdict.OVERRIDDEN, 5),
     ],
 )  # fmt: skip
@@ -187,15 +184,6 @@ def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
     verdicts = {effect.knob: effect.verdict for effect in outcome.effects}
     assert verdicts["bind_to"] is verdicts["allocator"] is Verdict.HONOURED
     assert verdicts["ompi_btl"] is Verdict.NOT_OBSERVABLE
-
-
-def test_a_shell_command_is_seen_to_have_no_opencv(tmp_path: Path) -> None:
-    folder = tmp_path / "a trial"
-    spec = spec_of(tmp_path, "", knobs=(OPENCV,), objective=ObjectiveSpec("wall"))
-    spec = replace(spec, command=("sh", "-c", "sleep 0.5; echo done"))
-    (effect,) = run(spec, Setting.of({"opencv_threads": 1}), folder).effects
-    assert effect.verdict is Verdict.OVERRIDDEN
-    assert effect.reason == "the program does not load OpenCV"
 
 
 # --- torchrun; the trainer has no need of torch, which would only cost time -----------------------
