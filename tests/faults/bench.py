@@ -282,7 +282,7 @@ class FaultBench:
         shared = {path for note in self._notes() for path in note["segments"]}
         left += [f"shared memory {path}" for path in sorted(shared) if Path(path).exists()]
         left += [f"temporary {path.name}" for path in (self.folder / "tmp").iterdir()]
-        left += [f"{path} of a running job" for path in (self.folder / "outputs").rglob("live.json")]
+        left += [f"{path} of a job" for path in (self.folder / "outputs").rglob("live.json")]
         return left + [f"note {path.name}" for path in (self.folder / "lock").glob("in-flight*")]
 
     def _notes(self) -> list[dict[str, Any]]:

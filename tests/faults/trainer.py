@@ -23,7 +23,6 @@ import signal
 import sys
 import tempfile  # noqa: F401 -- an act uses it
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
 from tuner.hosts.telemetry.processes import (
     ProcessAccount,
-    ProcessSnapshot,
     rank_row,
     reaped_s,
     snapshot,
@@ -55,53 +52,15 @@ def test_a_new_process_of_an_old_id_counts_whole() -> None:
     assert used(dict([account(10, 50.0)]), dict([account(10, 1.0, started=300)])).user_s == 1.0
 
 
-@dataclass
-class Family:
-    """Processes as the kernel accounts for them: whoever ends is waited for by its parent."""
-
-    spent_s: float = 0.0
-    youngest: int = 1
-    own: dict[int, float] = field(default_factory=lambda: {1: 0.0})
-    reaped: dict[int, float] = field(default_factory=lambda: {1: 0.0})
-    parents: dict[int, int] = field(default_factory=dict)
-
-    def act(self, act: str, pick: int, time_s: float) -> None:
-        pid = sorted(self.own)[pick % len(self.own)]
-        if act == "work":
-            self.own[pid] += time_s
-            self.spent_s += time_s
-        elif act == "fork":
-            self.youngest = child = self.youngest + 1
-            self.own[child] = self.reaped[child] = 0.0
-            self.parents[child] = pid
-        elif pid != 1:
-            parent = self.parents.pop(pid)
-            for child, above in self.parents.items():
-                if above == pid:  # an orphan
-                    self.parents[child] = 1
-            self.reaped[parent] += self.own.pop(pid) + self.reaped.pop(pid)
-
-    def look(self) -> ProcessSnapshot:
-        return dict(account(pid, self.own[pid], 0.0, self.reaped[pid]) for pid in self.own)
-
-
-acts = st.tuples(
-    st.sampled_from(["work", "work", "fork", "end", "look"]), st.integers(0, 9), st.floats(0, 9)
-)
-
-
-@given(st.lists(acts, max_size=60))
-def test_every_second_is_counted_once(steps: list[tuple[str, int, float]]) -> None:
-    family, counted_s = Family(), 0.0
-    before: ProcessSnapshot = {}
-    for act, pick, time_s in [*steps, ("look", 0, 0.0)]:
-        if act != "look":
-            family.act(act, pick, time_s)
-            continue
-        after = family.look()
-        counted_s += used(before, after).user_s + reaped_s(before, after)
-        before = after
-    assert counted_s == pytest.approx(family.spent_s, abs=1e-6)
+def test_every_second_is_counted_once_also_of_a_child_that_ends() -> None:
+    looks = [
+        dict[tuple[int, int], ProcessAccount](),
+        dict([account(1, 1.0), account(2, 3.0)]),
+        dict([account(1, 1.5, reaped=4.0)]),  # the child has used a second more
+        dict([account(1, 1.5, reaped=9.0)]),  # another one came and went
+    ]
+    counted_s = [used(*pair).user_s + reaped_s(*pair) for pair in pairwise(looks)]
+    assert counted_s == [4.0, 1.5, 5.0]
 
 
 def test_the_accounts_are_read(tmp_path: Path) -> None:
