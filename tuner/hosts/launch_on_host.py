@@ -63,7 +63,10 @@ class LaunchOnHost(LaunchObserver):
         return False
 
     def changed(self, pattern: str) -> dict[str, str]:
-        """Return the files of that folder, by their names, that are new or have changed."""
+        """Return the contents of files in the program's folder that are new or have changed.
+
+        ``pattern`` is for their names, by which they are returned; nothing if the folder is shared.
+        """
         texts = {}
         for path in sorted(self._out.glob(pattern)) if self._new_folder else ():
             with suppress(OSError):

@@ -79,14 +79,13 @@ def waited(
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Return what ``take``, which takes a host, gives, once it raises no ``BusyError``.
+    """Call ``take``, which locks a host, until it raises no ``BusyError``; return its result.
 
-    The wait for the present owner takes at most ``most_s``, or ends once ``cancelled``. ``on_wait``
-    is called once, before it, with who has the host.
+    ``on_wait`` is called once, before the first wait, with the words of that error.
 
     Raises:
-        BusyError: Another process measures there.
-        KeyboardInterrupt: Cancelled.
+        BusyError: Another process measured there for all of ``most_s``.
+        KeyboardInterrupt: ``cancelled`` said so.
     """
     deadline_s, has_waited = time.monotonic() + most_s, False
     while True:
@@ -114,11 +113,11 @@ def measuring(
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Path]:
-    """Hold the host for one measuring process; gives how the files are called that note launches.
+    """Lock the host for one measuring process; gives the beginning of the paths of launch notes.
 
-    What a killed owner has left running is ended first. Those who find the host busy are told of
-    the study; ``wait`` waits for the present owner as :func:`waited`. An agent that was stopped in
-    a study of this database is ended by the study's next one.
+    What a killed owner has left running is ended first. Other processes that find the host locked
+    are told of ``study``. With ``wait`` they queue up, as in :func:`waited`. An agent of the same
+    study in the same database that somebody has stopped (SIGSTOP) is killed.
 
     Raises:
         BusyError: Another process measures here.

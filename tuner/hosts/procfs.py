@@ -32,7 +32,7 @@ class Stat(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What names the process for good, also once its id is another one's."""
+        """What names the process for good, also once the kernel gives its id to another one."""
         return self.pid, self.started
 
     @property

@@ -39,12 +39,15 @@ class InFlightLaunch:
 
 
 def note_path(folder: Path) -> Path:
-    """Return how the names of this user's notes in the folder of the lock begin."""
+    """Return the common beginning of the paths of this user's notes in the folder of the lock."""
     return folder / f"in-flight-{os.geteuid()}"
 
 
 def note_of(notes: Path, marker: str) -> Path:
-    """Return the note of a launch, or of a study over several hosts, of :func:`note_path`."""
+    """Return the path of one note: the beginning of :func:`note_path`, then the launch's name.
+
+    A study over several hosts has a note, too.
+    """
     return notes.with_name(f"{notes.name}-{name_of(marker)}")
 
 

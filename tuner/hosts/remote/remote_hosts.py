@@ -55,7 +55,7 @@ class HostLostError(TunerError):
 
 
 class RemoteHost:
-    """A host with an agent, which has a :class:`LocalHost`."""
+    """Another host of the study, whose agent calls methods of a :class:`LocalHost` for us."""
 
     def __init__(self, name: str, channel: Channel) -> None:
         self.name = name
@@ -208,9 +208,9 @@ class Hosts:
         on_wait: Callable[[str], None] = lambda _: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[Path]:
-        """Hold all hosts for a study, this one too; gives what ``here`` gives.
+        """Lock all hosts for a study, this one by ``here``; gives what ``here`` gives.
 
-        They are taken in the order of their own names, so that of two studies that wait one has
+        They are locked in the order of their own names, so that of two studies that wait one gets
         all. Arguments and errors are those of :meth:`LocalHost.hold` and :func:`lock.measuring`.
         """
         self._hold = (study, database, marker, lock_folder)

@@ -80,10 +80,10 @@ def carriers(
     environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Stat]:
-    """Return those that carry a trial's marker, or supervise it; that of a study finds all.
+    """Return the processes whose environment has a trial's marker, or whose trial they supervise.
 
-    One that shows no environment is looked at again for ``wait_s``: during an exec there is
-    none, and what comes of it would be missed.
+    The marker of a study finds those of all its launches. A process that shows no environment is
+    looked at again for ``wait_s``: during an exec there is none for a moment.
     """
     entries = [
         os.fsencode(f"\0{name}={marker}{end}") for name in (MARKER, SUPERVISES) for end in "\0."
@@ -108,11 +108,11 @@ def carriers(
 
 
 class Remains(NamedTuple):
-    """What may be left of a trial, and how it is known.
+    """How the processes of a trial are told from others, also after its supervisor was killed.
 
-    ``root`` is the supervisor, ``None`` if it is gone. Nothing older than ``since`` (clock ticks)
-    belongs to the trial. ``process_keys`` are those of processes that once were below ``root``: if
-    it was killed, a daemon without the marker is known by nothing else.
+    ``root`` is the process id of the supervisor, ``None`` if it is gone. Nothing that started
+    before ``since`` (clock ticks after boot) belongs to the trial. ``process_keys`` name processes
+    that were once seen below ``root``: they find a daemon that has dropped the marker.
     """
 
     marker: str
@@ -121,10 +121,10 @@ class Remains(NamedTuple):
     process_keys: Collection[tuple[int, int]] = ()
 
     def survivors(self, *, wait_s: float = EXEC_WAIT_S) -> list[Stat]:
-        """Return what is alive below ``root`` or in ``process_keys``, or has the marker.
+        """Return the live processes of the trial, without ``root`` itself and this process.
 
-        What is below any of those belongs to it as well; ``root`` itself is left out. ``wait_s`` is
-        that of :func:`carriers`.
+        They descend from ``root``, are in ``process_keys``, carry the marker, or descend from one
+        that does. ``wait_s`` is that of :func:`carriers`.
         """
         table = processes()
         roots = set() if self.root is None else {self.root}
@@ -142,11 +142,11 @@ class Remains(NamedTuple):
         reap: Callable[[], bool] = lambda: False,
         pause: Callable[[float], object] = time.sleep,
     ) -> tuple[int, list[int]]:
-        """Kill it until a scan proves that nothing is left.
+        """Send SIGKILL to the trial's processes until a scan finds none.
 
-        ``reap`` collects dead children and says whether some are left: with a subreaper "none" is
-        the proof for the whole tree, whatever the scan may have missed. Return how many were
-        killed, and the ids of those that SIGKILL could not end.
+        Return how many were killed, and the ids of those that SIGKILL could not end. ``reap``
+        collects dead children and returns whether some are left: below a subreaper "none" proves
+        that the whole tree is gone, whatever the scan may have missed.
         """
         killed: set[tuple[int, int]] = set()
         deadline, delay_s = time.monotonic() + GIVE_UP_S, 0.001
@@ -163,7 +163,7 @@ class Remains(NamedTuple):
             delay_s = min(2 * delay_s, 0.1)
 
     def end(self, folder: str, grace_s: float) -> tuple[int, list[int]]:
-        """End a trial whose supervisor was killed, and remove its ``folder``, which may be empty.
+        """End a trial whose supervisor was killed, and remove its ``folder`` ("": there is none).
 
         It gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command. The
         result is that of :meth:`sweep`.
