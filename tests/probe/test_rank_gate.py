@@ -118,15 +118,15 @@ def test_all_ranks_change_at_the_same_iteration_and_tell_of_each_once(job: Job) 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_without_the_tool_the_job_goes_on_alone(job: Job, is_there: bool) -> None:
     if is_there:
-        job.start(least=5000)
+        job.start(least=1000)
         job.supervisor.hello()
         job.supervisor.switch(workers=7)
     job.supervisor.close()
     if not is_there:
-        job.start(least=5000)
+        job.start(least=1000)
     job.join()
     eventually(job.are_passive)
-    assert job.iterations() == [5000] * RANKS
+    assert job.iterations() == [1000] * RANKS
     assert [rank.value for rank in job.ranks] == [7 if is_there else "start"] * RANKS
 
 
@@ -184,7 +184,7 @@ def test_the_end_is_seen_though_a_worker_has_inherited_the_line(supervisor: Supe
 
 def test_a_tool_that_does_not_read_is_not_waited_for(supervisor: Supervisor) -> None:
     """It thinks for seconds between two windows; iterations of microseconds fill the socket."""
-    gate, last = alone(supervisor), 1_000_000
+    gate, last = alone(supervisor), 300_000
     for iteration in range(2, last):
         gate.ended(2e-5, False)
         gate.boundary(iteration + 1, "chainer")

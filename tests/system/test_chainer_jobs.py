@@ -50,7 +50,7 @@ def run(tmp_path: Path, mnist: Path) -> Run:
     return start
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_every_start_method_trains_in_a_path_with_a_space(
     run: Run, tmp_path: Path, method: str
 ) -> None:
@@ -64,6 +64,7 @@ def test_every_start_method_trains_in_a_path_with_a_space(
     assert done.log[-1]["elapsed_time"] > 0
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_from_its_snapshot(run: Run) -> None:
     first = run(*SMALL, "--benchmark", "--snapshot-every", "3", "--iterations", "10")
     assert first.clean, first.stderr
@@ -101,6 +102,7 @@ def test_the_whole_job_counts_epochs_and_prints_a_table(run: Run) -> None:
     assert "validation/main/loss" in done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_cache_nothing_is_fetched(run: Run, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     done = run("--benchmark", *SMALL, "--iterations", "3", data=empty)

@@ -176,8 +176,9 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("command", [POLITE, STUBBORN])
-@pytest.mark.parametrize("then", ["time.sleep(600)", FORK], ids=["alone", "with a fork"])
+@pytest.mark.parametrize(
+    ("command", "then"), [(POLITE, "time.sleep(600)"), (STUBBORN, FORK)], ids=["alone", "a fork"]
+)
 def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
     argv = [sys.executable, "-c", PARENT.format(then=then), str(tmp_path), command]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
@@ -199,7 +200,6 @@ def test_kill_9_of_tune(tmp_path: Path, command: str, then: str) -> None:
         (POLITE, signal.SIGHUP, -15),
         (STUBBORN, signal.SIGINT, -9),
         (POLITE, signal.SIGKILL, None),
-        (STUBBORN, signal.SIGKILL, None),
     ],
 )
 def test_a_signal_to_the_supervisor(

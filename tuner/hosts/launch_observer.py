@@ -115,6 +115,7 @@ class LaunchObserver:
 
     def view(self) -> LaunchView:
         """Return all that was seen."""
-        load = load_between(self._before, host_snapshot(self._pids()) if self._reaps else self._last)
+        after = host_snapshot(self._pids()) if self._reaps else self._last
+        load = load_between(self._before, after)
         telemetry = replace(self._telemetry, phases=read_phases(self._folder))
         return LaunchView(self._watcher.result(), telemetry, load)
