@@ -184,7 +184,7 @@ def test_the_end_is_seen_though_a_worker_has_inherited_the_line(supervisor: Supe
 
 def test_a_tool_that_does_not_read_is_not_waited_for(supervisor: Supervisor) -> None:
     """It thinks for seconds between two windows; iterations of microseconds fill the socket."""
-    gate, last = alone(supervisor), 300_000
+    gate, last = alone(supervisor), 1_000_000
     for iteration in range(2, last):
         gate.ended(2e-5, False)
         gate.boundary(iteration + 1, "chainer")
