@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.host_files import plant
 from tuner.hosts import counters
-from tuner.hosts.counters import Host, HostCounters, Quota, host_row, is_of_host
+from tuner.hosts.counters import CounterReader, HostCounters, Quota, host_row, is_of_host
 from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.model import HOST_COLUMNS
 
@@ -50,7 +50,7 @@ def test_a_host_is_read(tmp_path: Path) -> None:
             "sys/fs/cgroup/cpu.stat": "usage_usec 99000000\n",
         },
     )
-    host = Host(tmp_path, cpus={0})
+    host = CounterReader(tmp_path, cpus={0})
     for pid in ("77", "78", "79"):
         host.watch_groups(pid)
     found = host.look()

@@ -68,7 +68,7 @@ class HostCounters(NamedTuple):
     own_s: float = 0.0  # CPU time of this process
 
 
-class Host:
+class CounterReader:
     """Reads the counters of this host, of the CPUs that this process may use by default.
 
     ``root`` is the tree that holds ``proc`` and ``sys``.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuner.hosts import procfs
-from tuner.hosts.counters import Host, HostCounters, is_of_host
+from tuner.hosts.counters import CounterReader, HostCounters, is_of_host
 from tuner.model import Load, Machine, wording
 
 #: A process that used less than this, in cores, is not named.
@@ -56,7 +56,7 @@ def host_snapshot(
     """
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     stats = procfs.processes(f"{root}/proc")
-    host = Host(root, cpus)
+    host = CounterReader(root, cpus)
     host.watch_groups("self")
     heat = [path for name in ("core", "package") for path in root.glob(_HOT.format(name))]
     counts = [procfs.read(str(path)).strip() for path in heat]

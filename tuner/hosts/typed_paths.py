@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
+from tuner.hosts.untrusted_files import open_untrusted
 from tuner.model.errors import UsageError, shown
 
 
@@ -46,25 +45,19 @@ def require_text(typed: str, place: str = "") -> None:
 
 
 def read_typed(path: Path, place: str, most_bytes: int) -> bytes:
-    """Return what a file that the user named holds; a link is followed.
+    """Return the bytes of a file that the user named; a link is followed.
 
     ``place`` is how the user knows it, such as ``--hostfile hosts``, for the message.
 
     Raises:
-        UsageError: It cannot be read, is no plain file (a FIFO may be waited for, and a device
-            read, without an end), or is longer than ``most_bytes``.
+        UsageError: It cannot be read, is no plain file, or is longer than ``most_bytes``.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(
-                    f"{place} cannot be read: it is not a plain file",
-                    "write what it holds to a file, and name that",
-                )
+        with open_untrusted(path, follows_links=True) as file:
             data = file.read(most_bytes + 1)
     except OSError as error:
-        raise UsageError(f"{place} cannot be read: {error.strerror}", "name a file") from error
+        hint = "write what it holds to a plain file, and name that"
+        raise UsageError(f"{place} cannot be read: {error.strerror}", hint) from error
     if len(data) > most_bytes:
         raise UsageError(f"{place} is longer than {most_bytes / 1e6:.3g} MB", "name another file")
     return data

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def open_untrusted(path: Path) -> BinaryIO:
-    """Open a regular file for reading, without waiting and without following a link."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+def open_untrusted(path: Path, *, follows_links: bool = False) -> BinaryIO:
+    """Open a plain file for reading, without waiting, and without following a link by default."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags)
+        descriptor = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW)
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno == errno.ELOOP and not follows_links:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     return os.fdopen(descriptor, "rb")
 
 

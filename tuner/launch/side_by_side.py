@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from tuner.hosts import process
-from tuner.hosts.counters import Host
+from tuner.hosts.counters import CounterReader
 from tuner.hosts.launch_observer import LaunchObserver
 from tuner.launch.clocks import OtherSide, once_compared
 from tuner.launch.objectives import objective_for
@@ -85,7 +85,7 @@ def run(
     raised, as by :func:`tuner.launch.trial.begin`, goes on only after both have been ended.
     """
     sides = [_Side(request) for request in requests]
-    begun_s, host = time.monotonic(), Host()
+    begun_s, host = time.monotonic(), CounterReader()
     is_local = all(request.spec.layout.is_local for request in requests)
     with ExitStack() as stack:
         for turn, slice_s in _turns(any(side.keeps_its_pauses for side in sides)):

@@ -55,7 +55,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._record, name="telemetry", daemon=True)
         self._gpu_environ = environ if gpus else None
         self._gpus: Gpus | None = None
-        self._host = counters.Host(root)
+        self._host = counters.CounterReader(root)
         self._first = self._last = self._host.look()
         self._processes: processes.ProcessSnapshot = {}
         self._of_host: Rows = []
