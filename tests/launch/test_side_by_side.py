@@ -86,7 +86,7 @@ def test_who_else_wants_a_cpu_is_seen_while_both_stand_still(
 ) -> None:
     looks = (HostCounters(0.0, runnable=threads) for threads in itertools.count(1))
     host = SimpleNamespace(look=lambda: next(looks))
-    monkeypatch.setattr(side_by_side, "Host", lambda: host)
+    monkeypatch.setattr(side_by_side, "CounterReader", lambda: host)
     outcomes = side_by_side.run(requests(tmp_path, "sleep 0.25", "sleep 0.25"))
     pairs = [outcome.side_by_side for outcome in outcomes if outcome.side_by_side]
     seen = [zip(pair.slices, pair.neighbours, strict=True) for pair in pairs]
