@@ -14,7 +14,7 @@ from tuner.model import Load
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interference, "before", lambda: Load(0.0))
+    monkeypatch.setattr(interference, "load_now", lambda: Load(0.0))
 
 
 def test_a_host_that_a_study_can_run_on(tune: Tune, mpirun: str) -> None:

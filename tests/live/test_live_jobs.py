@@ -153,8 +153,8 @@ def test_the_jobs_own_processes_are_no_neighbours(
 ) -> None:
     named: list[tuple[int, ...]] = []
 
-    monkeypatch.setattr("tuner.hosts.launch_observer.look", named.append)
-    monkeypatch.setattr("tuner.hosts.launch_observer.between", lambda *_: Load(0.5))
+    monkeypatch.setattr("tuner.hosts.launch_observer.host_snapshot", named.append)
+    monkeypatch.setattr("tuner.hosts.launch_observer.load_between", lambda *_: Load(0.5))
     monkeypatch.setattr(Job, "pids", lambda _: (2**22 + 1,))  # no process has this id
     assert bench(obedient)(ONE).load == Load(0.5)
     assert named == [(), *[(2**22 + 1,)] * 2], "none at its start, its own around the window"

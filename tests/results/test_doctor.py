@@ -42,7 +42,7 @@ def view_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
 
     def call(files: dict[str, str] | None = None, **given: Any) -> HostView:
         load = given.pop("load", Load(0.0))
-        monkeypatch.setattr(interference, "before", lambda: load)
+        monkeypatch.setattr(interference, "load_now", lambda: load)
         mpirun = script(tmp_path / "bin" / "mpirun", "echo 'mpirun (Open MPI) 5.0.11'")
         (tmp_path / "root").mkdir(exist_ok=True)
         plant(tmp_path / "root", files or {})
