@@ -54,16 +54,20 @@ def this_machine(
     siblings = {_read(path) for path in cpus.glob("cpu[0-9]*/topology/thread_siblings_list")}
     model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
     total = re.search(r"^MemTotal:\s*(\d{1,15}) kB", _read(root / "proc/meminfo"), re.MULTILINE)
-    memory = [int(total.group(1)) * 1024 if total else 0, *_memory_limits(root)]
+    memory = [int(total.group(1)) * 1024] if total else []
+    for limit in _limits(root, "memory.max", "memory", "memory.limit_in_bytes"):
+        memory += [most for most in limit if most < _NO_MEMORY_LIMIT]
+    times_us = _limits(root, "cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    quotas = [limit[0] / limit[1] for limit in times_us if len(limit) == 2]
     return Machine(
         hostname=socket.gethostname(),
         cpu_model=model.group(1).strip() if model else platform.machine(),
         logical_cpus=logical,
         physical_cores=len(siblings - {""}) or logical,
         affinity_cpus=max(1, affinity_cpus),
-        quota_cpus=min(_quotas(root), default=None),
+        quota_cpus=min(quotas, default=None),
         numa_nodes=_count_list(_read(root / "sys/devices/system/node/online")) or 1,
-        memory_bytes=min((limit for limit in memory if limit), default=0),
+        memory_bytes=min(memory, default=0),
         gpus=_gpus(root, os.environ if environ is None else environ),
     )
 
@@ -86,27 +90,18 @@ def _count_list(text: str) -> int:
     return sum(max(0, int(last or first) - int(first) + 1) for first, last in ranges)
 
 
-def _of_cgroups(root: Path, controller: str, *names: str) -> Iterator[list[str]]:
-    """The words of these files in each cgroup above this process; v2 has no controller."""
-    for folder in cgroup_folders(controller, root=str(root)):
-        yield [word for name in names for word in _read(Path(folder, name)).split()]
+def _limits(root: Path, in_v2: str, controller: str, *in_v1: str) -> Iterator[list[int]]:
+    """Yield the limit of each cgroup above this process that has one: the numbers in its files.
 
-
-def _quotas(root: Path) -> Iterator[float]:
-    """Yield the CPUs' worth of time that each cgroup above this process allows."""
-    v1 = _of_cgroups(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
-    for limit in (*_of_cgroups(root, "", "cpu.max"), *v1):
-        # The quota is "max" in v2 and "-1" in v1 if there is none.
-        if len(limit) == 2 and all(_NUMBER.fullmatch(number) and int(number) for number in limit):
-            yield int(limit[0]) / int(limit[1])
-
-
-def _memory_limits(root: Path) -> Iterator[int]:
-    """Yield the bytes that each cgroup above this process allows."""
-    v1 = _of_cgroups(root, "memory", "memory.limit_in_bytes")
-    for limit in (*_of_cgroups(root, "", "memory.max"), *v1):
-        if len(limit) == 1 and _NUMBER.fullmatch(limit[0]) and int(limit[0]) < _NO_MEMORY_LIMIT:
-            yield int(limit[0])
+    cgroup v2 has one file for it, v1 several below the folder of a controller.
+    """
+    files: list[tuple[str, tuple[str, ...]]]
+    files = [(folder, (in_v2,)) for folder in cgroup_folders(root=str(root))]
+    files += [(folder, in_v1) for folder in cgroup_folders(controller, root=str(root))]
+    for folder, names in files:
+        words = [word for name in names for word in _read(Path(folder, name)).split()]
+        if words and all(_NUMBER.fullmatch(word) and int(word) for word in words):
+            yield [int(word) for word in words]
 
 
 # --- GPUs --------------------------------------------------------------------------------

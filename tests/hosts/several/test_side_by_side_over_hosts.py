@@ -74,8 +74,8 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
 
 @pytest.mark.parametrize(
     ("host", "word"),
-    [("h1", "--hosts"), ("h3", AGENT), ("h1", "tuner.hosts.supervisor")],
-    ids=["tune", "an agent", "the supervisors"],
+    [("h1", "--hosts"), ("h3", AGENT)],
+    ids=["tune", "an agent"],
 )
 def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
     start: Callable[[str], StudyOnHosts], host: str, word: str
