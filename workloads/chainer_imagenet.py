@@ -56,7 +56,7 @@ def parse(argv: Sequence[str]) -> Namespace:
 
 
 def load(options: Namespace) -> ImageData:
-    """The images, on rank 0, which names their source."""
+    """Load the images, on rank 0, which prints their source."""
     data = images.load(options)
     print(data)
     return data
@@ -79,7 +79,7 @@ def train(world: MPI.Intracomm, options: Namespace, data: ImageData | None) -> N
 
 
 def iterators(comm: Any, options: Namespace, data: ImageData) -> tuple[Any, Any]:
-    """This rank's iterators over the training and over the validation images."""
+    """Return this rank's iterators over the training and over the validation images."""
     augmented = Images(data.train, options.crop, seed=options.seed)
     plain = Images(data.test, options.crop, augment=False)
     # With the size of an example given, Chainer makes none itself to measure it: OpenCV's
@@ -110,7 +110,7 @@ def next_order(
 
 
 def network(arch: str, classes: int) -> Any:
-    """A network of images (n, 3, height, width) with ``classes`` outputs."""
+    """Return a network of images (n, 3, height, width) with ``classes`` outputs."""
     return small(classes) if arch == "small" else resnet50(classes)
 
 
@@ -141,7 +141,7 @@ def resnet50(classes: int) -> Any:
 
     class Scores(ResNet50Layers):  # type: ignore[misc]  # Chainer has no types
         def forward(self, x: Any) -> Any:
-            """The last layer's values instead of a dictionary of probabilities."""
+            """Return the last layer's values instead of a dictionary of probabilities."""
             return super().forward(x, layers=["fc6"])["fc6"]
 
     made = Scores(pretrained_model=None)

@@ -50,7 +50,7 @@ def parse(argv: Sequence[str]) -> Namespace:
 
 
 def load(options: Namespace) -> Mnist:
-    """The data, on rank 0, which names its source."""
+    """Load the data, on rank 0, which prints its source."""
     from chainer.dataset import get_dataset_root
 
     data = mnist_data.load(Path(get_dataset_root()), options.seed)
@@ -85,7 +85,7 @@ def train(world: MPI.Intracomm, options: Namespace, data: Mnist | None) -> None:
 
 
 def perceptron(units: int) -> Any:
-    """The model of the MNIST example: 784 inputs, two hidden layers, 10 outputs."""
+    """Return the model of the MNIST example: 784 inputs, two hidden layers, 10 outputs."""
     from chainer import Sequential
     from chainer.functions import relu
     from chainer.links import Linear

@@ -106,7 +106,7 @@ def communicator(world: MPI.Intracomm, options: Namespace, name: str = "") -> An
 
 
 def iterator(options: Namespace, dataset: Any, batchsize: int, **how: Any) -> Any:
-    """An iterator with the workers asked for; ``loaderjob`` of ``None`` is Chainer's."""
+    """Return an iterator with the workers asked for; ``loaderjob`` of ``None`` is Chainer's."""
     from chainer.iterators import MultiprocessIterator
 
     return MultiprocessIterator(
@@ -162,7 +162,7 @@ def run(
 def build_trainer(
     comm: Any, options: Namespace, iterators: tuple[Any, Any], device: Any, optimizer: Any
 ) -> Any:
-    """A trainer with all its extensions.
+    """Return a trainer with all its extensions.
 
     The Evaluator runs once an epoch, as in ChainerMN's examples, and at the end: a run shorter
     than an epoch has its figures, and the cost of the test iterator, too.
@@ -206,7 +206,7 @@ def build_trainer(
 
 
 def interval_or_end(period: tuple[float, str], length: Length) -> Callable[[Any], bool]:
-    """A trigger that fires at an interval and once more when the run's length is reached.
+    """Return a trigger that fires at an interval and once more when the run's length is reached.
 
     Chainer's own stop trigger cannot be used: it keeps state and fires only once. A run may go on
     beyond its length, in a study that changes settings while it runs.

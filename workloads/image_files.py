@@ -63,7 +63,7 @@ class SyntheticImages:
     labels: NDArray[np.int32]
 
     def read(self, index: int) -> bytes:
-        """The JPEG bytes of its picture."""
+        """Return the JPEG bytes of its picture."""
         return self.pictures[index % len(self.pictures)]
 
     def name(self, index: int) -> str:

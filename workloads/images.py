@@ -68,7 +68,7 @@ class Images:
         self._augment = augment
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """Return how many images there are."""
         return len(self._source.labels)
 
     @property
@@ -111,7 +111,7 @@ def decoded(data: bytes) -> Image:
 
 
 def augmented(image: Image, crop: int, generator: np.random.Generator) -> Image:
-    """A random affine of the whole image, then a random crop of it at the right size, flipped."""
+    """Turn and scale the whole image at random, then flip a random crop of it at the right size."""
     image = affine(image, generator)
     top, left, height, width = random_box(image.shape[0], image.shape[1], generator)
     part = image[top : top + height, left : left + width]
@@ -150,7 +150,7 @@ def random_box(
 
 
 def centre(image: Image, crop: int) -> Image:
-    """The middle square of an image, at the right size: what a validation image is."""
+    """Return the middle square of an image, at the right size: what a validation image is."""
     side = max(1, round(min(image.shape[:2]) / SCALED_TO_CROP))
     top, left = ((length - side) // 2 for length in image.shape[:2])
     part = image[top : top + side, left : left + side]
@@ -166,7 +166,7 @@ def normalized(image: Image) -> NDArray[np.float32]:
 def rank_order(
     length: int, *, rank: int, ranks: int, epoch: int = 0, seed: int | None = None
 ) -> NDArray[np.intp]:
-    """The numbers of a rank's examples in one epoch; each rank has as many.
+    """Return the numbers of a rank's examples in one epoch; each rank has as many.
 
     Every rank draws the same order of all and takes its own of it; what is missing for equal
     shares is taken from the start. ``seed`` of ``None`` leaves them in order.

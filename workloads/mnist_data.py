@@ -44,7 +44,7 @@ class Mnist:
 
 
 def load(root: Path, seed: int) -> Mnist:
-    """The cached MNIST below ``root`` (Chainer's dataset root), else a synthetic one.
+    """Return the cached MNIST below ``root`` (Chainer's dataset root), else a synthetic one.
 
     Raises:
         WorkloadError: A cached file is broken or holds something else.
@@ -86,7 +86,7 @@ def _cached(path: Path) -> Examples:
 
 
 def own_examples(share: Any) -> Any:
-    """A rank's scattered share as a dataset of its own, in the types of ``get_mnist``.
+    """Return a rank's scattered share as a dataset of its own, in the types of ``get_mnist``.
 
     ``scatter_dataset`` leaves the whole set in every rank, and a worker that is not forked
     would be sent all of it.

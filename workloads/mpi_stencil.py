@@ -106,7 +106,7 @@ class Slab:
         self.field[:] = change
 
     def error(self, steps: int) -> float:
-        """The largest difference from the known solution after ``steps`` steps."""
+        """Return the largest difference from the known solution after ``steps`` steps."""
         known = 1 + self._damping**steps * self._wave
         error = float(np.abs(self.field - known).max())
         return error if math.isfinite(error) else math.inf

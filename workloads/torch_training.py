@@ -29,13 +29,13 @@ class EpochOrder:
         self.length, self.world, self.seed, self.epoch = length, world, seed, 0
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers, in their order."""
+        """Return the numbers, in their order."""
         rank, size = self.world.rank, self.world.size
         order = rank_order(self.length, rank=rank, ranks=size, epoch=self.epoch, seed=self.seed)
         return iter(order.tolist())
 
     def __len__(self) -> int:
-        """How many there are in an epoch."""
+        """Return how many there are in an epoch."""
         return math.ceil(self.length / self.world.size)
 
 
@@ -62,7 +62,7 @@ class Loading:
 
 
 def loader(options: Namespace, dataset: Images, order: EpochOrder, batchsize: int) -> Any:
-    """A DataLoader with the workers asked for; ``loaderjob`` of 0 or ``None``: none."""
+    """Return a DataLoader with the workers asked for; ``loaderjob`` of 0 or ``None``: none."""
     from torch.utils.data import DataLoader
 
     how = {"num_workers": options.loaderjob, "prefetch_factor": options.prefetch}
@@ -72,7 +72,7 @@ def loader(options: Namespace, dataset: Images, order: EpochOrder, batchsize: in
 
 
 def with_workers(options: Namespace) -> dict[str, Any]:
-    """The other arguments of a loader that has workers."""
+    """Return the other arguments of a loader that has workers."""
     return {"persistent_workers": True, "multiprocessing_context": options.start_method}
 
 
@@ -141,7 +141,7 @@ def run(
 
 
 def build(options: Namespace, classes: int, local_rank: int) -> SharedModel:
-    """The same network on every rank's device."""
+    """Make the same network on every rank's device."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -182,7 +182,7 @@ def network_of(arch: str, classes: int) -> Any:
 
 
 def build_manager(rank: int, options: Namespace, model: SharedModel, loading: Loading) -> Any:
-    """The manager with its extensions: the evaluation once an epoch and at the end, the log."""
+    """Return the manager with its log, and an evaluation once an epoch and at the end."""
     from pytorch_pfn_extras.training import ExtensionsManager, extension, extensions
 
     per_epoch = loading.iterations_per_epoch
@@ -220,5 +220,5 @@ def build_manager(rank: int, options: Namespace, model: SharedModel, loading: Lo
 
 
 def interval_or_end(period: float, end: int) -> Callable[[Any], bool]:
-    """A trigger every ``period`` iterations, which may be a fraction, and at iteration ``end``."""
+    """Return a trigger for every ``period`` (maybe a fraction) iterations, and for the end."""
     return lambda manager: manager.iteration % period < 1 or manager.iteration == end

@@ -38,7 +38,7 @@ class JobPlace(NamedTuple):
 
 
 def place(environ: Mapping[str, str]) -> JobPlace:
-    """Which rank this process is; by itself the only one."""
+    """Return which rank this process is; by itself the only one."""
     addressed = bool(environ.get("MASTER_ADDR")) and environ.get("MASTER_PORT", "").isdigit()
     names = [(_TORCH, True)] if "TORCHELASTIC_RUN_ID" in environ else []
     names += [(pair, addressed) for pair in _MPIRUN]
@@ -59,7 +59,7 @@ class World:
     steps: int = 0
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        """Every rank's object (of JSON), on every rank."""
+        """Return every rank's object (of JSON), on every rank."""
         self.steps += 1
         self.store.set(f"{self.steps}/{self.rank}", json.dumps(sendobj))
         keys = [f"{self.steps}/{rank}" for rank in range(self.size)]
@@ -70,7 +70,7 @@ class World:
         self.allgather(None)
 
     def leave(self) -> None:
-        """The last call: torchrun's store may be rank 0's, and ends with it."""
+        """Leave, as the last call: rank 0 waits for the others, since the store may end with it."""
         if self.rank > 0:
             self.store.set(f"left/{self.rank}", "")
             return
@@ -79,7 +79,7 @@ class World:
             self.store.wait(others, timedelta(seconds=_LAST_S))
 
     def local_rank(self) -> int:
-        """This rank's number among those of its host."""
+        """Return this rank's number among those of its host."""
         hosts = self.allgather(socket.gethostname())
         return hosts[: self.rank].count(hosts[self.rank])
 

@@ -95,7 +95,7 @@ def _moved(folder: str) -> int:
 
 
 def _threads(pid: int, proc: str = "/proc", *, of_probe: bool = False) -> Iterator[tuple[int, str]]:
-    """The threads of a process, each with its folder: the program's, or the probe's."""
+    """Yield the threads of a process, each with its folder: the program's, or the probe's."""
     task = f"{proc}/{pid}/task"
     for name in procfs.names(task):
         if (procfs.read(f"{task}/{name}/comm").strip() == THREAD_NAME) is of_probe:
@@ -159,7 +159,7 @@ def running_threads(pid: int) -> list[int]:
 
 
 def _mapped(pid: int, address: int) -> str:
-    """The file that the address lies in; empty if it lies in none (made at run time)."""
+    """Return the file that the address lies in; empty if it lies in none (made at run time)."""
     for line in procfs.read(f"/proc/{pid}/maps").splitlines():
         span, _, rest = line.partition(b" ")
         low, _, high = span.partition(b"-")

@@ -101,7 +101,7 @@ def load_between(before: HostSnapshot, after: HostSnapshot) -> Load:
 
 
 def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float) -> str:
-    """The other process that used the most CPU, by name; empty if none is worth it."""
+    """Return the other process that used the most CPU, by name; empty if none is worth it."""
     used = {row.key: row.cpu_s for row in before.table}
     grown = [(row.cpu_s - used.get(row.key, 0.0), row) for row in after.table]
     most_s, process = max(grown, key=lambda pair: pair[0], default=(0.0, None))

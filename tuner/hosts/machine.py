@@ -73,7 +73,7 @@ def this_machine(
 
 
 def _read(path: Path) -> str:
-    """The text of a small file; empty if it is missing or unreadable.
+    """Return the text of a small file; empty if it is missing or unreadable.
 
     Of a long one (``/proc/cpuinfo`` of a large host) only the first page is made and read.
     """
@@ -85,7 +85,7 @@ def _read(path: Path) -> str:
 
 
 def _count_list(text: str) -> int:
-    """How many numbers the kernel's list notation holds: ``0-3,8`` holds five."""
+    """Return how many numbers the kernel's list notation holds: ``0-3,8`` holds five."""
     ranges = re.findall(r"\b(\d{1,6})(?:-(\d{1,6}))?\b", text, re.ASCII)
     return sum(max(0, int(last or first) - int(first) + 1) for first, last in ranges)
 
@@ -108,7 +108,7 @@ def _limits(root: Path, in_v2: str, controller: str, *in_v1: str) -> Iterator[li
 
 
 def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the NVIDIA GPUs that a process started here can open, in bus order.
+    """Return the names of the NVIDIA GPUs that a process started here can open, in bus order.
 
     A GPU counts if its device file is to be seen (a container is often given only some)
     and ``CUDA_VISIBLE_DEVICES`` does not hide it.
@@ -131,7 +131,7 @@ def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def visible_gpus(uuids: Sequence[str], visible: str | None) -> list[int | None]:
-    """The GPUs that ``CUDA_VISIBLE_DEVICES`` lists, by index; ``None`` for a part of one.
+    """Return the GPUs that ``CUDA_VISIBLE_DEVICES`` lists, by index; ``None`` for a part of one.
 
     As for CUDA, nothing after the first bad entry counts; without the variable all do.
     """

@@ -160,7 +160,7 @@ class Watcher:
         return {member.pid: member.rank for member in self.members}
 
     def _identity(self, stat: Stat, stats: Mapping[int, Stat]) -> tuple[int, int | None] | None:
-        """The rank and world size in a process's environment; None for the launcher's own.
+        """Return the rank and world size in a process's environment; None for the launcher's own.
 
         If it does not tell, its parent's counts: a program may write over its environment (to
         show a title in ``ps``), as do its children. Only ranks are remembered: between fork and

@@ -73,7 +73,7 @@ class _First:
 
 
 def _on_updater(agent, module):
-    """An iteration of Chainer is an ``update``: its extensions and evaluations do not count."""
+    """See an iteration of Chainer in each ``update``, without its extensions and evaluations."""
     update, first = module.StandardUpdater.update, _First(agent)
 
     @functools.wraps(update)
@@ -90,7 +90,7 @@ def _on_updater(agent, module):
 
 
 def _on_optimizer(agent, module):
-    """An iteration of PyTorch lasts from one optimizer's step to its next."""
+    """See an iteration of PyTorch from one step of its optimizer to the next."""
     first = _First(agent)
 
     def hooked(optimizer, _args, _options):
@@ -102,7 +102,7 @@ def _on_optimizer(agent, module):
 
 
 def _on_loader(agent, module):
-    """The iteration in which a loader starts anew is not like the others."""
+    """Mark the iteration in which a loader starts anew: it is not like the others."""
     begin = module.DataLoader.__iter__
 
     @functools.wraps(begin)

@@ -134,7 +134,7 @@ def _is_the_users(filename):
 
 
 def _exchanges_in_backward():
-    """True if gradients are exchanged by PyTorch while the main thread waits on a CPU."""
+    """Return whether gradients are exchanged by PyTorch while the main thread waits on a CPU."""
     group = sys.modules.get("torch.distributed.distributed_c10d")
     cuda = sys.modules.get("torch.cuda")
     try:
@@ -244,7 +244,7 @@ class Looks:
         return self._sources[filename].get(line)
 
     def text(self):
-        """The sums as lines: phase, s on a CPU, s waiting for one, s asleep, line seen most."""
+        """Return the sums as lines: phase, s on a CPU, queued for one, asleep, line seen most."""
         rows = []
         for phase, parts in self.sums.items():
             lines = {where: ns for (of, where), ns in self._lines.items() if of == phase}
@@ -289,7 +289,7 @@ def _is_communicator(word):
 
 
 def _mpi_lines(filename):
-    """The lines of a source file that call MPI, each with the method."""
+    """Return the lines of a source file that call MPI, each with the method."""
     try:
         with open(filename, "rb") as file:
             lines = file.read(_MOST_SOURCE).decode("utf-8", "replace").split("\n")

@@ -46,7 +46,7 @@ def _mapped_libraries(prefixes):
 
 
 def counter(path):
-    """The handle of a mapped library and the name of the function that tells its threads.
+    """Return the handle of a mapped library and the name of the function that tells its threads.
 
     None if it is of no known kind.
     """
@@ -63,7 +63,7 @@ def counter(path):
 
 
 def _built_for(library, symbol):
-    """The most threads an OpenBLAS was built for, from its ``MAX_THREADS=64``."""
+    """Return the most threads an OpenBLAS was built for, from its ``MAX_THREADS=64``."""
     config = getattr(library, symbol.replace("num_threads", "config"), None)
     if "openblas" not in symbol or config is None:
         return None
@@ -79,7 +79,7 @@ def pool_libraries():
 
 
 def pools():
-    """Each pool of threads in this process: its library, its threads, the most it can have."""
+    """Return each pool of threads here: its library, its threads, the most it can have."""
     reports = []
     for path in pool_libraries():
         thread_counter = counter(path)
@@ -94,7 +94,7 @@ def pools():
 
 
 def allocator():
-    """Which library malloc comes from: one that was preloaded, else the C library."""
+    """Return which library malloc comes from: one that was preloaded, else the C library."""
     loaded = _mapped_libraries(("libjemalloc", "libtcmalloc"))
     if not loaded:
         return "glibc" if _mapped_libraries(("libc.so", "libc-")) else None
@@ -108,7 +108,7 @@ def opencv_threads():
 
 
 def _mpi():
-    """The size of MPI's world and the library's name; only local calls, nobody is waited for."""
+    """Return the size of MPI's world and the library's name, by local calls alone."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return None
@@ -155,7 +155,7 @@ def _report(rank, size):
 
 
 def _weight(report):
-    """How much a report tells: of several Pythons in one rank, the trainer's is to be kept."""
+    """Rank a report: of several Pythons in one rank, the trainer's is to be kept."""
     return (bool(report.get("mpi")), bool(report.get("opencv_threads")), bool(report.get("pools")))
 
 

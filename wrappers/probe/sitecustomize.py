@@ -26,7 +26,7 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 def _number(names, torchruns):
-    """The first of these variables; others set torchrun's too, which count in what it started."""
+    """Return the first of these variables, and torchrun's in what torchrun has started."""
     for name in (*names, torchruns) if "TORCHELASTIC_RUN_ID" in os.environ else names:
         value = os.environ.get(name, "")
         if value.isdigit():

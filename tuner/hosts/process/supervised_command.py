@@ -173,7 +173,7 @@ class SupervisedCommand(RunningCommand):
         return int(answer["pid"])
 
     def _receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The supervisor's next answer; ``None`` at a timeout and if it has ended."""
+        """Return the supervisor's next answer; ``None`` at a timeout and if it has ended."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._received:
             if self._status < 0:

@@ -67,7 +67,7 @@ OncePerHost = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
 @cache
 def _package() -> bytes:
-    """The code of an agent, a zip archive: ``hosts`` and ``model``."""
+    """Return the code of an agent, a zip archive: ``hosts`` and ``model``."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         root = Path(import_module("tuner").__path__[0])
@@ -146,7 +146,7 @@ def calls(
 
 
 def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
-    """The error for hosts without an agent: which, and the words of ssh or of the launcher.
+    """Return the error for hosts without an agent: which, and the words of ssh or of the launcher.
 
     A launcher that fails on one host starts no agent on others either: only a named one counts.
     """
@@ -207,7 +207,7 @@ def _gather(
 
 
 def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
-    """The connection of a caller, once it has shown that it knows the secret."""
+    """Return the connection of a caller, once it has shown that it knows the secret."""
     own = os.urandom(NONCE_BYTES)
     sock.settimeout(WELCOME_S)
     sock.sendall(own)

@@ -105,7 +105,7 @@ class RemoteHost:
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """The host is lost if the connection breaks, or is left with half a message."""
+        """Take the host for lost if the connection breaks, or is left with half a message."""
         if self.lost:
             raise self.error()
         try:

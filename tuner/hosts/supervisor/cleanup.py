@@ -209,7 +209,7 @@ def remove_segments(since: int) -> None:
 
 
 def _is_free(path: str) -> bool:
-    """True if no process has this file open or mapped, in whatever container.
+    """Return whether no process has this file open or mapped, in whatever container.
 
     A write lease is given for no other: fcntl(2), F_SETLEASE. It is given back at once.
     """

@@ -189,7 +189,7 @@ class Supervisor:
         return min(time.monotonic(), self.paused_at_s) - self.started_s - self.paused_s
 
     def _woken(self) -> set[int]:
-        """The signals that came since the last call."""
+        """Return the signals that came since the last call."""
         try:
             return set(os.read(self.wake, 512))
         except BlockingIOError:
@@ -265,9 +265,10 @@ def _start(request: dict[str, Any]) -> int:
 
 
 def _oom_kills() -> tuple[int, bool]:
-    """How many processes of the control groups around us the kernel ended for want of memory.
+    """Return how many processes the kernel has ended for want of memory, and if on the host.
 
-    If none of them counts that, those of the whole host, and true; 0 if nothing counts.
+    The narrowest control group around us that counts them tells. Otherwise the kills are those of
+    the whole host, and the second value is true; 0 if nothing counts.
     """
     files = [f"{folder}/memory.events" for folder in procfs.cgroup_folders()]
     files += [f"{folder}/memory.oom_control" for folder in procfs.cgroup_folders("memory")]
@@ -286,7 +287,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _note(*_: object) -> None:
-    """A handler that does nothing: the wake-up pipe tells of the signal."""
+    """Do nothing: the wake-up pipe tells of the signal."""
 
 
 def _report(status: int, line: dict[str, Any]) -> None:
