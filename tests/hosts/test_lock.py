@@ -92,31 +92,32 @@ def test_who_measures_is_seen_without_taking_the_lock(environ: dict[str, str]) -
         assert lock.may_measure("mine", database="", environ=environ) == measures
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
-def test_a_lock_file_that_was_removed_meanwhile_is_none(
-    environ: dict[str, str], again: bool
-) -> None:
+def test_a_lock_file_that_was_removed_meanwhile_is_none(environ: dict[str, str]) -> None:
     """Who waits for it would own a file that nobody else can find."""
     path = lock.lock_path(environ)
     with holder(environ) as process:
 
-        def removed(_: str) -> None:
+        def replaced(_: str) -> None:
             path.unlink()
-            if again:
-                path.touch()
+            path.touch()
             process.kill()
 
-        with lock.measuring("mine", environ=environ, wait=True, on_wait=removed):
+        with lock.measuring("mine", environ=environ, wait=True, on_wait=replaced):
             assert lock.may_measure("mine", database="", environ=environ)
             with pytest.raises(BusyError), lock.measuring("second", environ=environ):
                 pass
 
 
-def test_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shared_folder_is_for_all_users_and_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
-    path, target = lock.lock_path({}), tmp_path / "target"
-    target.write_text("kept")
-    path.parent.mkdir()
+    with lock.measuring("mine", environ={}):
+        path = lock.lock_path({})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o1777
+    (target := tmp_path / "target").write_text("kept")
+    path.unlink()
     path.symlink_to(target)
     with pytest.raises(UsageError, match="cannot be used"), lock.measuring("x", environ={}):
         pass
@@ -126,13 +127,3 @@ def test_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UsageError), lock.measuring("mine", environ={}):
         pass
     assert target.read_text() == "kept"
-
-
-def test_the_shared_folder_is_for_all_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
-    with lock.measuring("mine", environ={}):
-        path = lock.lock_path({})
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o1777

@@ -15,19 +15,19 @@ class NVMLError(Exception):
 
 
 class Nvml:
-    """Three GPUs; what is in `refused` raises."""
+    """Three GPUs; what is ``refused`` raises."""
 
     NVMLError = NVMLError
 
-    def __init__(self, *refused: str) -> None:
+    def __init__(self, refused: str) -> None:
         self.open = 0
         self.nvmlDeviceGetCount = lambda: 3
         self.nvmlDeviceGetHandleByIndex = lambda number: number
         self.nvmlDeviceGetUUID = lambda gpu: f"GPU-{gpu}{gpu}".encode()
         self.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=(100, 50, 0)[gpu])
         self.nvmlDeviceGetPowerUsage = lambda gpu: (300_000, 100_000, 50_000)[gpu]  # mW
-        for name in refused:
-            setattr(self, name, self.refuse)
+        if refused:
+            setattr(self, refused, self.refuse)
 
     def refuse(self, *_: object) -> Any:
         raise NVMLError("Not Supported")
@@ -55,7 +55,7 @@ class Nvml:
 def test_gpus_that_a_job_may_use_as_far_as_nvml_tells(
     visible: str | None, refused: str, columns: tuple[float | None, ...]
 ) -> None:
-    nvml = Nvml(*filter(None, [refused]))
+    nvml = Nvml(refused)
     gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, nvml)
     assert tuple(gpus.columns().values()) == columns
     gpus.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -57,22 +56,18 @@ def test_host_and_ranks_have_their_tracks_without_what_was_used_before(root: Pat
     assert first == 0.0 and second is not None and second > 0
 
 
-def test_a_synthetic_host_has_no_cpus(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_does_not_tell_is_a_gap(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(root, {"proc/self/schedstat": "0 0 0"})  # it does not count waiting
+    monkeypatch.setattr(counters, "is_of_host", lambda first, last: False)  # /proc/stat is made up
     recording = recorder(root, MEMBERS)
     recording.look()
-    monkeypatch.setattr(counters, "is_of_host", lambda first, last: False)
     telemetry = recording.result(0.0)
-    columns = telemetry.tracks[0].columns
-    assert columns["user_cores"] == (None,) and columns["runnable_threads"] == (1.0,)
+    host, rank = telemetry.tracks[:2]
+    assert host.columns["user_cores"] == rank.columns["own_queue_threads"] == (None,)
+    assert host.columns["runnable_threads"] == (1.0,)
     assert "Not recorded: CPUs busy with programs." in telemetry.gaps
-
-
-def test_a_kernel_that_does_not_count_waiting_is_a_gap(root: Path) -> None:
-    plant(root, {"proc/self/schedstat": "0 0 0"})
-    recording = recorder(root, MEMBERS)
-    recording.look()
-    telemetry = recording.result(0.0)
-    assert telemetry.tracks[1].columns["own_queue_threads"] == (None,)
     assert any("threads that waited for a CPU" in gap for gap in telemetry.gaps)
 
 
