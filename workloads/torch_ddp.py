@@ -69,6 +69,8 @@ def parse(argv: Sequence[str]) -> Namespace:
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Train as ``argv`` says. The exit code is 2 if that is refused, 1 if it fails."""
+    from torch import distributed
+
     place = torch_world.place(environ)
     try:
         options = parse(argv)
@@ -80,17 +82,17 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         else:
             time.sleep(LAST_WORD_S)
         return 1 if isinstance(error, torch_world.MeetingError) else 2
-    local_rank = world.local_rank()
     try:
         ranks.together(world, lambda: ranks.make_folder(options, place.rank), NAME)
         data = ranks.together(world, lambda: images.load(options), NAME)
+        return train(world, options, data)
     except ranks.JobRefusedError:
-        world.leave()
         return 2
-    return train(world, options, data, local_rank)
+    finally:
+        distributed.destroy_process_group()
 
 
-def train(world: World, options: Namespace, data: ImageData, local_rank: int) -> int:
+def train(world: World, options: Namespace, data: ImageData) -> int:
     """Train and evaluate; gives the exit code."""
     loading = torch_training.Loading(options, data, world)
     if world.rank == 0:
@@ -104,14 +106,13 @@ def train(world: World, options: Namespace, data: ImageData, local_rank: int) ->
         )
     try:
         iterations, elapsed_s = torch_training.run(
-            world, options, loading, classes=data.classes, local_rank=local_rank
+            world, options, loading, classes=data.classes, local_rank=world.local_rank()
         )
     except WorkloadError as error:  # of a worker: its traceback comes before
         print(f"{NAME}: error: {str(error).splitlines()[-1]}", file=sys.stderr, flush=True)
         return 1
     if world.rank == 0:
         print(f"done: {iterations} iterations in {elapsed_s:.3f} s", flush=True)
-    world.leave()
     return 0
 
 

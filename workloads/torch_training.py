@@ -112,7 +112,7 @@ class SharedModel:
         self.network.eval()
         with torch.no_grad():
             figures = [torch.stack(self.figures(self.network, batch)) for batch in batches]
-            mean = torch.stack(figures).mean(0)
+            mean = torch.stack(figures).mean(0).cpu()
         self.network.train()
         torch.distributed.all_reduce(mean)
         loss, accuracy = (mean / torch.distributed.get_world_size()).tolist()
@@ -123,26 +123,18 @@ def run(
     world: World, options: Namespace, loading: Loading, *, classes: int, local_rank: int
 ) -> tuple[int, float]:
     """Train and evaluate; return the iterations, and their time with evaluations in seconds."""
-    import torch.distributed
-
-    torch.distributed.init_process_group(
-        options.backend, store=world.store, rank=world.rank, world_size=world.size
-    )
-    try:
-        model = build(options, classes, local_rank)
-        manager = build_manager(world.rank, options, model, loading)
-        batches = loading.training()
-        while not manager.stop_trigger:
-            with manager.run_iteration():  # with the wait for the batch, the workers' start too
-                model.update(next(batches))
-        return manager.iteration, manager.elapsed_time
-    finally:
-        torch.distributed.destroy_process_group()
+    model = build(options, classes, local_rank)
+    manager = build_manager(world.rank, options, model, loading)
+    batches = loading.training()
+    while not manager.stop_trigger:
+        with manager.run_iteration():  # with the wait for the batch, the workers' start too
+            model.update(next(batches))
+    return manager.iteration, manager.elapsed_time
 
 
 def build(options: Namespace, classes: int, local_rank: int) -> SharedModel:
     """Make the same network on every rank's device."""
-    import torch
+    import torch.distributed
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(options.seed)
@@ -152,7 +144,8 @@ def build(options: Namespace, classes: int, local_rank: int) -> SharedModel:
     network = network_of(options.arch, classes).to(device)
     bucket = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
     devices = [local_rank] if options.gpu else None
-    shared = DistributedDataParallel(network, device_ids=devices, **bucket)
+    group = torch.distributed.new_group(backend=options.backend)
+    shared = DistributedDataParallel(network, device_ids=devices, process_group=group, **bucket)
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     return SharedModel(shared, network, optimizer, device)
 

@@ -1,16 +1,14 @@
 """The ranks of a PyTorch job: who they are, where they meet, and what they tell each other.
 
 Under torchrun they meet at its own store, with ``MASTER_ADDR`` and ``MASTER_PORT`` at that
-address. Otherwise their store is a file in a folder that all ranks share. No MPI is needed.
+address. Otherwise they meet by a file in a folder that all ranks share. No MPI is needed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +16,6 @@ from typing import Any, NamedTuple
 
 #: torchrun starts its ranks within seconds, an mpirun of many hosts within minutes.
 PATIENCE_S = 300.0
-_LAST_S = 5.0
 
 #: Rank and size as Open MPI, Hydra and torchrun (or the user, with MASTER_ADDR) set them.
 _MPIRUN = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
@@ -49,34 +46,24 @@ def place(environ: Mapping[str, str]) -> JobPlace:
     return JobPlace(0, 1, by_address=False)
 
 
-@dataclass
+@dataclass(frozen=True)
 class World:
-    """All ranks, by a store that each can write to; every rank makes the same calls."""
+    """All ranks of the job; each makes the same calls. Gloo carries what they tell each other."""
 
     rank: int
     size: int
-    store: Any
-    steps: int = 0
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        """Return every rank's object (of JSON), on every rank."""
-        self.steps += 1
-        self.store.set(f"{self.steps}/{self.rank}", json.dumps(sendobj))
-        keys = [f"{self.steps}/{rank}" for rank in range(self.size)]
-        return [json.loads(self.store.get(key)) for key in keys]
+        """Return every rank's object, on every rank."""
+        from torch import distributed
+
+        objects = [None] * self.size
+        distributed.all_gather_object(objects, sendobj)
+        return objects
 
     def Barrier(self) -> None:  # noqa: N802 -- MPI's name
         """Wait for all."""
         self.allgather(None)
-
-    def leave(self) -> None:
-        """Leave, as the last call: rank 0 waits for the others, since the store may end with it."""
-        if self.rank > 0:
-            self.store.set(f"left/{self.rank}", "")
-            return
-        with suppress(RuntimeError):  # one that has failed says nothing more
-            others = [f"left/{rank}" for rank in range(1, self.size)]
-            self.store.wait(others, timedelta(seconds=_LAST_S))
 
     def local_rank(self) -> int:
         """Return this rank's number among those of its host."""
@@ -84,7 +71,7 @@ class World:
         return hosts[: self.rank].count(hosts[self.rank])
 
 
-def meet(found: JobPlace, folder: Path) -> World:
+def meet(place: JobPlace, folder: Path) -> World:
     """Meet all other ranks, in a ``folder`` that all share if they have no address to meet at.
 
     Raises:
@@ -92,25 +79,20 @@ def meet(found: JobPlace, folder: Path) -> World:
         MeetingError: They did not come.
     """
     from torch import distributed
-    from torch.distributed.rendezvous import rendezvous
 
-    timeout = timedelta(seconds=PATIENCE_S)
+    how: dict[str, Any] = {"init_method": "env://"}
+    if not place.by_address:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Not the file of another job: Open MPI names each one; all ranks of Hydra on a host have
+        # one parent.
+        job = os.environ.get("PMIX_NAMESPACE", os.getppid())
+        how = {"store": distributed.FileStore(str(folder / f".torch-meeting-{job}"), place.size)}
     try:
-        if found.by_address:
-            store, _, _ = next(rendezvous("env://", found.rank, found.size, timeout=timeout))
-        elif found.size == 1:
-            store = distributed.HashStore()
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            # Not the file of another job: Open MPI names each one; all ranks of Hydra on a host,
-            # and all threads of a test, have one parent.
-            job = os.environ.get("PMIX_NAMESPACE", os.getppid())
-            store = distributed.FileStore(str(folder / f".torch-meeting-{job}"), found.size)
-            store.set_timeout(timeout)
-        # Beside the keys of torch's own, which uses the same store.
-        world = World(found.rank, found.size, distributed.PrefixStore("trainer", store))
-        world.Barrier()
+        timeout = timedelta(seconds=PATIENCE_S)
+        distributed.init_process_group(
+            "gloo", rank=place.rank, world_size=place.size, timeout=timeout, **how
+        )
     except RuntimeError as error:
         (reason, *_) = str(error).splitlines() or [type(error).__name__]
-        raise MeetingError(f"the {found.size} ranks did not meet: {reason}") from error
-    return world
+        raise MeetingError(f"the {place.size} ranks did not meet: {reason}") from error
+    return World(place.rank, place.size)
