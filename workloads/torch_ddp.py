@@ -69,8 +69,6 @@ def parse(argv: Sequence[str]) -> Namespace:
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Train as ``argv`` says. The exit code is 2 if that is refused, 1 if it fails."""
-    from torch import distributed
-
     place = torch_world.place(environ)
     try:
         options = parse(argv)
@@ -82,6 +80,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         else:
             time.sleep(LAST_WORD_S)
         return 1 if isinstance(error, torch_world.MeetingError) else 2
+    from torch import distributed
+
     try:
         ranks.together(world, lambda: ranks.make_folder(options, place.rank), NAME)
         data = ranks.together(world, lambda: images.load(options), NAME)
