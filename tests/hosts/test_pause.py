@@ -14,7 +14,6 @@ import pytest
 
 from tests.marked import eventually
 from tuner.hosts import process, procfs
-from tuner.hosts.supervisor.serving import PAUSE
 from tuner.model import Launch
 
 PATIENCE_S = 30.0

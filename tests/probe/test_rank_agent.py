@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import threading
 from typing import Any
 
 import pytest

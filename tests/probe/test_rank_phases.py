@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.live_bench import probe_module, run_rank
-from tuner.hosts.activity import THREAD_NAME
 from tuner.hosts.probe import read_phases
 from tuner.model import PhaseShare
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.jobs import ENVIRON, failed, finished, run, run_trainer, spec_of
+from tests.system.jobs import ENVIRON, failed, finished, run, run_trainer
 from tuner.config.applicability import TargetHost, answer
 from tuner.config.spec import build_spec
 from tuner.config.study_file import find_study_file
@@ -27,7 +27,6 @@ from tuner.model import (
     Knob,
     LauncherInfo,
     Layout,
-    ObjectiveSpec,
     Outcome,
     Progress,
     Setting,

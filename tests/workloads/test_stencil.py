@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import queue
 from argparse import Namespace
 from collections import defaultdict
