@@ -115,7 +115,7 @@ def run(
     return [_outcome(side, other) for side, other in (sides, sides[::-1])]
 
 
-def _neighbours(host: Host) -> int | None:
+def _neighbours(host: CounterReader) -> int | None:
     """Return how many threads run or wait for a CPU beside this one: neither launch has any."""
     runnable = host.look().runnable
     return None if runnable is None else max(0, runnable - 1)
