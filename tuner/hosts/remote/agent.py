@@ -15,15 +15,28 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from tuner.hosts.launch_on_host import LaunchOnHost
 from tuner.hosts.local_host import LocalHost
 from tuner.model import codec
 from tuner.model.errors import TunerError
 
 if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
+
+#: What ``tune`` may ask for by name: methods of the host, and of one launch on it.
+METHODS: Mapping[str, Callable[..., Any]] = {
+    method.__name__: method
+    for method in (
+        *(LocalHost.describe, LocalHost.hold, LocalHost.place, LocalHost.survey),
+        *(LaunchOnHost.share, LaunchOnHost.changed, LaunchOnHost.watch, LaunchOnHost.record),
+        *(LaunchOnHost.sample, LaunchOnHost.activities, LaunchOnHost.computes),
+        *(LaunchOnHost.stacks, LaunchOnHost.view),
+        *(LaunchOnHost.pause, LaunchOnHost.resume, LaunchOnHost.sweep),
+    )
+}
 
 #: How often an agent that works on an answer sends an empty message, s.
 SIGN_OF_LIFE_S = 1.0
@@ -74,11 +87,11 @@ def signs_of_life(channel: Channel) -> Iterator[None]:
 
 def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
     target = host.launch(request["launch"]) if request["launch"] else host
-    method = getattr(target, request["method"])
+    method = METHODS[request["method"]]
     *kinds, _ = get_type_hints(method).values()  # the last one is that of the answer
     try:
         arguments = map(codec.from_json, kinds, request["arguments"])
-        return {"value": codec.to_json(method(*arguments))}
+        return {"value": codec.to_json(method(target, *arguments))}
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}
     except OSError as error:  # of the host: its memory is full, say
