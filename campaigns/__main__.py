@@ -14,6 +14,7 @@ CAMPAIGNS: dict[str, tuple[str, ...]] = {
     "phases": ("--all",),
     "exports_inert": ("--count", "10000"),
     "soak": ("--trials", "1000"),
+    "losses": ("--losses", "200"),
     "every_k": (),
     "verdicts": ("--neighbour",),
 }

@@ -97,7 +97,8 @@ class StudyOnHosts:
         """Signal what has this in one of its words on a host, or whose command begins so."""
         processes = self.bench.processes(host, with_sessions=word.startswith("sshd")).items()
         pids = [pid for pid, argv in processes if _has(argv, word)]
-        assert pids
+        if not pids:
+            raise LookupError(f"nothing on {host} has {word!r}")
         for pid in pids:
             with suppress(ProcessLookupError):  # it has ended with another one
                 os.kill(pid, number)
