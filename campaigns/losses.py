@@ -103,7 +103,8 @@ def main() -> int:
             with suppress(LookupError):  # there was none: the launch had ended
                 strike(study, loss)
                 losses[loss] += 1
-        study.kill_tune()
+        with suppress(LookupError):  # it was lost itself
+            study.kill_tune()
         eventually(lambda: not any(map(bench.processes, bench.names)))
         wrong = wrong_figures(study)
         bench.close()
