@@ -62,7 +62,7 @@ def host_snapshot(
     counts = [procfs.read(str(path)).strip() for path in heat]
     pages = re.findall(rb"^pswp(?:in|out) (\d+)$", procfs.read(f"{root}/proc/vmstat"), re.MULTILINE)
     return HostSnapshot(
-        counters=host.host_snapshot(),
+        counters=host.look(),
         ours_s=sum(usage.ru_utime + usage.ru_stime for usage in usages)
         + sum(stat.cpu_s + stat.reaped_s for stat in stats if stat.pid in members),
         hot=sum(int(count) for count in counts if count.isdigit()),
