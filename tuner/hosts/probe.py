@@ -188,7 +188,7 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
             rank = int(name[1])
             with suppress(OSError, ValueError):
                 parsed = _parse_phases(read_untrusted(path, _MOST_BYTES).decode(), rank)
-                by_rank[rank] = max(by_rank.get(rank, (0.0, [])), parsed, key=lambda pair: pair[0])
+                by_rank[rank] = max(parsed, by_rank.get(rank, parsed), key=lambda pair: pair[0])
     return tuple(share for rank in sorted(by_rank) for share in by_rank[rank][1])
 
 
@@ -201,12 +201,14 @@ def _parse_phases(text: str, rank: int) -> tuple[float, list[PhaseShare]]:
     all_s = sum(float(number) for row in rows for number in row[1:4])
     if not 0 < all_s < math.inf:
         raise ValueError(text)
-    shares, busy_s = [], 0.0
+    shares: list[PhaseShare] = []
+    busy_s = 0.0
     for phase, *numbers, where in rows:
         running, queued, blocked = parts = [float(number) / all_s for number in numbers]
         if phase not in PHASES or min(parts) < 0:
             raise ValueError(text)
         busy_s += all_s * (running + queued)
         if any(parts):
-            shares.append(PhaseShare(rank, phase, sum(parts), *parts, one_line(where)))
+            at = one_line(where)
+            shares.append(PhaseShare(rank, phase, sum(parts), running, queued, blocked, at))
     return busy_s, shares
