@@ -15,9 +15,9 @@ from tuner.hosts.procfs import TICKS, CpuTimes
 #: What may be waited for, as ``/proc/pressure`` names it.
 PRESSURES = ("io", "memory")
 
-#: A sum of all CPU states that is off the clock by more than this share is not the host's own
-#: (a container's synthetic ``/proc/stat``): nothing is read from it.
-OFF = 0.2
+#: The sum of all CPU states may differ from the time by the clock by this share. If it differs by
+#: more, ``/proc/stat`` is not the host's own (some containers make one up).
+MOST_CLOCK_ERROR = 0.2
 
 _SOME = re.compile(rb"^some .*\btotal=(\d{1,19})\b", re.MULTILINE)
 _RUNNABLE = re.compile(rb"^procs_running (\d{1,9})$", re.MULTILINE)
@@ -114,7 +114,7 @@ def is_of_host(before: HostCounters, after: HostCounters) -> bool:
     clock_s = after.cpus * (after.at_s - before.at_s)
     off_s = abs(sum(after.cpu) - sum(before.cpu) - clock_s)
     cut_s = after.cpus * len(after.cpu) / TICKS  # each state of each CPU is cut to whole ticks
-    return before.cpus == after.cpus > 0 and off_s <= OFF * clock_s + cut_s
+    return before.cpus == after.cpus > 0 and off_s <= MOST_CLOCK_ERROR * clock_s + cut_s
 
 
 def host_row(before: HostCounters, after: HostCounters, trial_s: float) -> dict[str, float | None]:

@@ -66,9 +66,9 @@ class _Rank:
     threads: int = 0
     children: int = 0
     affinity: tuple[int, ...] = ()
-    mapped: bool = False  # what one of its processes has mapped was looked at, …
-    has_opencv: bool = False  # … and held OpenCV, …
-    is_threaded: bool = False  # … a runtime that obeys OMP_NUM_THREADS, or may
+    mapped: bool = False  # the libraries of one of its processes were seen
+    has_opencv: bool = False  # OpenCV is among them
+    is_threaded: bool = False  # one that obeys OMP_NUM_THREADS, or may, is among them
     newest_s: float = 0.0  # when its latest process started, since boot
 
 

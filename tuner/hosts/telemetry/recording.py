@@ -17,11 +17,11 @@ from tuner.model import HOST_COLUMNS, RANK_COLUMNS, Telemetry, Track
 #: The thread ends within milliseconds; one that hangs in a driver is left behind after this, s.
 JOIN_S = 5.0
 
-#: The next look comes after this part of the launch's age, so that a short launch has some too …
-SHORT_PART = 8
-#: … but not before the first time, and usually after the second, s …
+#: The least and the usual time between two looks at a launch, s.
 FIRST_S, LOOK_S = 0.05, 0.5
-#: … unless that is less than this part of its age: a launch of hours has hundreds of looks.
+#: A launch younger than so many usual times is looked at more often: after this part of its age.
+SHORT_PART = 8
+#: A launch of hours is looked at more rarely: after this part of its age.
 LONG_PART = 200
 
 #: What looking may cost, as a share of one core.
