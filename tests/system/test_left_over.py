@@ -52,8 +52,9 @@ def notes(environ: dict[str, str]) -> list[Path]:
 
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["killed", "stopped"])
 def test_the_next_owner_of_the_lock_ends_it(
-    tmp_path: Path, environ: dict[str, str], is_stopped: bool
+    tmp_path: Path, environ: dict[str, str], is_stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(left_over, "_GRACE_S", 0.1)
     argv = [sys.executable, "-c", MEASURING, str(tmp_path), STUBBORN]
     env = {**os.environ, **environ}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as tune:
