@@ -11,7 +11,7 @@ import pytest
 from tests.system.jobs import failed, finished, run, spec_of
 from tuner.model import BASELINE, FailureKind, ObjectiveSpec
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: What Python prints into a pipe comes below the traceback, unless it is flushed.
 CRASH = "print('model starts'); raise ValueError('halo of 4')"

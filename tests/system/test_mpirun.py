@@ -98,6 +98,7 @@ def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> N
     assert {Path(library).resolve() for library in loaded} == {Path(info.libmpi).resolve()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bind_to", ["core", "numa"])
 def test_every_binding_is_understood(info: LauncherInfo, tmp_path: Path, bind_to: str) -> None:
     ended_well(start(info, tmp_path, bind_to=bind_to), tmp_path)

@@ -164,6 +164,7 @@ def test_a_loop_is_changed_on_all_ranks_at_once(
     assert said[1] == f"ended after {counted[-1]}"
 
 
+@pytest.mark.slow
 def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     running = start(TORCH.format(port=str(20_000 + os.getpid() % 10_000)))
@@ -180,6 +181,7 @@ def test_pytorchs_own_loop_is_changed(start: Start, supervisor: Supervisor, tmp_
     assert len(ends) == 1, "all ranks end after the same iteration"
 
 
+@pytest.mark.slow
 def test_messages_of_the_program_that_are_under_way_keep_no_rank_at_its_gate(
     start: Start, supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ from tuner.store.database import optunas_storage
 from tuner.store.rows import RECORD
 from tuner.study import tune
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 #: A launch of the model's second takes this long, s.

@@ -13,7 +13,7 @@ import pytest
 from tests.system.jobs import finished, run_trainer
 from tuner.model import Track
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 #: Rank 0 burns so many seconds of CPU time, rank 1 sleeps, rank 2 waits for a child that burns.
 TRAINER = """

@@ -66,6 +66,7 @@ if rank == 0:
         assert rank.threads >= 1 and rank.affinity
 
 
+@pytest.mark.slow
 def test_what_cannot_win_is_stopped_with_its_workers(tmp_path: Path) -> None:
     body = """
 if os.fork() == 0:
@@ -105,6 +106,7 @@ def test_ranks_that_do_not_find_each_other_are_no_result(tmp_path: Path) -> None
     assert f"mpich 5.0.2 ({mpirun})" in ending.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("imports", "tuned", "value", "verdict", "observed"),
     [
