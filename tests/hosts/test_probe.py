@@ -44,7 +44,7 @@ def test_its_report_comes_back_whole(run: Run, tmp_path: Path) -> None:
     assert [library[:5] for library, _ in view.pools] == ["numpy"]
     python = ".".join(map(str, sys.version_info[:3]))
     assert dict(view.packages) == {"python": python, "numpy": ran.stdout.strip()}
-    ran = run("raise ValueError('x')")
+    ran = run("import numpy; raise ValueError('x')")
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, "ValueError: x")
     assert report(tmp_path)["uncaught"] == "ValueError"
 
