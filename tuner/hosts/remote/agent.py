@@ -15,7 +15,7 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tuner.hosts.launch_on_host import LaunchOnHost
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
 
 #: What ``tune`` may ask for by name: methods of the host, and of one launch on it.
-METHODS: Mapping[str, Callable[..., Any]] = {
-    method.__name__: method
-    for method in (
-        *(LocalHost.describe, LocalHost.hold, LocalHost.place, LocalHost.survey),
-        *(LaunchOnHost.share, LaunchOnHost.changed, LaunchOnHost.watch, LaunchOnHost.record),
-        *(LaunchOnHost.sample, LaunchOnHost.activities, LaunchOnHost.computes),
-        *(LaunchOnHost.stacks, LaunchOnHost.view),
-        *(LaunchOnHost.pause, LaunchOnHost.resume, LaunchOnHost.sweep),
-    )
-}
+_METHODS: tuple[Callable[..., Any], ...] = (
+    *(LocalHost.describe, LocalHost.hold, LocalHost.place, LocalHost.survey),
+    *(LaunchOnHost.share, LaunchOnHost.changed, LaunchOnHost.watch, LaunchOnHost.record),
+    *(LaunchOnHost.sample, LaunchOnHost.activities, LaunchOnHost.computes, LaunchOnHost.stacks),
+    *(LaunchOnHost.view, LaunchOnHost.pause, LaunchOnHost.resume, LaunchOnHost.sweep),
+)
+METHODS = {method.__name__: method for method in _METHODS}
 
 #: How often an agent that works on an answer sends an empty message, s.
 SIGN_OF_LIFE_S = 1.0
