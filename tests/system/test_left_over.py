@@ -113,12 +113,14 @@ def test_only_what_carries_the_marker_and_is_younger_and_of_this_boot_is_ended(
         for carried in (marker, "m" * 31, "n" * 32)
     )
     (folder := tmp_path / f"tune-{'m' * 16}").mkdir()
+    flight: dict[str, object]
     flight = {"marker": marker, "since": 0, "boot_id": left_over.boot_id(), "folder": ""}
-    for changed in (
+    changes: list[dict[str, object]] = [
         {"since": cleanup.now() + 100},  # older than the launch: a decoy
         {"boot_id": "of an earlier boot", "folder": str(folder)},
         {"marker": ""},
-    ):
+    ]
+    for changed in changes:
         note.write_text(json.dumps({**flight, **changed}))
         with lock.measuring("mine", environ=environ):
             assert ours.poll() is None and not note.exists()
