@@ -14,7 +14,7 @@ import pytest
 from tests.host_files import plant
 from tests.marked import eventually
 from tuner.hosts import activity, procfs
-from tuner.hosts.activity import THREAD_NAME, Computing, is_own, transfers
+from tuner.hosts.activity import THREAD_NAME, ComputeDetector, is_own, transfers
 
 
 def test_waiting_is_told_from_computing_by_the_code() -> None:
@@ -53,9 +53,9 @@ def test_who_loops_computes_and_whoever_was_looked_at_goes_on_as_before(
 
         eventually(is_as_before)
         if letter == "R":  # beside other load it may have no core at once
-            eventually(lambda: Computing()([process.pid]))
+            eventually(lambda: ComputeDetector().any_computes([process.pid]))
         else:
-            assert not Computing()([process.pid, 2**22 + 1])
+            assert not ComputeDetector().any_computes([process.pid, 2**22 + 1])
         eventually(is_as_before)
         process.kill()
 
@@ -73,8 +73,8 @@ def test_without_ptrace_a_share_of_kernel_time_tells(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(activity, "program_counter", refuse)
     monkeypatch.setattr(activity, "running_threads", lambda _: [1])
     monkeypatch.setattr("tuner.hosts.activity.procfs.stat", stat)
-    computing = Computing()
-    assert [computing([1]) for _ in range(3)] == [False, False, True]
+    detector = ComputeDetector()
+    assert [detector.any_computes([1]) for _ in range(3)] == [False, False, True]
 
 
 def test_what_our_thread_in_a_rank_moves_counts_nothing(tmp_path: Path) -> None:

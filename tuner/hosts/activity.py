@@ -102,22 +102,22 @@ def _threads(pid: int, proc: str = "/proc", *, of_probe: bool = False) -> Iterat
             yield int(name), f"{task}/{name}"
 
 
-class Computing:
-    """Tells who computes among processes that use a CPU."""
+class ComputeDetector:
+    """Tells processes that compute from those that use a CPU only to wait."""
 
     def __init__(self) -> None:
         self._kernel: dict[int, tuple[float, float]] = {}
 
-    def __call__(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
-        """Return whether a thread of one of them was seen in code of its own.
+    def any_computes(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
+        """Return whether a thread of one of these processes was seen in code of its own.
 
-        A look takes no longer than ``most_s``; what it has not come to may be seen by the next.
+        This takes no longer than ``most_s``: threads that were left out may be seen the next time.
         """
         # ptrace belongs to a thread, and its end lets go of whatever it still holds.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(self._any, pids, most_s).result()
+            return thread.submit(self._any_computes, pids, most_s).result()
 
-    def _any(self, pids: Collection[int], most_s: float) -> bool:
+    def _any_computes(self, pids: Collection[int], most_s: float) -> bool:
         # Of each, also those after one that computes: their times are compared with the next.
         waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
         deadline_s = time.monotonic() + most_s

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.hosts import stacks
-from tuner.hosts.activity import Activity, Computing, activities, running_threads
+from tuner.hosts.activity import Activity, ComputeDetector, activities, running_threads
 from tuner.hosts.interference import host_snapshot, load_between
 from tuner.hosts.observe import Watcher
 from tuner.hosts.probe import read_phases
@@ -49,7 +49,7 @@ class LaunchObserver:
         self._folder, self._ranks, self._gpus, self._environ = folder, ranks, gpus, environ
         self._reaps = reaps
         self._pids: Callable[[], Collection[int]] = tuple
-        self._computing = Computing()
+        self._detector = ComputeDetector()
         self._telemetry = Telemetry()
         self.begin()
 
@@ -86,7 +86,7 @@ class LaunchObserver:
             self._telemetry = recorder.telemetry
 
     def sample(self) -> float:
-        """Look at the launch, and return the CPU time that it took on one host at most, s."""
+        """Look at the launch's processes; return the CPU time of this look, s, the most of any host."""
         before_s = time.thread_time()
         pids = self._pids()
         self._watcher.sample(pids)
@@ -107,7 +107,7 @@ class LaunchObserver:
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
         """Return whether one of these, which use a CPU, runs code of its own; ask for this long."""
-        return self._computing([process.pid for process in processes], most_s)
+        return self._detector.any_computes([process.pid for process in processes], most_s)
 
     def stacks(self) -> dict[str, str]:
         """Return where the ranks stand, by the name of a file for it."""

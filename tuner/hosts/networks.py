@@ -48,7 +48,7 @@ def networks() -> tuple[Network, ...]:
 
 
 def own_addresses(hosts: Sequence[str]) -> list[str]:
-    """Return the addresses of this host that these may reach, the likeliest first."""
+    """Return this host's addresses by which other hosts may reach it, the likeliest first."""
     addresses: dict[str, None] = {}
     for name in hosts:
         with (

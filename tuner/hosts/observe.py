@@ -139,7 +139,7 @@ class Watcher:
                             self._written.add(path)
 
     def _look_at_libraries(self, stat: Stat, noted: _Rank) -> None:
-        """See what a process of a rank has mapped; the same rarer looks, also for later ones."""
+        """Note whether a rank has OpenCV or a threaded library mapped; less often as it ages."""
         count = self._samples[(*stat.key, stat.name)]
         # A loader worker may live for seconds, and load OpenCV at any moment.
         is_early = count <= _FIRST_FOR_FILES and not noted.has_opencv

@@ -133,7 +133,7 @@ class Gate:
                 self._line.close()
 
     def _tell_steps(self):
-        """Tell of the iterations so far, but nobody who does not read: that may be for seconds."""
+        """Send the times of the iterations that have ended; a tool that does not read misses them."""
         with self._telling:
             while self._steps:
                 some = self._steps[:_MOST_STEPS]

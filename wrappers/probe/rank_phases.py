@@ -269,7 +269,7 @@ _METHODS = _SHARED.union(
 
 
 def mpi_call(line):
-    """Return the MPI method that a line of source calls, in small letters; None without one."""
+    """Return the method of mpi4py that a line of source calls, in small letters, or None."""
     for piece in line.partition("#")[0].split("(")[:-1]:
         owner, _, name = piece.rpartition(".")
         name, owner = name.strip(), owner.split()[-1:]

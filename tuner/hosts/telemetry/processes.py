@@ -45,7 +45,7 @@ def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     for member in members:
         stat = procfs.stat(member.pid, proc)
         if stat is not None and stat.started == member.started:
-            waits = {} if member.rank is None else _waits(stat.pid, proc)
+            waits = {} if member.rank is None else _cpu_waits(stat.pid, proc)
             accounts[member.pid, member.started] = ProcessAccount(member.rank, stat, waits)
     # The supervisor: what the launcher leaves behind is waited for by it.
     parents = {process.stat.parent for process in accounts.values()}
@@ -56,7 +56,7 @@ def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     return accounts
 
 
-def _waits(pid: int, proc: str) -> dict[int, float]:
+def _cpu_waits(pid: int, proc: str) -> dict[int, float]:
     """Return for how long each thread was ready while another had the CPU, s."""
     waits, folder = {}, f"{proc}/{pid}/task"
     for thread in procfs.names(folder):

@@ -79,7 +79,7 @@ class Recorder:
         self.telemetry = Telemetry(gaps=(f"The recording broke off: {why}.",))
 
     def _record(self) -> None:
-        """Look, again and again, until it is ended; then let go of the GPUs' driver."""
+        """Look at the launch until it ends, keep what was seen, and close the GPUs' driver."""
         try:
             self.begin()
             next_s = FIRST_S
