@@ -55,7 +55,7 @@ class Activity:
 
 
 def activities(ranks: Mapping[int, int | None]) -> tuple[Activity, ...]:
-    """Return one for each of these processes that is still there; mpirun's own have no rank."""
+    """Return what each live process of ``ranks`` has done; mpirun's own have the rank ``None``."""
     stats = ((procfs.stat(pid), rank) for pid, rank in ranks.items())
     return tuple(
         # Major faults are pages from a file.
@@ -138,7 +138,7 @@ class ComputeDetector:
         return False
 
     def _mostly_in_kernel(self, pid: int) -> bool:
-        """Return whether it spent most of its CPU time since the last look in the kernel."""
+        """Return whether a process is gone, or was mostly in the kernel since the last call."""
         stat = procfs.stat(pid)
         if stat is None:
             return True
@@ -148,7 +148,7 @@ class ComputeDetector:
 
 
 def is_own(path: str) -> bool:
-    """Return whether code neither waits nor merely serves what called it."""
+    """Return whether the code of a library or program is computing: no MPI, OpenMP or C library."""
     return not _WAITS.match(path.rpartition("/")[2])
 
 

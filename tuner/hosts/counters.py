@@ -32,7 +32,7 @@ class Quota(NamedTuple):
 
 
 def parse_quota(text: bytes) -> Quota | None:
-    """Return what a ``cpu.stat`` says; ``None`` if that is nothing of a quota."""
+    """Return what a control group's ``cpu.stat`` says of its quota; ``None`` if it has none."""
     values = {name: int(number) for name, number in _ACCOUNT.findall(text)}
     if b"throttled_time" in values:  # v1, in ns
         return Quota(None, values[b"throttled_time"] / 1e9)
@@ -80,7 +80,7 @@ class CounterReader:
         self._quotas: dict[str, None] = {}
 
     def watch_groups(self, process: str) -> None:
-        """From now on look at the control groups of this process too, and at those above."""
+        """Read the control groups of this process, and those above, too, from now on."""
         for controller in ("", "cpu"):
             for folder in procfs.cgroup_folders(controller, process, str(self._root)):
                 path = f"{folder}/cpu.stat"
@@ -88,7 +88,7 @@ class CounterReader:
                     self._quotas[path] = None
 
     def look(self) -> HostCounters:
-        """Read all counters: some 0.2 ms."""
+        """Return what all counters stand at now; this takes some 0.2 ms."""
         stat = self._read("proc/stat")
         cpus, cpu = procfs.parse_cpus(stat, self._cpus)
         runnable = _RUNNABLE.search(stat)
@@ -110,7 +110,7 @@ class CounterReader:
 
 
 def is_of_host(before: HostCounters, after: HostCounters) -> bool:
-    """Return whether CPU times are the host's: all states have grown together as the clock has."""
+    """Return whether CPU times are the host's own: all states together grew as the clock did."""
     clock_s = after.cpus * (after.at_s - before.at_s)
     off_s = abs(sum(after.cpu) - sum(before.cpu) - clock_s)
     cut_s = after.cpus * len(after.cpu) / TICKS  # each state of each CPU is cut to whole ticks
@@ -151,7 +151,7 @@ def host_row(before: HostCounters, after: HostCounters, trial_s: float) -> dict[
 
 
 def _throttled(before: HostCounters, after: HostCounters, trial_s: float) -> float | None:
-    """Of the CPU time that was used or held back, the part that was held back; the worst group."""
+    """Return the share of CPU time that a quota held back, the largest of all control groups."""
     shares = []
     for path, now in after.quotas.items():
         if (then := before.quotas.get(path)) is None:

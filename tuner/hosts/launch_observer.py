@@ -55,12 +55,12 @@ class LaunchObserver:
 
     @classmethod
     def of(cls, launch: Launch, spec: StudySpec) -> LaunchObserver:
-        """Return that of a launch on this host alone."""
+        """Return the observer of a launch that runs on this host alone."""
         gpus = bool(spec.machine.gpus)
         return cls(launch.folder, ranks=spec.layout.ranks, gpus=gpus, environ=launch.env)
 
     def follow(self, pids: Callable[[], Collection[int]], /) -> None:
-        """Ask this for the launch's processes on this host from now on; so far it has none."""
+        """Call ``pids`` for the ids of the launch's processes on this host from now on."""
         self._pids = pids
 
     def begin(self) -> None:
@@ -86,7 +86,7 @@ class LaunchObserver:
             self._telemetry = recorder.telemetry
 
     def sample(self) -> float:
-        """Look at the launch's processes; return the CPU time of this look, s, the most of any host."""
+        """Look at the launch's processes; return the CPU time that looking took, s."""
         before_s = time.thread_time()
         pids = self._pids()
         self._watcher.sample(pids)
@@ -106,11 +106,11 @@ class LaunchObserver:
         return activities(self._watcher.ranks())
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        """Return whether one of these, which use a CPU, runs code of its own; ask for this long."""
+        """Return whether one of these processes was seen to compute, within ``most_s``."""
         return self._detector.any_computes([process.pid for process in processes], most_s)
 
     def stacks(self) -> dict[str, str]:
-        """Return where the ranks stand, by the name of a file for it."""
+        """Return the stack of each rank's processes, by the name of the file that it is for."""
         return stacks.take(self._watcher.ranks())
 
     def view(self) -> LaunchView:

@@ -39,7 +39,7 @@ class LaunchOnHost(LaunchObserver):
         self.follow(lambda: [process.pid for process in self._remains.survivors()])
 
     def share(self, folder: str, inode: int) -> bool:
-        """Have a folder for what the program writes.
+        """Make the folder that the program writes into, unless this host shares it.
 
         Return whether it is the one that has this inode where ``tune`` runs. If not, it is made,
         and goes with the launch; if another one is in its place, that is a ``TunerError``.
@@ -79,7 +79,7 @@ class LaunchOnHost(LaunchObserver):
         return texts
 
     def watch(self, ranks: Mapping[str, int], gpus: bool, environ: Mapping[str, str]) -> None:
-        """Begin to look at the launch, which has so many ranks on each host."""
+        """Begin to observe the launch; ``ranks`` has the number of its ranks by host."""
         self._record.close()
         make_folder(probe_folder(self._folder))
         self._ranks, self._gpus, self._environ = ranks.get(self._host, 0), gpus, environ

@@ -47,7 +47,7 @@ class LocalHost:
         self._launches: dict[str, LaunchOnHost] = {}  # by their markers
 
     def launch(self, marker: str) -> LaunchOnHost:
-        """Return the launch with this marker; before a new one begins, those that are over go."""
+        """Return the launch with this marker; a new one first removes those that are over."""
         if marker not in self._launches:
             for over in [key for key, launch in self._launches.items() if launch.is_over]:
                 self._launches.pop(over).close()
@@ -56,7 +56,7 @@ class LocalHost:
         return self._launches[marker]
 
     def describe(self, name: str) -> HostDescription:
-        """Say what the host is, which the launcher knows by this name."""
+        """Describe this host, which the launcher knows by ``name``."""
         self._name = name
         # Containers of a kernel share the boot id, but not the name space of process ids.
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (no path)
@@ -89,7 +89,7 @@ class LocalHost:
                 file.write(text)
 
     def survey(self, programs: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]) -> Survey:
-        """See :func:`tuner.hosts.survey.survey`."""
+        """Return what ``tune doctor`` checks of this host."""
         return survey(programs, folders)
 
     def close(self) -> None:

@@ -149,7 +149,7 @@ def measuring(
 
 
 def _acquire(path: Path) -> int:
-    """Take the lock: its open file, to be closed to give it back; errors as :func:`measuring`."""
+    """Take the lock, and return its open file: closing it gives the lock back."""
     while True:
         descriptor = _open(path)
         try:
@@ -201,7 +201,7 @@ def holder(environ: Mapping[str, str]) -> Owner | None:
 
 
 def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> bool:
-    """Return False if no process of this host measures for the study, True if that is not seen."""
+    """Return whether a process of this host may be measuring for the study."""
     try:
         owner = holder(environ)
     except OSError:

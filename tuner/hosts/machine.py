@@ -170,7 +170,7 @@ class HostFeatures:
 def host_features(
     environ: Mapping[str, str], *, root: Path = Path("/"), glibc: str | None = None
 ) -> HostFeatures:
-    """Find what knobs depend on; ``glibc`` is its version as it says it, ``None`` asks."""
+    """Find what knobs depend on; ``glibc`` is its version in words, ``None`` asks the system."""
     if glibc is None and "CS_GNU_LIBC_VERSION" in os.confstr_names:
         glibc = os.confstr("CS_GNU_LIBC_VERSION")
     number = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")
@@ -187,7 +187,7 @@ def host_features(
 
 
 def is_allocator(library: str) -> bool:
-    """True for the path of a library that malloc may come from."""
+    """Return whether a library, by its path, is one that malloc may come from."""
     name = library.rpartition("/")[2]
     return name.startswith(
         ("libjemalloc", "libtcmalloc", "libmimalloc", "libhoard", "libtbbmalloc")

@@ -29,7 +29,7 @@ class Network:
 
 
 def networks() -> tuple[Network, ...]:
-    """Return those of this host, by the first address of each interface but the loopback."""
+    """Return the network of each interface of this host, by its first address; not the loopback."""
     host_networks = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
@@ -64,7 +64,7 @@ def own_addresses(hosts: Sequence[str]) -> list[str]:
 
 
 def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]:
-    """Return the networks in which each host has an address of its own, with those of each host.
+    """Return, by subnet, the interfaces of all hosts, if each host has its own address there.
 
     Bridges have the same address on all hosts, or are known by their names.
     """

@@ -210,7 +210,7 @@ class Watcher:
 
 
 def rank_and_size(environ: bytes) -> tuple[int | None, int | None]:
-    """Return the rank that a process's environment makes it, and of how many."""
+    """Return the rank and world size in a process's environment, ``None`` for what it lacks."""
     lines = environ.decode("utf-8", "replace").split("\0")
     variables = dict(line.split("=", 1) for line in lines if "=" in line)
     names: list[tuple[str, ...]] = [RANK_VARIABLES, SIZE_VARIABLES]

@@ -78,7 +78,7 @@ def probe_folder(folder: Path) -> Path:
 
 
 def live_file(folder: Path) -> Path:
-    """Return :data:`LIVE` of a trial."""
+    """Return the file that tells a trial's ranks how to reach the tool."""
     return folder.absolute() / LIVE
 
 

@@ -37,7 +37,7 @@ class Stat(NamedTuple):
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of the process itself."""
+        """The CPU time of the process itself, s."""
         return self.user_s + self.system_s
 
     @property
@@ -57,7 +57,7 @@ class CpuTimes(NamedTuple):
 
     @property
     def busy(self) -> float:
-        """By programs and the kernel of this host."""
+        """The time in programs and in the kernel of this host, s."""
         return self.user + self.system
 
 
@@ -120,7 +120,7 @@ def parse_stat(text: bytes) -> Stat | None:
 
 
 def stat(pid: int, proc: str = "/proc") -> Stat | None:
-    """Return that of a process; ``None`` if there is none."""
+    """Return the ``stat`` of a process; ``None`` if there is no such process."""
     return parse_stat(read(f"{proc}/{pid}/stat"))
 
 

@@ -72,7 +72,7 @@ def find_py_spy() -> str | None:
 
 
 def py_spy(pid: int, timeout_s: float) -> str:
-    """Return the Python stack of a process; ``OSError`` if there is no way to, or no time."""
+    """Return the Python stack of a process as py-spy prints it; ``OSError`` if it cannot."""
     program = find_py_spy()
     if program is None:
         raise OSError("py-spy is not installed")

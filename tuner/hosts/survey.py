@@ -104,7 +104,7 @@ def _run(argv: Sequence[str], environ: Mapping[str, str]) -> ProgramOutput:
 
 
 def _space(folder: Path) -> FolderSpace | None:
-    """Return that of a folder, or of where it would be made; ``None`` if it cannot be asked."""
+    """Return the space of a folder, or of where it would be made; ``None`` if that is unknown."""
     try:
         place = next(path for path in (folder, *folder.parents) if path.is_dir())
         status = os.statvfs(place)

@@ -99,7 +99,7 @@ class Agent:
             self._tick(3)
 
     def _counts(self, hook):
-        """Return whether this hook counts the iterations, as the first that was heard of does."""
+        """Return whether this hook counts the iterations: the first that was called does."""
         self._hook = self._hook or hook
         return self._hook == hook
 

@@ -133,7 +133,7 @@ class Gate:
                 self._line.close()
 
     def _tell_steps(self):
-        """Send the times of the iterations that have ended; a tool that does not read misses them."""
+        """Send the times of ended iterations; a tool that does not read misses them."""
         with self._telling:
             while self._steps:
                 some = self._steps[:_MOST_STEPS]

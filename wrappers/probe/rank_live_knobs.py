@@ -87,7 +87,7 @@ class Pools:
         self.first = {name: read() for name, (read, _) in _pools().items()}
 
     def apply(self, values):
-        """Set the count; None: to the first of each.
+        """Set the number of threads of all pools; None sets each to the number that it began with.
 
         It is capped as the environment would cap it, which no library does inside a process:
         above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.

@@ -116,7 +116,7 @@ _STARTING = frozenset(("init_process_group", "new_group", "destroy_process_group
 
 
 def _kind(filename, name):
-    """What code of this file and function stands for; None says nothing."""
+    """Return the phase that code of this file and function belongs to, None if it does not tell."""
     if filename.startswith("<frozen importlib"):
         return "import"
     if name in _STARTING and filename.endswith("/torch/distributed/distributed_c10d.py"):
@@ -144,7 +144,7 @@ def _exchanges_in_backward():
 
 
 def _ns(main):
-    """When, and how long the main thread has run and waited for a CPU, ns."""
+    """Return the time, and how long the main thread has run and waited for a CPU, ns."""
     with open(f"/proc/self/task/{main}/schedstat", "rb", 0) as file:
         run, queued = file.read().split()[:2]
     return int(time.monotonic() * 1e9), int(run), int(queued)
@@ -185,7 +185,7 @@ class Looks:
         self._lines[phase, where] = self._lines.get((phase, where), 0) + sum(parts)
 
     def _stack(self):
-        """(code, line) from the innermost frame outwards; lines only if they are needed.
+        """Return (code, line) from the innermost frame outwards; the line is 0 if nobody needs it.
 
         No frame is kept: whoever drops the last reference to one runs the destructors in it.
         """
@@ -283,7 +283,7 @@ def mpi_call(line):
 
 
 def _is_communicator(word):
-    """True for ``self.comm``, ``MPI.COMM_WORLD``, ``reqs[0]`` and the like."""
+    """Return whether a word is ``self.comm``, ``MPI.COMM_WORLD``, ``reqs[0]`` or the like."""
     names = "".join(letter if letter.isalpha() else " " for letter in word.lower()).split()
     return any(name in _OWNERS or name.endswith("comm") for name in names)
 

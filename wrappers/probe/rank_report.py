@@ -35,7 +35,7 @@ _PACKAGES = (
 
 
 def _mapped_libraries(prefixes):
-    """Paths of the shared libraries in this process whose names begin so."""
+    """Return the paths of the shared libraries in this process whose names begin so."""
     paths = set()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
@@ -74,7 +74,7 @@ def _built_for(library, symbol):
 
 
 def pool_libraries():
-    """Paths of the shared libraries in this process that have a pool of threads."""
+    """Return the paths of the shared libraries in this process that have a pool of threads."""
     return _mapped_libraries(tuple(prefix for prefixes, _ in _POOLS for prefix in prefixes))
 
 
@@ -102,7 +102,7 @@ def allocator():
 
 
 def opencv_threads():
-    """OpenCV's threads; None if it is not loaded."""
+    """Return OpenCV's number of threads; None if it is not loaded."""
     cv2 = sys.modules.get("cv2")
     return None if cv2 is None else cv2.getNumThreads()
 
@@ -118,7 +118,7 @@ def _mpi():
 
 
 def packages():
-    """Python's version, and those of the packages in this process that bear on speed.
+    """Return the versions of Python and of the packages here that bear on speed.
 
     Only what the program has loaded is asked, so nothing is imported for it.
     """

@@ -50,13 +50,13 @@ def _call(module, function, *args):
 
 
 def _is_worker():
-    """True in the processes that ``multiprocessing`` starts anew."""
+    """Return whether this is a process that ``multiprocessing`` has started anew."""
     with open("/proc/self/cmdline", "rb") as file:
         return b"from multiprocessing." in file.read()
 
 
 def _is_first():
-    """True in the first Python of a rank, and in another one that this becomes by ``exec``."""
+    """Return whether this is a rank's first Python, or what that became by ``exec``."""
     pid = str(os.getpid())
     return os.environ.setdefault("TUNE_LIVE_PID", pid) == pid
 

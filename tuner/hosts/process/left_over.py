@@ -90,14 +90,14 @@ def end(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove the note: nothing is left of what it tells of."""
+    """Remove the note, once nothing is left of its launch."""
     with contextlib.suppress(OSError):
         if path.lstat().st_uid == os.geteuid():
             path.unlink()
 
 
 def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
-    """Return the error for what SIGKILL does not end."""
+    """Return the error for processes that SIGKILL does not end."""
     return TunerError(
         f"processes of {whose} do not end on SIGKILL: {left}",
         "they hang in the kernel (a dead network file system or device?)",
@@ -105,7 +105,7 @@ def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
 
 
 def parse(text: bytes) -> InFlightLaunch | None:
-    """Return the launch of a note, ``None`` if it makes no sense: nothing is ended on a guess."""
+    """Return the launch that a note tells of, ``None`` if the text is not such a note."""
     try:
         flight = codec.loads(InFlightLaunch, text.decode())
     except (ValueError, KeyError, TypeError):
@@ -118,5 +118,5 @@ def parse(text: bytes) -> InFlightLaunch | None:
 
 
 def boot_id() -> str:
-    """Return that of the kernel: it changes at each boot."""
+    """Return the kernel's id of the present boot."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()

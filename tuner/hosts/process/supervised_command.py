@@ -35,7 +35,7 @@ _live: set[SupervisedCommand] = set()
 
 
 def hurry() -> None:
-    """From now on what is ended gets no time to end by itself; for a signal handler."""
+    """End all commands, now or later, without time to end by themselves; for a signal handler."""
     for trial in tuple(_live):
         trial.hurry()
 
@@ -152,7 +152,7 @@ class SupervisedCommand(RunningCommand):
             raise
 
     def _ask(self, request: dict[str, Any]) -> int:
-        """Have the command started; the id of its process, 0 if the supervisor was killed first."""
+        """Have the command started; return its process id, 0 if the supervisor was killed first."""
         line = json.dumps(request).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
             while line:
@@ -250,7 +250,7 @@ class SupervisedCommand(RunningCommand):
         return now_s - self._started_s - sum(min(end, now_s) - begin for begin, end in self._paused)
 
     def _switch(self, number: int) -> float | None:
-        """Have the supervisor pause the trial or let it go on; when it did, ``None`` at the end."""
+        """Have the supervisor pause or resume the trial; return when, ``None`` after its end."""
         if self._exit is not None:
             return None
         self.forward(number)
@@ -275,7 +275,7 @@ class SupervisedCommand(RunningCommand):
             os.write(self._control, bytes([number]))
 
     def _conclude(self, answer: dict[str, Any]) -> None:
-        """Take the last answer for the end."""
+        """Set the exit by the supervisor's last answer, and close the connection to it."""
         if left := answer.pop("left"):
             self._problem = left_over.unkillable(left)
         else:  # lost: it was ended, and nobody here wanted that

@@ -85,7 +85,7 @@ def probe_code() -> dict[str, str]:
 
 
 def _program(port: int, addresses: Sequence[str], *, stays: bool) -> tuple[str, ...]:
-    """What the launcher runs on each host. Links of a virtual environment are followed."""
+    """Return what the launcher runs on each host: our interpreter itself, and the agent's start."""
     source = Path(dial.__file__).read_text() + _SERVE.format(detach=None if stays else "detach")
     text = base64.b64encode(zlib.compress(source.encode(), 9)).decode()
     loader = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{text}')))"

@@ -91,12 +91,12 @@ class Channel:
 
 
 def key_of(secret: str, of_agent: bytes, of_head: bytes) -> bytes:
-    """Return the key of a connection, of the two nonces."""
+    """Return the key that both ends of a connection make of the secret and their nonces."""
     return hmac.digest(secret.encode(), of_agent + of_head, "sha256")
 
 
 def read_exactly(sock: socket.socket, size: int) -> bytes:
-    """Return so many bytes; a ``ConnectionResetError`` if there are fewer."""
+    """Read this many bytes of a socket; ``ConnectionResetError`` if it ends before."""
     data = bytearray()
     while len(data) < size:
         chunk = sock.recv(min(size - len(data), 1 << 20))
@@ -107,7 +107,7 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def detach() -> None:
-    """Leave the launcher, which then takes us for ended."""
+    """Detach this process from the launcher, which then takes it for ended."""
     if os.fork():
         os._exit(0)
     os.setsid()

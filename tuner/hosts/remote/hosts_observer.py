@@ -84,7 +84,7 @@ class HostsObserver(LaunchObserver):
         return joined(self._views)
 
     def _look(self) -> None:
-        """Take all that the hosts have seen of the launch and have of its log."""
+        """Fetch what all hosts have seen of the launch, and its log."""
         self._views = self._call_all(LaunchOnHost.view)
         self._bring_log()
 

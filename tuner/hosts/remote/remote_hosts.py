@@ -168,7 +168,7 @@ class Hosts:
             raise
 
     def _reach(self, names: Sequence[str]) -> None:
-        """Start agents there; the agent of this host is sent away again."""
+        """Start an agent on each of these hosts, and close that of this host again."""
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(self._start(names)).items():
                 host = RemoteHost(name, channel)

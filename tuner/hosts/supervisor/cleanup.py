@@ -34,7 +34,7 @@ _SEGMENTS = ("/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/mpich_
 
 
 def marker_of_launch(study: str, number: int) -> str:
-    """Return the marker of a launch of the study that has this one."""
+    """Return the marker of a launch: that of its study, then its number."""
     return f"{study}.{number}"
 
 

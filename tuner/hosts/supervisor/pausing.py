@@ -35,7 +35,7 @@ class Pause:
                 return still_s
 
     def _stop(self, processes: Iterable[Stat]) -> bool:
-        """Send SIGSTOP to those of them that run; return whether any does."""
+        """Send SIGSTOP to the processes that run; return whether there were any."""
         running = [  # one that somebody else has stopped is not ours to wake
             process
             for process in processes

@@ -73,7 +73,7 @@ class Supervisor:
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
 
     def start(self) -> None:
-        """Start the command; an ``OSError`` names what of it cannot be used."""
+        """Start the command; an ``OSError`` names the program or folder that cannot be used."""
         for number in (signal.SIGQUIT, *_ENDING_SIGNALS):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has left them
                 signal.signal(number, _note)
@@ -229,7 +229,7 @@ def _computes(pid: int) -> bool:
 
 
 def _start(request: dict[str, Any]) -> int:
-    """Start the command, which then is not bound to us; its process id."""
+    """Start the command of a request, and return its process id."""
     foreground, supervisor = request["foreground"], os.getpid()
     # What ``nohup``, a shell's ``&`` and some CI runners ignore is meant for tune, and for a
     # command in the foreground, but not for a study's launches.

@@ -42,6 +42,6 @@ class Gpus:
         return columns
 
     def close(self) -> None:
-        """Let go of NVML."""
+        """Shut NVML down."""
         with suppress(self._nvml.NVMLError):
             self._nvml.nvmlShutdown()

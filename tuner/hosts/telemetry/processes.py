@@ -37,7 +37,7 @@ class Use(NamedTuple):
 
 
 def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
-    """Read the accounts of these processes, and of those that started them.
+    """Read what these processes, and the ones that started them, have used so far.
 
     Processes that are gone are passed over. ``proc`` is the mounted procfs.
     """

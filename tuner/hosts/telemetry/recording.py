@@ -126,7 +126,7 @@ class Recorder:
         self._last, self._processes = now, after
 
     def result(self, cost_cores: float) -> Telemetry:
-        """Return what it came to so far."""
+        """Return the telemetry so far."""
         unknown = set[str]()
         if not counters.is_of_host(self._first, self._last):
             unknown |= {"user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores"}
