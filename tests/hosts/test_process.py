@@ -130,9 +130,7 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(run: Run) 
     handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     before = set(Path("/proc/self/fd").iterdir())
     try:
-        _, printed = run(
-            "sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd"
-        )
+        _, printed = run("sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd")
     finally:
         for number, handler in zip(numbers, handlers, strict=True):
             signal.signal(number, handler)

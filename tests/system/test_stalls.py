@@ -20,6 +20,7 @@ if rank == 0:
     report(0.1)
 """
 
+
 def test_a_hang_is_noticed_and_its_stacks_are_kept(tmp_path: Path) -> None:
     body = "if rank == 1: time.sleep(600)\nworld.Barrier()"
     ending = failed(run_trainer(tmp_path, BEGIN + body, stall_limit_s=LIMIT_S))

@@ -31,7 +31,7 @@ def test_an_example_depends_on_seed_index_and_epoch_alone() -> None:
     pixels, label = one[5007]
     again, _ = pickle.loads(pickle.dumps(other))[5007]
     assert np.array_equal(pixels, again)
-    assert (pixels.shape, pixels.dtype) == ((3, 32, 32), np.float32)
+    assert pixels.shape == (3, 32, 32) and pixels.dtype == np.float32
     assert pixels.nbytes == one.example_bytes
     assert label == SYNTHETIC.train.labels[7] and label.dtype == np.int32
     for changed in (one[7], Images(SYNTHETIC.train, 32, seed=4)[5007]):

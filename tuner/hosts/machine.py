@@ -98,8 +98,8 @@ def _limits(root: Path, in_v2: str, controller: str, *in_v1: str) -> Iterator[li
     files: list[tuple[str, tuple[str, ...]]]
     files = [(folder, (in_v2,)) for folder in cgroup_folders(root=str(root))]
     files += [(folder, in_v1) for folder in cgroup_folders(controller, root=str(root))]
-    for folder, names in files:
-        words = [word for name in names for word in _read(Path(folder, name)).split()]
+    for folder, file_names in files:
+        words = [word for name in file_names for word in _read(Path(folder, name)).split()]
         if words and all(_NUMBER.fullmatch(word) and int(word) for word in words):
             yield [int(word) for word in words]
 
