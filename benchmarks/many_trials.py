@@ -1,6 +1,6 @@
 """A study of 2,000 stored trials: is the tool still quick?
 
-    python benchmarks/many_trials.py [--trials 2000] [--keep FOLDER]
+    python benchmarks/many_trials.py [--trials 2000]
 
 Makes such a study of a synthetic surface (no MPI runs), then times the next suggestion of a study
 that runs, and `tune studies` and `tune show` with everything included.
@@ -12,14 +12,12 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from tuner.knobs import space
 from tuner.model import (
@@ -199,24 +197,18 @@ def report(url: str, trials: int) -> bool:
 
 
 def main() -> int:
-    """Make the study where it is not there, and time the commands."""
+    """Make the study, and time the commands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--keep", type=Path, help="keep the database in this folder, reuse it")
     parser.add_argument("--suggest", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.suggest:
         suggest(resolve_url(None, os.environ))
         return 0
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="many-trials-"))
-    url = resolve_url(str(folder / f"many-{options.trials}.db"), {})
-    try:
-        if not (folder / f"many-{options.trials}.db").exists():
-            make(url, options.trials)
+    with tempfile.TemporaryDirectory() as folder:
+        url = resolve_url(f"{folder}/many.db", {})
+        make(url, options.trials)
         return 0 if report(url, options.trials) else 1
-    finally:
-        if options.keep is None:
-            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

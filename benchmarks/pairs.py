@@ -16,29 +16,17 @@ Prints for each case the share of intervals that hold the true ratio, the shares
 "no gain", the share that is decided as it should be within so many pairs, how much is reachable,
 the mean number of pairs, and the median half-width of the interval.
 
-The promises, and for which launches they are kept; it ends with 1 if one is not:
-
-- 93 % of the intervals hold the true ratio, and in 5 % of studies at most "faster" is said without
-  a gain, where launches differ by 10 % at most (by 30 %: 87 % and 7 %);
-- in 5 % of studies at most "no gain" is said of a gain of 5 % or more, where launches differ by 5 %
-  at most;
-- a ratio of 1.1 is decided within 9 pairs in 90 % of studies, and one of 1.05 within 14 in 80 %,
-  where launches differ by 3 % at most; that there is no gain worth having is decided within 10
-  pairs in 80 %, where they differ by 2 % at most. Neighbours and outliers change nothing of that;
-- a ratio of 1.5 is decided, and its size said to within 10 %, within 6 pairs in 80 %, and one of
-  3.4, to within 15 % of its logarithm, within 8, where launches differ by 2 % at most. (Beside
-  neighbours a large ratio scatters by more, since most of the reference runs alone.)
-
-With ``--in-turn`` the launches of a pair follow one another and are judged by the rule for that; of
-the promises the first two hold.
+It ends with 1 if a promise is not kept: 93 % of the intervals hold the true ratio, and "faster" is
+said of no gain in 5 % of studies at most, where launches differ by 10 % at most; "no gain" is said
+of a gain of 5 % or more in 5 % of studies at most, where launches differ by ``MOST_SPREAD`` at
+most; and what ``TARGETS`` says. Neighbours and outliers change nothing of that. With ``--in-turn``
+the launches of a pair follow one another and are judged by the rule for that; then only the first
+two hold.
 
 "Reachable" is what a single look after so many pairs decides that knows what pairs scatter by, has
 no outliers, and is wrong in 5 % of studies: about a gain of 1 %, from which on "faster" is right,
 or about one that is 1 % larger than what is worth having. A rule that looks after each pair and has
-to estimate the scatter stays below it. So no rule keeps the promise about 1 where launches differ
-by 3 % (about 70 % is reachable), nor those about 1 and 1.05 where they differ by 5 % (35 % and
-65 %). Where they differ by 5 %, this rule decides a ratio of 1.1 within 9 pairs in two thirds of
-studies, and within 14 in 96 %.
+to estimate the scatter stays below it.
 """
 
 from __future__ import annotations

@@ -1,153 +1,124 @@
-"""Every setting of a small space, measured several times, as a surface."""
+"""Launches every setting of a study file several times, and writes them as a surface.
+
+    python -m benchmarks.record --study FILE [--runs 10] [--output NAME.json]
+
+The same command continues an interrupted recording; ``TUNE_STORAGE`` says where it is kept. On the
+surface `python -m benchmarks.search NAME.json` searches in seconds.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import argparse
+import math
+import os
+import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from tuner.cli import exits, options, progress
-from tuner.cli.base import TuneCommand, tail
-from tuner.cli.main import main
-from tuner.cli.options import OUTPUT, option, place_options, quiet_option, study_options
-from tuner.config.options import LIMITS
-
-if TYPE_CHECKING:
-    from tuner.model import JsonDict, StudySpec
-
-#: A surface is of launches, each setting as often as the others.
-NOT_ASKED = {
-    *("trials", "budget_s", "min_gain", "precision", "confirm", "live", "oversubscription"),
-    "learn_from",
-}
-
-#: More settings than this are no small space: a slip of the pen.
-MOST_SETTINGS = 1000
-
-#: A typical spread of single runs above this says that something else ran beside them.
-NOISY = 0.1
-
-#: The setting that stands for the defaults should take as long as they do, within this share.
-OFF = 0.1
+from benchmarks.every_setting import EverySetting, settings, spec_of
+from benchmarks.replay.surface import RUN_COLUMNS
+from tuner.model import BASELINE, Failed, Finished, JsonDict, LaunchRecord, Outcome, Purpose
+from tuner.model.errors import NothingMeasuredError
+from tuner.results.exporters.json import dumps
+from tuner.stats import evidence
+from tuner.store import Store, resolve_url
+from tuner.study import tune
+from tuner.study.history import History
 
 
-@click.command(
-    "record",
-    cls=TuneCommand,
-    takes_tail=True,
-    examples=(
-        ("python -m benchmarks.record -n 4 --knob omp_threads=1,2 -o job.json", "a trainer"),
-        ("python -m benchmarks.search job.json --seeds 3", "a search on what was recorded"),
-    ),
-    help=(
-        "Measure every setting of a small space several times and write them as a surface file,"
-        " on which benchmarks.search searches in seconds. The same command continues an"
-        " interrupted recording."
-    ),
-)
-@study_options(without=NOT_ASKED)
-@option(
-    "--runs",
-    type=click.IntRange(1),
-    default=10,
-    metavar="N",
-    heading=LIMITS,
-    help="Runs of each setting [10].",
-)
-@place_options()
-@option(
-    "--output",
-    "-o",
-    "filename",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    heading=OUTPUT,
-    help="The surface file [NAME.json].",
-)
-@quiet_option()
-@click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+def main() -> None:
     """Record one surface."""
-    from benchmarks.replay import recorded
-    from benchmarks.replay.recording import Recording
-    from tuner.cli import console, outfile, stored
-    from tuner.results.exporters import Export
-    from tuner.results.exporters.json import dumps
-    from tuner.study import tune
-    from tuner.study.history import History
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--study", required=True, help="the study file, or its name")
+    parser.add_argument("--runs", type=int, default=10, help="of each setting")
+    parser.add_argument("--output", type=Path, help="the surface file [NAME.json]")
+    options = parser.parse_args()
+    spec = spec_of(options.study, live="off")
+    name = spec.name
+    spec = replace(
+        spec, name=f"{name}-surface", oversubscription=None, confirm="none", learn_from="none"
+    )
+    tune(spec, policy=EverySetting(options.runs, Purpose.RECORD, (BASELINE,)))
+    with Store.open(resolve_url(None, os.environ), create=False) as store:
+        history = History.judged(spec, store.launches(spec.name))
+    path = options.output or Path(f"{name}.json")
+    path.write_text(dumps(document(history) | {"name": name}))
+    print(f"wrote {path}")
 
-    spec = options.spec_of({**given, "live": "off"}, tail(ctx))
-    if given["name"] is None:
-        spec = replace(spec, name=f"{spec.name}-surface")
-    _require_surface(spec, given["runs"])
-    outputs = Path(given["run_dir"]) if given["run_dir"] else None
-    with progress.view(given["quiet"]) as view:
-        tune(
-            replace(spec, oversubscription=None, confirm="none", learn_from="none"),
-            storage=given["storage"],
-            outputs=outputs,
-            fresh=given["fresh"],
-            wait=given["wait"],
-            on_event=view,
-            policy=Recording(given["runs"]),
+
+def document(history: History) -> JsonDict:
+    """Return the surface (``benchmarks/surfaces/README.md``) of a recorded study.
+
+    The point that the defaults come to is the one with the median time closest to theirs.
+    What is no training of a launch, its end too, counts as start-up.
+
+    Raises:
+        NothingMeasuredError: No setting has a time.
+    """
+    spec = history.spec
+    recorded = [record for record in history.valid if record.purpose is Purpose.RECORD]
+    groups = {setting: history.of(recorded, setting) for setting in settings(history)}
+    medians = {setting: m for setting, group in groups.items() if (m := _median_s(group))}
+    if not medians:
+        raise NothingMeasuredError(
+            f"study {spec.name} has no measured setting to record",
+            f"`tune show {spec.name}` lists why its launches failed",
         )
-    data = stored.load(stored.open_store(given["storage"]), spec.name)
-    document = recorded.document(History.judged(data.spec, data.records))
-    path = given["filename"] or Path(f"{spec.name}.json")
-    outfile.write(path, Export(dumps(document)))
-    for doubt in _doubts(document):
-        console.warn(doubt)
-    console.err(f"wrote {path} ({len(document['points'])} settings)")
-    return exits.OK
+    defaults = history.of(recorded, BASELINE)
+    # If the defaults fail, the slowest setting is the closest to that.
+    log_s = math.log(_median_s(defaults) or max(medians.values()))
+    return {
+        "name": spec.name,
+        "model": False,
+        "ranks": spec.layout.ranks,
+        "iterations": evidence.full_length(history.records) or 1,
+        "machine": {
+            "physical_cores": spec.machine.usable_cores,
+            "cpu_model": spec.machine.cpu_model,
+            "launcher": f"{spec.launcher.kind} {spec.launcher.version}",
+        },
+        "knobs": {name: list(values) for name, values in history.distinct},
+        "cold": sorted(knob.name for knob in history.knobs if not knob.live),
+        "default": min(medians, key=lambda s: abs(math.log(medians[s]) - log_s)).as_dict(),
+        "default_runs_s": [s.elapsed_s for record in defaults for s in record.outcome.samples],
+        "run_columns": list(RUN_COLUMNS),
+        "points": [
+            {"setting": setting.as_dict()} | _point(group) for setting, group in groups.items()
+        ],
+    }
 
 
-def _require_surface(spec: StudySpec, runs: int) -> None:
-    """Raise ``UsageError`` for a study whose settings make no surface, or too large a one."""
-    from tuner.knobs import space
-    from tuner.knobs.requirements import requirements_of
-    from tuner.model.errors import UsageError
-
-    if spec.objective.clock not in {"elapsed", "wall"}:
-        raise UsageError(
-            "a surface holds how long runs take; this objective is something else",
-            "Record with --objective logreport or --objective wall.",
-        )
-    tuned = {knob.name for knob in spec.knobs}
-    for knob in spec.knobs:
-        if any(parent in tuned for parent, _ in knob.when):
-            raise UsageError(
-                f"a surface holds every combination, and {knob.name} exists in some settings only",
-                f"Leave {knob.name} out, or what it depends on.",
-            )
-    size = space.size(spec.knobs, requirements_of(spec))
-    if size > MOST_SETTINGS:
-        raise UsageError(
-            f"the space has {size} settings: recording measures each one {runs} times",
-            "Narrow it with --knob NAME=VALUES or --fix NAME=VALUE.",
-        )
+def _median_s(group: Sequence[LaunchRecord]) -> float | None:
+    return evidence.estimate_s([sample for record in group for sample in record.outcome.samples])
 
 
-def _doubts(document: JsonDict) -> Iterator[str]:
-    """What to know of a surface before one searches on it."""
-    from benchmarks.replay import recorded
+def _point(group: Sequence[LaunchRecord]) -> dict[str, Any]:
+    runs = [_run(record.outcome) for record in group if record.outcome.samples]
+    if runs:
+        worked = {"truth_s": _median_s(group), "fail_after_s": None, "reason": None}
+        return {"failed": False, "runs": runs, **worked}
+    outcomes = [record.outcome for record in group]
+    after_s = statistics.median(outcome.wall_s for outcome in outcomes)
+    reason = next(o.ending.reason for o in outcomes if isinstance(o.ending, Failed))
+    return {"failed": True, "runs": [], "truth_s": None, "fail_after_s": after_s, "reason": reason}
 
-    spread = recorded.spread(document)
-    if spread > NOISY:
-        yield (
-            f"the runs of a setting differ by {100 * spread:.0f} % (median): this"
-            " machine was not quiet, and a search on the surface shows little"
-        )
-    off = recorded.default_is_off(document)
-    if off > OFF:
-        yield (
-            "no setting takes as long as your defaults: the nearest differs by"
-            f" {100 * off:.0f} %, and stands for them in replays"
-        )
+
+def _run(outcome: Outcome) -> list[float]:
+    """Return the row of a launch; the first entry's pace says what its first iteration took."""
+    ending = outcome.ending
+    assert isinstance(ending, Finished)
+    startup_s = max(0.0, outcome.wall_s - ending.elapsed_s)
+    first_s = ending.elapsed_s / max(1, ending.iterations)
+    if outcome.progress:
+        first = outcome.progress[0]
+        left = ending.iterations - first.iteration
+        pace_s = (ending.elapsed_s - first.elapsed_s) / left if left > 0 else 0.0
+        own_s = max(first.elapsed_s - (first.iteration - 1) * pace_s, pace_s)
+        first_s = min(own_s, first.elapsed_s)
+    return [round(figure, 4) for figure in (startup_s, first_s, ending.elapsed_s)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(command=command, program="python -m benchmarks.record"))
+    main()

@@ -3,9 +3,9 @@
     python -m benchmarks.synthetic FOLDER
     python -m benchmarks.search FOLDER --only hold- --seeds 3
 
-Single jobs, and kinds of jobs whose sizes, shapes and noise are drawn. Instances of a kind are to
-look at while the search is chosen (`tune-…`) or to be reported on only (`hold-…`): what helps on
-the six models alone is worth nothing. The format is that of `surfaces/README.md`; the times are
+Kinds of jobs whose sizes, shapes and noise are drawn. Instances of a kind are to look at while the
+search is chosen (`tune-…`) or to be reported on only (`hold-…`): what helps on the six models alone
+is worth nothing. The format is that of `surfaces/README.md`; the times are
 formulas with noise, so the figures that matter are those of the recorded jobs and of the live run.
 """
 
@@ -42,7 +42,6 @@ class Job:
     reason: str = "out of memory"  # of its failures
     best_s: float = 15.0
     grows: bool = True  # the noise, with how overfull the cores are
-    starts: Callable[..., float] = lambda *_: 1.0  # the start-up, in units of startup_s
 
 
 def up_to(low: int, high: int) -> list[int]:
@@ -65,66 +64,14 @@ def slower(one: float, other: float) -> float:
     return math.pow(one**5 + other**5, 0.2)
 
 
-def _serial(t: int, w: int, o: int) -> float:
-    loading = 5 / max(0.5, w * math.sqrt(o))
-    return max(1 + 9 / t + 0.015 * t, loading) * over(2 * (t + w * o), 48, 0.7)
-
-
-def _binder(b: str, t: int, w: int) -> float:
-    step = 0.4 + 4 / math.pow(1 if b == "core" else t, 0.8)
-    bound = {"none": 1.15, "core": 1.0 if w < 2 else 1.6, "numa": 1 if t <= 12 else 1.3}
-    price = bound.get(b, 1.06) * over(8 * (t + w), 128, 0.5)
-    return (max(step, 3 / (w + 0.4)) + 0.01 * t) * price
-
-
-def _sawtooth(t: int, c: int, w: int) -> float:
-    odd = 0.25 if t % 2 and t > 1 else 0
-    loading = 1.3 if w == 0 else 1 + 0.02 * w
-    chunks = 1 + 0.1 * math.pow(octaves(c, 16), 1.3)
-    return (1 + 3 / t + odd) * chunks * loading * over(6 * (t + w), 24, 0.8)
-
-
-def _seven(*values: Any) -> float:
-    c, a, b, t, w, k = values
-    work: float = max(1 + 5 / t, 9 / w) * over(8 * (t + w), 64, 0.8)
-    bound = {"none": 1.08, "numa": 1, "core": 1.0 if t == 1 else 1.8}[b]
-    exchange = {"a": 1.2, "b": 0.5, "c": 0.2}[c] * (1 + 0.15 * octaves(k, 16))
-    return work * bound * (1.06 if a == "x" else 1) + exchange
-
-
-def _roleless(a: int, b: int) -> float:
-    x, y = math.log2(a / 7), math.log2(b / 3)
-    return 1 + 0.2 * x**2 + 0.5 * (y - 0.4 * x) ** 2
-
-
 T, W, CV = "omp_threads", "iterator_workers", "opencv_threads"
 R = up_to
 
-JOBS = (
-    Job("hold-plateau-64core-16rank", {T: R(1, 16), W: R(1, 16)}, 16, 64, 300,
-        lambda t, w: max(1.0, 3.2 / t, 4.5 / w) * over(16 * (t + w), 90, 0.8), (16, 16), 15),
-    Job("hold-serial-48core-2rank",
-        {T: [1, 2, 4, 8, 12, 16, 24, 32, 48], W: [0, 1, 2, 4, 8, 16, 24], CV: [1, 2, 4, 8]}, 2, 48,
-        250, _serial, (48, 24, 8), 12),
-    Job("hold-binder-128core-8rank",
-        {"bind_to": ["none", "core", "numa", "socket"], T: R(1, 16), W: [0, 1, 2, 4, 6, 8]}, 8, 128,
-        200, _binder, ("none", 16, 8), 9, 0.025),
-    Job("hold-sawtooth-24core-6rank",
-        {T: R(1, 12), "chunk": [1, 2, 4, 8, 16, 32, 64, 128], W: R(0, 5)}, 6, 24, 100, _sawtooth,
-        (12, 1, 5), 7),
-    Job("hold-gooddefault-16core-4rank", {T: R(1, 8), W: R(1, 8)}, 4, 16, 100,
-        lambda t, w: max(1 + 2 / t, 2 / w) * over(4 * (t + w), 20, 0.5), (4, 1), 6),
-    Job("hold-seven-64core-8rank",
-        {"communicator": ["a", "b", "c"], "allocator": ["x", "y"],
-         "bind_to": ["none", "numa", "core"], T: [1, 2, 3, 4, 6, 8, 12], W: [1, 2, 4, 6, 8, 12],
-         "bucket_mb": [1, 4, 16, 64]}, 8, 64, 250, _seven, ("a", "x", "none", 12, 12, 1), 9),
-    Job("hold-roleless-12core-3rank", {"alpha": R(1, 20), "beta": R(1, 20)}, 3, 12, 80, _roleless,
-        (1, 20), 4, 0.035, 0.04),
-)  # fmt: skip
-
-
 #: Of each kind: as many to choose on as to report.
 INSTANCES = 12
+
+#: The noise of the instances is drawn with the seeds from here on, as it always was.
+FIRST_SEED = 8
 
 
 def _corner(name: str, rng: random.Random) -> Job:
@@ -320,8 +267,7 @@ def document(job: Job, seed: int, runs: int = 30) -> dict[str, Any]:
             )
             continue
         middle_s = job.time(*key) / fastest * job.best_s
-        startup_s = job.startup_s * job.starts(*key)
-        rows = [_run(job, middle_s, startup_s, _sd(job, setting), rng) for _ in range(runs)]
+        rows = [_run(job, middle_s, _sd(job, setting), rng) for _ in range(runs)]
         truth_s = middle_s * (1 + 3.0 / job.iterations)
         points.append({"setting": setting, "failed": False, "runs": rows, "truth_s": truth_s})
     return {
@@ -346,12 +292,12 @@ def _sd(job: Job, setting: Mapping[str, Any]) -> float:
     return min(0.15, job.sd * (1 + math.log2(full)))
 
 
-def _run(job: Job, middle_s: float, startup_s: float, sd: float, rng: random.Random) -> list[float]:
+def _run(job: Job, middle_s: float, sd: float, rng: random.Random) -> list[float]:
     elapsed_s = middle_s * math.exp(sd * rng.gauss(0, 1))
     if rng.random() < job.outliers:
         elapsed_s *= rng.uniform(2, 3)
     first_s = elapsed_s / job.iterations * (1 + 3.0 * rng.uniform(0.5, 1.5))
-    started_s = startup_s * math.exp(0.05 * rng.gauss(0, 1))
+    started_s = job.startup_s * math.exp(0.05 * rng.gauss(0, 1))
     return [round(started_s, 3), round(first_s, 4), round(elapsed_s + first_s, 3)]
 
 
@@ -359,7 +305,7 @@ def write(folder: Path) -> list[Path]:
     """Write a file for each job; the same every time."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for seed, job in enumerate([*JOBS, *instances()], start=1):
+    for seed, job in enumerate(instances(), start=FIRST_SEED):
         paths.append(folder / f"{job.name}.json")
         paths[-1].write_text(json.dumps(document(job, seed)))
     return paths

@@ -1,6 +1,6 @@
 """`tune` against the method it came from, one after the other on this machine.
 
-    python -m benchmarks.vs_article [--seeds 3] [--keep FILE] [--only article|tune] [--article-s S]
+    python -m benchmarks.vs_article [--seeds 3] [--keep FILE]
 
 The article's method is plain Optuna: TPE, every trial launched cold and run to its end, each
 point measured once, 50 trials over 1..16 threads and 1..16 loader workers of 8 ranks of the MNIST
@@ -9,8 +9,7 @@ figures are given beside each other: the time to the end of the search, and to t
 Then both winners are launched in turn.
 
 It takes about an hour and wants an idle machine. With `--keep` each part is written to a file as
-soon as it is done, and what is there is not measured again. With `--article-s` the article's
-launches, some 20 minutes a seed, are not made.
+soon as it is done, and what is there is not measured again.
 """
 
 from __future__ import annotations
@@ -166,25 +165,21 @@ def in_turn(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def measure(seeds: int, keep: Path | None, only: str, article_s: float | None) -> dict[str, Any]:
+def measure(seeds: int, keep: Path | None) -> dict[str, Any]:
     """Every part that is not kept yet, seed by seed."""
     done: dict[str, Any] = json.loads(keep.read_text()) if keep and keep.exists() else {}
+
+    def both_in_turn(seed: int) -> dict[str, Any]:
+        return in_turn(*(done[f"{name} {seed}"]["best"] for name in ("article", "tune")))
+
+    parts = {"article": by_article, "tune": by_tune, "in turn": both_in_turn}
     for seed in range(seeds):
-        for name, part in (("article", by_article), ("tune", by_tune)):
-            is_given = name == "article" and article_s is not None
-            if f"{name} {seed}" not in done and only in ("", name):
-                done[f"{name} {seed}"] = {"search_s": article_s} if is_given else part(seed)
-                _save(done, keep)
-        pair = [done.get(f"{name} {seed}") for name in ("article", "tune")]
-        if f"in turn {seed}" not in done and all(each and "best" in each for each in pair):
-            done[f"in turn {seed}"] = in_turn(*(each["best"] for each in pair if each))
-            _save(done, keep)
+        for name, part in parts.items():
+            if f"{name} {seed}" not in done:
+                done[f"{name} {seed}"] = part(seed)
+                if keep is not None:
+                    keep.write_text(json.dumps(done, indent=1) + "\n")
     return done
-
-
-def _save(done: dict[str, Any], keep: Path | None) -> None:
-    if keep is not None:
-        keep.write_text(json.dumps(done, indent=1) + "\n")
 
 
 def table(done: dict[str, Any], seeds: int) -> bool:
@@ -196,11 +191,7 @@ def table(done: dict[str, Any], seeds: int) -> bool:
     searches, answers, shares = [], [], []
     kept = True
     for seed in range(seeds):
-        article, tuned, turn = (
-            done.get(f"{name} {seed}") for name in ("article", "tune", "in turn")
-        )
-        if not article or not tuned:
-            continue
+        article, tuned, turn = (done[f"{name} {seed}"] for name in ("article", "tune", "in turn"))
         search_s, total_s = tuned["search_s"], tuned["search_s"] + tuned["confirm_s"]
         searches.append(article["search_s"] / search_s)
         answers.append(article["search_s"] / total_s)
@@ -212,15 +203,12 @@ def table(done: dict[str, Any], seeds: int) -> bool:
         )
         launches = f"{tuned['launches']} launches, {tuned['windows']} of them windows"
         print(f"{'':13} best {tuned['best']}, {tuned['said_s']:.2f} s, after {launches}")
-        if turn:
-            kept &= turn["high"] >= 1.0
-            print(
-                f"{'':13} article's {article['best']} over it, in turn: {turn['ratio']:.3f}"
-                f" ({turn['low']:.3f} to {turn['high']:.3f}; not below 1);"
-                f" {total_s / turn['tune_wall_s']:.1f} best launches in all"
-            )
-    if not searches:
-        return False
+        kept &= turn["high"] >= 1.0
+        print(
+            f"{'':13} article's {article['best']} over it, in turn: {turn['ratio']:.3f}"
+            f" ({turn['low']:.3f} to {turn['high']:.3f}; not below 1);"
+            f" {total_s / turn['tune_wall_s']:.1f} best launches in all"
+        )
     rows = (
         ("article over tune, search", statistics.median(searches), LEAST_SEARCH, 1),
         ("article over tune, confirmed", statistics.median(answers), LEAST_CONFIRMED, 1),
@@ -239,10 +227,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="a file for what was measured so far")
-    parser.add_argument("--only", choices=("article", "tune"), default="")
-    parser.add_argument("--article-s", type=float, help="what the article's search takes here, s")
     options = parser.parse_args()
-    done = measure(options.seeds, options.keep, options.only, options.article_s)
+    done = measure(options.seeds, options.keep)
     return 0 if table(done, options.seeds) else 1
 
 

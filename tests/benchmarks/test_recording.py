@@ -1,11 +1,11 @@
-"""Every point of a space in turn."""
+"""Every setting of a space is launched in turn, and makes a surface."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.replay import recorded
-from benchmarks.replay.recording import Recording, settings
+from benchmarks import record
+from benchmarks.every_setting import EverySetting, settings
 from tests.study_surface import MACHINE, SPEC, surface
 from tuner.model import (
     BASELINE,
@@ -36,37 +36,36 @@ def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRec
 
 def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
     history = History.judged(replace(SPEC, confirm="none"), ())
-    course = Recording(runs)
+    course = EverySetting(runs, Purpose.RECORD, (BASELINE,))
     while isinstance(step := course.next(history), Step):
         number = len(history.records) + 1
         assert number <= most, "it does not end"
-        record = launched(number, step.setting, fails=step.setting in failing)
-        history = history.add(record)
+        history = history.add(launched(number, step.setting, fails=step.setting in failing))
     assert isinstance(step, Stop)
     return history
 
 
 def test_each_setting_and_the_defaults_are_launched_in_turn() -> None:
     history = play(3)
-    launched = [record.setting for record in history.records]
+    order = [launch.setting for launch in history.records]
     every = {BASELINE, *settings(history)}
-    assert len(launched) == 3 * len(every)
-    for start in range(0, len(launched), len(every)):
-        assert set(launched[start : start + len(every)]) == every
+    assert len(order) == 3 * len(every)
+    for start in range(0, len(order), len(every)):
+        assert set(order[start : start + len(every)]) == every
 
 
 def test_what_always_fails_is_tried_twice() -> None:
     bad = Setting.of({"omp_threads": 4, "iterator_workers": 3})
     history = play(3, frozenset({bad}))
-    assert sum(record.setting == bad for record in history.records) == 2
-    points = {tuple(p["setting"].values()): p for p in recorded.document(history)["points"]}
+    assert sum(launch.setting == bad for launch in history.records) == 2
+    points = {tuple(p["setting"].values()): p for p in record.document(history)["points"]}
     failed = points[(3, 4)]
     assert failed["failed"]
     assert (failed["runs"], failed["reason"]) == ([], "exit status 1")
 
 
 def test_the_document_is_a_surface() -> None:
-    document = recorded.document(play(2))
+    document = record.document(play(2))
     assert (document["ranks"], document["iterations"], document["model"]) == (2, 100, False)
     assert document["knobs"] == {"omp_threads": [1, 2, 3, 4], "iterator_workers": [1, 2, 3]}
     assert len(document["points"]) == 12

@@ -1,1 +1,0 @@
-"""Windows of a running job against cold launches: their times, and what a search takes."""
