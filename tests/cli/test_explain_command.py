@@ -1,4 +1,4 @@
-"""``tune explain`` and ``tune profile`` on a stored study."""
+"""``tune explain`` on a stored study."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import study_samples as samples
 from tests.cli.conftest import Tune, store_study
 from tests.explain_cases import WORK, host, of_all, ranks
 from tests.study_samples import study
-from tuner.cli.profile import compared
-from tuner.model import BASELINE, LaunchRecord, Telemetry
-from tuner.model.errors import UsageError
+from tuner.model import LaunchRecord, Telemetry
 
 CROWDED = Telemetry(
     (host(4.0), *ranks(2, 2.0, 6.0)),
@@ -99,20 +96,3 @@ def test_a_study_of_an_older_tune_has_nothing_recorded(tune: Tune, database: Pat
     assert "what held it back cannot be told" in done.out
     assert "no knob" not in done.out
     assert "Nothing was recorded of this launch." in done.out
-
-
-# --- `tune profile`: what is compared with the defaults, and what it is called -----------------
-
-
-def test_the_best_or_else_the_next_is_compared_with_the_defaults() -> None:
-    data = samples.faster()
-    assert compared(data) == {"baseline": BASELINE, "best": data.best_setting}
-    found = compared(samples.no_gain())
-    assert list(found) == ["baseline", "other"]
-    assert not found["other"].is_baseline
-
-
-@pytest.mark.parametrize("elapsed_s", [1.0, None])
-def test_nothing_to_compare_is_an_error(elapsed_s: float | None) -> None:
-    with pytest.raises(UsageError, match="mnist has measured no setting but the baseline"):
-        compared(study({BASELINE: elapsed_s}))

@@ -112,7 +112,7 @@ def test_no_number_is_parted_from_its_unit(
     ("best", "defaults", "line"),
     [
         (0.12345, 0.13, "  final loss 0.1235, with your defaults 0.13\n"),
-        (0.5, None, "final loss 0.5; your defaults never ran to their end (`tune profile`)"),
+        (0.5, None, "final loss 0.5; your defaults never ran to their end"),
         (None, 0.13, ""),
     ],
 )

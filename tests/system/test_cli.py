@@ -194,22 +194,3 @@ def test_the_environment_file_is_sourced(exported: Path) -> None:
     script = ["sh", "-c", "set -a; . ./best.env; set +a; exec env"]
     done = subprocess.run(script, cwd=exported, capture_output=True, text=True, check=True)
     assert f"OMP_NUM_THREADS={best(exported)[0]}" in done.stdout.splitlines()
-
-
-# --- `tune profile` of a job whose defaults wait for their data -----------------------------
-
-
-@pytest.mark.slow
-def test_the_function_that_waited_is_named(quick_study: Path) -> None:
-    before = tune(quick_study, "export", "--format", "json").stdout
-    done = tune(quick_study, "profile", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    defaults, best = document["runs"]
-    assert (defaults["name"], defaults["ranks"], best["ranks"]) == ("baseline", 2, 2)
-    assert best["elapsed_s"] < defaults["elapsed_s"]
-    slept = next(each for each in document["functions"] if each["function"] == "time.sleep")
-    assert slept["before_s"] > slept["after_s"]
-    assert slept["points"] < 0
-    after = tune(quick_study, "export", "--format", "json").stdout
-    assert after == before, "the runs of a profile do not count"

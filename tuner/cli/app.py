@@ -31,7 +31,6 @@ COMMANDS = {
     "knobs": "List the knobs: what applies here, what does not, and why.",
     "init": "Write a study file for your command.",
     "explain": "Name what held a run back: best setting and baseline side by side.",
-    "profile": "Profile best setting and baseline: which functions changed.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 

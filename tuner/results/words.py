@@ -102,7 +102,7 @@ def final_losses(data: StudyView) -> str:
     if best is None or best.setting.is_baseline or best_loss is None:
         return ""
     if baseline is None:
-        return f"final loss {best_loss:.4g}; your defaults never ran to their end (`tune profile`)"
+        return f"final loss {best_loss:.4g}; your defaults never ran to their end"
     return f"final loss {best_loss:.4g}, with your defaults {baseline:.4g}"
 
 

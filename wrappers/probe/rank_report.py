@@ -170,34 +170,3 @@ def write(folder, rank, size):
     except FileNotFoundError:
         pass
     write_file(path, json.dumps(report, default=str).encode())
-
-
-def start_profile(folder, rank):
-    """Profile the main thread with cProfile, from here to the exit of this process.
-
-    ``FOLDER/rank-N.PID.json`` is written then, a list of (file, line, name, own seconds), and
-    ``….prof`` for pstats and the like; a fork's child writes nothing.
-    """
-    import atexit
-    import cProfile
-    import json
-    import marshal
-
-    pid = os.getpid()
-    profile = cProfile.Profile()
-
-    def end():
-        if os.getpid() != pid:
-            return
-        profile.create_stats()
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            path = f"{folder}/rank-{rank}.{pid}"
-            write_file(f"{path}.prof", marshal.dumps(profile.stats))
-            entries = [[*function, each[2]] for function, each in profile.stats.items()]
-            write_file(f"{path}.json", json.dumps(entries).encode("utf-8", "replace"))
-        except Exception:  # the profile is lost; the program's own exit must not show it
-            pass
-
-    atexit.register(end)
-    profile.enable()

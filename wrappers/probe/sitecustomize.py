@@ -5,7 +5,6 @@ Python imports a module of this name when it starts. Ours does nothing unless it
 
 - ``TUNE_PROBE_DIR``: what the rank really ran with is reported at its exit (``rank_report.py``),
   and a thread looks at what the main thread does meanwhile (``rank_phases.py``).
-- ``TUNE_PROFILE_DIR``: the main thread is profiled.
 - ``TUNE_LIVE_FILE``, while there is such a file: the rank's setting can be changed while it runs
   (``rank_live.py``). The first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are
   not the rank.
@@ -66,14 +65,11 @@ def _start():
     if rank is None:
         return
     folder = os.environ.get("TUNE_PROBE_DIR")
-    profiles = os.environ.get("TUNE_PROFILE_DIR")
     live = os.environ.get("TUNE_LIVE_FILE")
     if _is_worker():
         return
     if live and size is not None and os.path.exists(live) and _is_first():
         _call("rank_live", "start", live, rank, size)
-    if profiles:
-        _call("rank_report", "start_profile", profiles, rank)
     if folder:
         pid = os.getpid()
         # A forked child inherits this handler: only the process that registered it reports.
