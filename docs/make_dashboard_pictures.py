@@ -18,7 +18,7 @@ from pathlib import Path
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
-from playwright.sync_api import FloatRect, Page, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent / "images"
 TUNE = str(Path(sys.executable).with_name("tune"))
@@ -109,10 +109,6 @@ def main() -> None:
         curves = page.get_by_text("Intermediate values", exact=True).locator("..")
         curves.screenshot(path=IMAGES / "dashboard-running-trial.png")
         study.communicate()
-        page.goto(f"{home}/note")
-        page.wait_for_timeout(SETTLE_MS)
-        top: FloatRect = {"x": 0, "y": 0, "width": 1300, "height": 470}
-        page.screenshot(path=IMAGES / "dashboard-note.png", clip=top)
         of_report(page, found.group())
         browser.close()
         dashboard.terminate()

@@ -10,7 +10,6 @@ import pytest
 from tests import study_samples as samples
 from tests.report_samples import everything
 from tuner.cli import printed
-from tuner.results.dashboard.annotations import note
 from tuner.results.exporters import tables
 
 FOLDER = Path(__file__).parent / "snapshots"
@@ -31,8 +30,6 @@ def test_a_study_says_what_was_reviewed(name: str, capsys: pytest.CaptureFixture
     printed.print_next(data, "postgresql://me:s3cret@host/tune")
     printed.print_settings(data)
     printed.print_failures(data)
-    print("\n--- the note, in Markdown\n")
-    print(note(data))
     print("\n--- the table, in Markdown\n")
     if data.best_side is not None:
         print(tables.markdown(data).text)

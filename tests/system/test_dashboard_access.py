@@ -1,8 +1,7 @@
-"""Strangers at the dashboard, every route of it, over real connections; other users; its token."""
+"""Strangers at the dashboard, every route of it, over real connections; its token."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -25,6 +24,7 @@ import pytest
 from tests.light_trainer import MAIN
 from tests.serving import Answer, ask, serving
 from tests.study_surface import CONFIRMED, FakeRunner, study_in
+from tuner.model.errors import BusyError
 from tuner.results.dashboard import access, web_server
 from tuner.results.dashboard.web_server import DashboardServer
 
@@ -52,10 +52,8 @@ class Site:
 
     def words(self) -> dict[str, str]:
         """What the headers of a stranger are made of."""
-        token = self.server.token
-        basic = base64.b64encode(f":{token}".encode()).decode()
-        host, _, port = self.address.partition(":")
-        return {"token": token, "half": token[:21], "basic": basic, "host": host, "port": port}
+        token, (host, _, port) = self.server.token, self.address.partition(":")
+        return {"token": token, "half": token[:21], "host": host, "port": port}
 
     def sent(self, method: str, path: str, headers: dict[str, str]) -> Answer:
         body = BODY if method in ("POST", "PUT", "DELETE") else None
@@ -96,19 +94,16 @@ def contents(path: Path) -> list[str]:
 #: Those who do not know the token, or show it where it does not belong.
 UNKNOWN: dict[str, dict[str, str]] = {
     "nothing": {},
-    "wrong bearer": {"Authorization": "Bearer " + "x" * 43},
     "half of it": {"Authorization": "Bearer {half}"},
     "no ASCII": {"Authorization": "Bearer \xe9{token}"},
-    "basic": {"Authorization": "Basic {basic}"},
     "no scheme": {"Authorization": "{token}"},
-    "half a cookie": {"Cookie": "tune_dashboard_{port}={half}"},
     "cookie of another port": {"Cookie": "tune_dashboard_1={token}"},
     "cookie of another name": {"Cookie": "token={token}; tune_dashboard_={token}; {token}"},
     "another header": {"X-Token": "{token}", "Referer": "http://{host}/dashboard/?token={token}"},
 }
 
 
-@pytest.mark.parametrize("who", [*UNKNOWN, "?token=x", "?key={token}", "?token={token}"])
+@pytest.mark.parametrize("who", [*UNKNOWN, "?token=x", "?token={token}"])
 def test_no_route_tells_or_does_anything(site: Site, database: Path, who: str) -> None:
     """A form of another program could carry the token in a URL: that is for the first look only."""
     words, before = site.words(), contents(database)
@@ -126,7 +121,7 @@ def test_no_route_tells_or_does_anything(site: Site, database: Path, who: str) -
     assert contents(database) == before
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "token", "cookie"])
+@pytest.mark.parametrize("scheme", ["Bearer", "cookie"])
 def test_who_knows_the_token_reads_all_and_changes_nothing(
     site: Site, database: Path, scheme: str
 ) -> None:
@@ -151,6 +146,22 @@ def test_who_knows_the_token_reads_all_and_changes_nothing(
     assert contents(database) == before
 
 
+def test_its_first_page_is_the_report_of_the_latest_study(site: Site, database: Path) -> None:
+    token = {"Authorization": f"Bearer {site.server.token}"}
+    latest, named = (site.sent("GET", path, token) for path in ("/", f"/report/{CONFIRMED.name}"))
+    assert latest.headers["content-type"] == "text/html; charset=utf-8"
+    assert latest.body == named.body
+    assert '<a href="/dashboard/">All studies' in latest.body
+    missing = site.sent("GET", "/report/<b>other", token)
+    assert missing.status == 404 and "<b>" not in missing.body
+    port = int(site.words()["port"])
+    with (
+        pytest.raises(BusyError, match=f"port {port} on 127.0.0.1 is in use"),
+        web_server.bind(f"sqlite:///{database}", str, port=port),
+    ):
+        pass
+
+
 def test_the_first_visit_leaves_a_cookie_and_an_address_without_the_token(site: Site) -> None:
     first = ask(site.address, f"/dashboard/studies/1?a=b&token={site.server.token}&c=%26")
     assert (first.status, first.body) == (303, "")
@@ -166,7 +177,7 @@ def test_a_trial_that_is_no_number_is_a_bad_request(site: Site) -> None:
     assert ask(site.address, "/api/studies/1?after=x", headers=token).status == 400
 
 
-@pytest.mark.parametrize("path", ["//evil.example/", "/%5Cevil.example", "http://evil.example/"])
+@pytest.mark.parametrize("path", ["//evil.example/", "/%5Cevil.example"])
 def test_the_way_on_stays_here(site: Site, path: str) -> None:
     token = f"?token={site.server.token}"
     first = ask(site.address, f"{path}{token}", headers={"Host": site.address})
@@ -197,22 +208,9 @@ def test_silent_strangers_hold_nobody_up_and_are_sent_away_on_any_address(
     assert capfd.readouterr().err == ""
 
 
-# --- a real `tune dashboard`, another user of the machine, and where its token could be seen ------
+# --- a real `tune dashboard`, and where its token could be seen ----------------------------------
 
 OWN_TOKEN = "a-token-of-my-own_0123456789"
-
-#: Run as another user, for whom each request is one of a stranger: reads what it can.
-OTHER_USER = """
-import json, os, sys
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
-def read(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("latin-1")
-    except OSError as error:
-        return type(error).__name__
-print(json.dumps([read(path) for path in sys.argv[1:]]))
-"""
 
 
 def test_a_token_of_the_users_own_is_shown_to_nobody_and_ctrl_c_ends_it(
@@ -236,15 +234,6 @@ def test_a_token_of_the_users_own_is_shown_to_nobody_and_ctrl_c_ends_it(
             token = {"Authorization": f"Bearer {OWN_TOKEN}"}
             assert ask(address[1], "/api/studies", headers=token).status == 200
             assert ask(address[1], f"/nowhere?token={OWN_TOKEN}").status == 303
-            if os.getuid() == 0:  # only root can become another user
-                proc = f"/proc/{process.pid}"
-                hidden = [f"{proc}/environ", f"{proc}/mem", f"{proc}/fd/0"]
-                argv = [sys.executable, "-c", OTHER_USER, f"{proc}/cmdline", *hidden]
-                text = subprocess.check_output(argv, text=True, timeout=120)
-                words, *refused = json.loads(text)
-                assert "dashboard" in words
-                assert refused == ["PermissionError"] * len(hidden)
-                assert OWN_TOKEN not in text
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
         finally:

@@ -42,7 +42,6 @@ def command(port: int, host: str, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
     from tuner.cli import console, stored
     from tuner.results.dashboard import access, web_server
-    from tuner.results.dashboard.annotations import annotate
     from tuner.results.report.page import report
 
     users_token = os.environ.get(access.TOKEN_VARIABLE)
@@ -54,8 +53,6 @@ def command(port: int, host: str, storage: str | None) -> None:
         return report(stored.watched(store, stored.load(store, name)), web_server.HOME)
 
     with web_server.bind(store.url, report_of, host=host, port=port, token=token) as pages:
-        for summary in store.studies():
-            annotate(store.url, stored.watched(store, stored.load(store, summary.name)))
         if pages.is_wide:
             console.warn(
                 f"everybody who can reach {urlsplit(pages.page).netloc} and has the token can see"

@@ -22,7 +22,7 @@ from tuner.cli.options import (
     quiet_option,
     study_options,
 )
-from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
+from tuner.model.errors import NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
     from tuner.model import Result, StudySpec
@@ -108,12 +108,11 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
 
 
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
-    """Print the result, attach it to the dashboard's study, and give the exit code.
+    """Print the result, and give the exit code.
 
     ``shown`` is the storage that the commands to type next must name, if any.
     """
-    from tuner.cli import console, explain, printed, stored
-    from tuner.results.dashboard.annotations import annotate
+    from tuner.cli import explain, printed, stored
     from tuner.results.exporters.json import dumps, result_json
 
     store = stored.open_store(given["storage"])
@@ -124,10 +123,6 @@ def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
     else:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
         printed.print_next(data, shown)
-    try:
-        annotate(store.url, stored.watched(store, data))
-    except TunerError as error:  # the result stands; only its note in the dashboard is missing
-        console.warn(f"no note for the dashboard: {error.message}")
     if result.best is None:
         raise NothingMeasuredError(
             f"study {result.name} has no measured setting among those asked for now",
