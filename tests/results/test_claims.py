@@ -17,7 +17,6 @@ from tuner.model import (
     Purpose,
     Result,
     Setting,
-    Stopped,
 )
 from tuner.results import claims
 from tuner.results.study_view import StudyView
@@ -54,7 +53,6 @@ def failing_again(of: Setting) -> Result:
     return launched([*searched(), *[(Purpose.CONFIRM, of, None)] * 2]).result
 
 
-BY_CLOCK = Stopped(10.8, 12.96, 10.8, None, 0.5, "elapsed")
 MORE = "the same command with --confirm more"
 
 
@@ -64,24 +62,10 @@ MORE = "the same command with --confirm more"
         # before the confirmation, or without one: medians, and no ratio of what was stopped
         (swapped(), "2.31 times slower than communicator=naive iterator_workers=1 omp_threads=1"),
         (equal(), "as fast as your defaults (3.00 s against 3.00 s"),
-        (
-            study({BASELINE: 3.0, samples.SLOW: 4.0, samples.BROKEN: None}).result,
-            "3.00 s; no other setting was faster (2 tried, 1 failed)",
-        ),
         (study({BASELINE: 3.0}).result, "3.00 s; no other setting was tried"),
         (
             launched(searched(stopped(10.8, 30.0))).result,
             "3.60 s; your defaults were stopped after 10.8 s (projected 30.0 s); not confirmed",
-        ),
-        # a bound times a constant is no projection
-        (
-            launched(searched(BY_CLOCK)).result,
-            "3.60 s; your defaults were stopped after 10.8 s; not confirmed",
-        ),
-        (
-            launched(searched(), spec=replace(SPEC, confirm="none")).result,
-            "2.31 times faster than your defaults (3.60 s against 8.32 s, medians of 2 and 1 runs;"
-            " not confirmed)",
         ),
         # proven
         (
@@ -100,14 +84,9 @@ MORE = "the same command with --confirm more"
             f" 6 pairs in turn; about 9 more pairs may tell: {MORE})",
         ),
         (
-            of(samples.inconclusive(), Finding(1.01, 0.92, 1.12, 6, "inconclusive")),
-            "inconclusive: keep your defaults (1.01 times as fast, 95 % interval 0.92 to 1.12,"
-            " 6 pairs in turn; it is too small to be told beside the noise of these runs)",
-        ),
-        (
-            of(samples.inconclusive(), Finding(1.9, 0.989, None, 10, "inconclusive", 6)),
-            "inconclusive: keep your defaults (at least 0.98 times as fast, 95 % sure,"
-            f" 10 pairs in turn; about 6 more pairs may tell: {MORE})",
+            of(samples.inconclusive(), Finding(1.9, 0.989, None, 10, "inconclusive")),
+            "inconclusive: keep your defaults (at least 0.98 times as fast, 95 % sure, 10 pairs in"
+            " turn; it is too small to be told beside the noise of these runs)",
         ),
         (
             failing_again(samples.FAST),
@@ -121,10 +100,6 @@ MORE = "the same command with --confirm more"
             of(samples.failing(), Finding(1.01, 0.97, 1.02, 6, "no gain worth having")),
             f"your defaults fail ({CRASHED}); no gain worth having against the first guess that"
             f" worked, {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs in turn)",
-        ),
-        (
-            launched(searched(None)).result,
-            f"your defaults fail ({CRASHED}); no other setting was faster (3 tried, 1 failed)",
         ),
         (failing_again(BASELINE), "your defaults failed when they were launched again; "),
     ],
@@ -184,15 +159,12 @@ RUN = Finished(10.0, 100)
     [
         (RUN, {}, "a run as measured saves 5.00 s: break-even after 80 runs"),
         (replace(RUN, epochs=2.0), {}, "an epoch saves 2.50 s: break-even after 160 epochs"),
-        (replace(RUN, epochs=0.5), {}, "an epoch saves 10.0 s: break-even after 40 epochs"),
         (
             RUN,
             {"finding": Finding(1.9, 1.5, None, 6, "faster")},
             "a run as measured saves at least 5.00 s: break-even after at most 80 runs",
         ),
-        (RUN, {"conclusion": None}, ""),
         (RUN, {"conclusion": Conclusion.NO_GAIN}, ""),
-        (RUN, {"finding": None}, ""),
         (RUN, {"candidate": None}, ""),
     ],
 )

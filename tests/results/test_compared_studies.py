@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.study_samples import study
 from tuner.model.errors import UsageError
@@ -59,24 +57,9 @@ def test_the_best_and_each_setting_that_both_have_are_compared() -> None:
     [
         (ONE, [figure / 2 for figure in ONE], 0.05, "better: 2 (", "; not worse by more than 5 %"),
         (ONE, [1.2 * f for f in ONE], 0.05, "worse: it takes 1.2 (", "; worse by more than 5 %"),
-        (ONE, [1.2 * f for f in ONE], 0.5, "worse: it takes 1.2", "not worse by more than 50 %"),
         # A difference that is not worth having is none.
         (ONE, [1.005 * ONE[0], *[1.006] * 5], 0.05, "no difference above 1 % is proven: 0.99", ""),
-        (
-            [1.0] * 6,
-            [1.0061, 1.0062, 1.0063, 1.0064, 1.0061, 1.0062],
-            0.004,
-            "worse: it takes ",
-            "; worse by more than 0.4 %",
-        ),
         # What is not proven is open.
-        (
-            [1.0, 1.2],
-            [1.02, 1.22, 1.03],
-            0.1,
-            "no difference above 1 % is proven",
-            "10 % is open (--remeasure launches both by pairs)",
-        ),
         (
             [1.0, 9.0],
             [1.0, 9.0],
@@ -178,25 +161,11 @@ def test_studies_of_different_figures_or_of_none_are_refused() -> None:
             compare(document(ONE, ONE), nothing)
 
 
-TIMES = st.lists(st.floats(0.5, 2.0), min_size=1, max_size=8)
-
-
-@given(TIMES, TIMES)
-def test_the_other_way_round_the_gain_is_the_inverse(
-    before: list[float], after: list[float]
-) -> None:
-    there, back = compared(before, after).best.gain, compared(after, before).best.gain
-    assert there.ratio * back.ratio == pytest.approx(1)
-    assert there.low * back.high == pytest.approx(1) or (there.low, back.high) == (0, float("inf"))
-
-
 @pytest.mark.parametrize(
     ("was", "now"),
     [
-        *(("2.0", figure) for figure in ('"fast"', "-1", "0", "1e308", "NaN", "[]", "1" * 400)),
+        *(("2.0", figure) for figure in ('"fast"', "0", "1e308", "NaN", "1" * 400)),
         ('"direction": "minimize"', '"x": 1'),
-        ('"minimize"', '"up"'),
-        ('"study": {', '"study": 1, "other": {'),
         ('"environment": []', '"environment": [["A"]]'),
         ("tuner.export/1", "tuner.show/2"),
         ("{", "[" * 5000),

@@ -59,16 +59,16 @@ def view_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
 
 
 def item(view: HostView, name: str) -> CheckedItem:
-    (item,) = [item for item in diagnose(view) if item.name == name]
-    assert item.why.endswith("."), "each says why it matters"
-    assert bool(item.mend) or item.state in {OK, NOT_SEEN}, "and what mends it"
-    return item
+    (checked,) = [each for each in diagnose(view) if each.name == name]
+    assert checked.why.endswith("."), "each says why it matters"
+    assert bool(checked.mend) or checked.state in {OK, NOT_SEEN}, "and what mends it"
+    return checked
 
 
 def test_what_cannot_be_read_is_not_seen_and_no_error(view_of: Look) -> None:
     environ = {"OMP_NUM_THREADS": "3", "NCCL_API_TOKEN": "7d2ba7c44f1e4f6b8c"}
     view = view_of(environ=environ)
-    states = {item.name: item.state for item in diagnose(view)}
+    states = {each.name: each.state for each in diagnose(view)}
     unseen = {name for name, state in states.items() if state is NOT_SEEN}
     assert unseen == {"Python", "MPI library", "shared memory"}
     assert FAILURE not in states.values()
@@ -81,8 +81,6 @@ def test_what_cannot_be_read_is_not_seen_and_no_error(view_of: Look) -> None:
 
 
 def test_programs_and_launchers_that_are_not_there_or_broken(view_of: Look, tmp_path: Path) -> None:
-    program = item(view_of(command=("no-such-program",)), "program")
-    assert (program.state, "'no-such-program'" in program.saw) == (FAILURE, True)
     broken = script(tmp_path / "broken" / "mpirun", "echo no library; exit 127")
     for mpirun, words in (("/nowhere/mpirun", "there is no"), (broken, "fails with 127")):
         launcher = item(view_of(mpirun=mpirun), "launcher")
@@ -100,11 +98,9 @@ def loads(mpi: str, version: str, fault: str = "") -> ProgramPython:
     [
         (loads("Open MPI", "5.0.11"), OPENMPI, OK, "Open MPI 5.0.11, /lib/libmpi"),
         (loads("MPICH", "4.1.2"), OPENMPI, FAILURE, "but mpirun is of Open MPI 5.0.11"),
-        (loads("Open MPI", "5.0.11"), MPICH, FAILURE, "but mpirun is of MPICH 4.1.2"),
         (loads("Open MPI", "4.1.8"), OPENMPI, WARNING, "loads Open MPI 4.1.8"),
         (loads("Intel MPI", "2021.9"), MPICH, OK, "Intel MPI 2021.9"),
         (loads("", "", "RuntimeError: cannot load"), OPENMPI, FAILURE, "cannot load"),
-        (ProgramPython("/v/bin/python", "3.11"), OPENMPI, NOT_SEEN, "no mpi4py"),
         (loads("", "", "no MPI"), TORCHRUN, NOT_SEEN, "need none"),
     ],
 )
@@ -160,16 +156,12 @@ def disks(launches: FolderSpace, temporary: FolderSpace) -> dict[str, Any]:
         ("network", {}, UP, OK, "docker0 172.17.0.0/16, eth0 192.168.0.0/24"),
         ("network", {}, {"address": ""}, WARNING, "/etc/hosts"),
         ("CPU quota", QUOTA, {}, WARNING, "taskset -c"),
-        ("container", {}, {}, OK, "no"),
         ("container", {"run/.containerenv": ""}, {}, OK, "only CPU time is seen"),
-        ("shared memory", CONTAINER, shm(PLENTY), OK, "free"),
         ("shared memory", CONTAINER, shm(LITTLE), WARNING, "docker run --shm-size="),
         ("shared memory", {}, shm(FULL), FAILURE, "sudo mount -o remount,size="),
         ("shared memory", {}, shm(NOT_OURS), FAILURE, "sudo chmod 1777 /dev/shm"),
-        ("disk", {}, disks(PLENTY, PLENTY), OK, "free in /a"),
         ("disk", {}, disks(HALF_GIB, PLENTY), WARNING, "tune --run-dir FOLDER"),
         ("disk", {}, disks(PLENTY, LITTLE), FAILURE, "export TMPDIR=FOLDER"),
-        ("disk", {}, disks(NOT_OURS, LITTLE), FAILURE, "tune --run-dir FOLDER"),
         ("database", {}, {"file_system": "overlay"}, OK, "overlay"),
         ("database", CONTAINER, {"file_system": "overlay"}, WARNING, "docker run --volume"),
     ],
@@ -190,7 +182,6 @@ def test_what_a_host_has(
     ("container", "answer", "state", "words"),
     [
         ({}, "exit 0", OK, "py-spy may look at processes"),
-        ({}, "exit 1", WARNING, "sudo sysctl kernel.yama.ptrace_scope=0"),
         (CONTAINER, "exit 1", WARNING, "docker run --cap-add SYS_PTRACE"),
         ({}, "exec /no/py-spy", NOT_SEEN, "py-spy is not installed"),
     ],
@@ -217,8 +208,6 @@ def test_a_database_that_no_study_could_be_kept_in(view_of: Look, tmp_path: Path
     (tmp_path / "a file").write_text("no database " * 50)
     for storage, words in (
         (tmp_path / "a file", "not an SQLite database"),
-        (tmp_path / "a file" / "tune.db", "Not a directory"),
-        (tmp_path, "is a folder"),
         ("mysql://host/name", "only SQLite and PostgreSQL"),
     ):
         database = item(view_of(storage=str(storage)), "database")
@@ -260,13 +249,9 @@ def test_what_hosts_agree_on_is_said_once_and_else_which_host_it_is() -> None:
     assert merged == replace(bad, saw="h2: 1 of 4 CPUs")
     (merged,) = together({"h0": [fine], **{f"h{number}": [bad] for number in range(1, 100)}})
     assert merged.saw.startswith("h1: 1 of 4 CPUs; h2: ") and merged.saw.endswith("; 91 more")
-
-
-@pytest.mark.parametrize(("name", "state"), [("Python", FAILURE), ("disk", OK)])
-def test_another_version_is_a_failure_and_another_size_is_not(name: str, state: CheckState) -> None:
-    (merged,) = together({f"h{n}": [CheckedItem(name, OK, f"3.{n}", "Why.")] for n in (11, 12)})
-    assert (merged.state, merged.saw) == (state, "h11: 3.11; h12: 3.12")
-    assert bool(merged.mend) is (state is FAILURE)
+    for name, state in (("Python", FAILURE), ("disk", OK)):  # versions must be the same
+        (merged,) = together({f"h{n}": [CheckedItem(name, OK, f"3.{n}", "Why.")] for n in (11, 12)})
+        assert (merged.state, merged.saw) == (state, "h11: 3.11; h12: 3.12")
 
 
 def eth(interface: str, subnet: int, number: int) -> Network:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.explain_cases import (
@@ -138,10 +137,6 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
         # Processes that the ranks forked are no threads.
         case(Cause.PROCESSES, FORKED, evidence="8 child processes", views=views(1, 8)),
         case(
-            *(Cause.OWN_THREADS, FORKED, (), "", "lower omp_threads", "threads and processes"),
-            views=views(1, 1, threads=9),
-        ),
-        case(
             Cause.CORES,
             [host(4.0), *ranks(8, 0.5, 0.5)],
             of_all(8, compute=(0.5, 0.5, 0)),
@@ -163,20 +158,7 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
             *(Cause.LOADER, ONE_RANK, LOADS_ITSELF, STEP, "", "in their own main threads"),
             setting=setting(iterator_workers=4),
         ),
-        case(
-            *(Cause.LOADER, ONE_RANK, LOADS_ITSELF, STEP, "higher iterator_workers"),
-            evidence="to receive what 4 child processes loaded",
-            views=views(1, 4),
-        ),
-        # Little is named where nothing else is known.
-        case(
-            Cause.LOADER,
-            shares=phases(0, loader=(0, 0, 0.125)),
-            subject=STEP,
-            remedy="higher iterator_workers",
-        ),
         case(Cause.DISK, ON_DISK, LOADS, "", "higher iterator_workers", "for a disk 70 %"),
-        case(Cause.DISK, ON_DISK, remedy="higher iterator_workers"),
         # No loader is named where none was seen.
         case(
             *(Cause.WAITING, WAITS_FOR_CHILD, phases(0, compute=(0.1, 0, 0.9)), STEP, ""),
@@ -187,11 +169,7 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
             *(Cause.EXCHANGE, [host(2.0, network_bytes_per_s=1e8), *PAIR], WAITS, STEP),
             *("another communicator", "100 MB/s over the network"),
         ),
-        # An option that the program may not have is no remedy, nor is one of an MPI without MPI.
-        case(
-            *(Cause.EXCHANGE, [host(2.0), *PAIR], WAITS, STEP, "another ompi_btl"),
-            spec=NO_KNOBS,
-        ),
+        # An option that the program may not have is no remedy, nor one of MPI where there is none.
         case(
             *(Cause.EXCHANGE, [host(2.0), *PAIR], WAITS, STEP),
             spec=NO_KNOBS,
@@ -204,12 +182,6 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
             remedy="lower iterator_workers",
             evidence="1000 MB",
             load=Load(0.0, swapped_bytes=10**9),
-        ),
-        case(
-            Cause.WAITING,
-            [host(0.1), *ranks(2, 0.05)],
-            phases(0, "train.py:3 f", compute=(0.05, 0.0, 0.95)),
-            subject="train.py:3 f",
         ),
         case(Cause.WAITING, [host(0.1), *ranks(2, 0.05)]),
         # A rank that the others wait for.
@@ -229,11 +201,6 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
         # … and those with threads to spare are not compared.
         case(Cause.WAITING, [rank(0, 8.0), rank(1, 0.5)]),
         # Nothing.
-        case(
-            *(Cause.CPU, [host(2.0), *PAIR], of_all(2, compute=WORK)),
-            *("", "higher omp_threads", "2.0 of 4 cores"),
-        ),
-        case(Cause.CPU, [host(4.0), *ranks(2, 2.0)], of_all(2, compute=WORK)),
         # What was before the program began is left out.
         case(
             Cause.CPU,
@@ -380,48 +347,15 @@ RECORDS = st.builds(
 LOADS_BESIDE = st.none() | st.builds(Load, st.floats(0, 64), st.text(max_size=5))
 
 
-def _of(telemetry: Telemetry, load: Load | None = None) -> tuple[Cause, str]:
-    explanation = verdict(telemetry.tracks, telemetry.phases, load=load)
-    shares = [each.share for each in explanation.others]
-    assert all(0 <= share <= explanation.suspect.share for share in (0.0, *shares))
-    assert all(text.strip() for text in explanation.suspect.evidence)
-    return explanation.cause, explanation.suspect.subject
-
-
+@settings(max_examples=25)
 @given(RECORDS, LOADS_BESIDE, st.floats(0.01, 100))
 def test_any_record_has_a_verdict_whatever_the_clock(
     telemetry: Telemetry, load: Load | None, scale: float
 ) -> None:
     slower = [replace(t, times_s=tuple(x * scale for x in t.times_s)) for t in telemetry.tracks]
     empty = (track(9, own_user_cores=None), track(None), Track("idle", None, (), {}))
-    more = replace(telemetry, tracks=(*slower, *empty), gaps=("No GPU was seen.",))
-    assert _of(more, load) == _of(telemetry, load)
-
-
-def _possible(telemetry: Telemetry) -> Telemetry:
-    """The same with shares of at most 1, each column's and all phases' of a rank."""
-    tracks = [
-        replace(each, columns={name: _capped(name, row) for name, row in each.columns.items()})
-        for each in telemetry.tracks
-    ]
-    once = {(each.rank, each.phase): each for each in telemetry.phases}.values()
-    shares = []
-    for each in once:
-        all_of = sum(other.share for other in once if other.rank == each.rank)
-        ran, queued, blocked = (
-            part / max(all_of, 1e-9) for part in (each.running, each.queued, each.blocked)
-        )
-        shares += phases(each.rank, STEP, **{each.phase: (ran, queued, blocked)})
-    return replace(telemetry, tracks=tuple(tracks), phases=tuple(shares))
-
-
-def _capped(name: str, row: Sequence[float | None]) -> tuple[float | None, ...]:
-    most = 1.0 if name.endswith("_share") else math.inf
-    return tuple(value if value is None else min(most, value) for value in row)
-
-
-@given(RECORDS.map(_possible), LOADS_BESIDE)
-def test_every_share_is_a_part_of_the_time(telemetry: Telemetry, load: Load | None) -> None:
     explanation = verdict(telemetry.tracks, telemetry.phases, load=load)
-    shares = [each.share for each in (explanation.suspect, *explanation.others)]
-    assert all(0 <= share <= 1 + 1e-9 for share in shares)
+    shares = [each.share for each in explanation.others]
+    assert all(0 <= share <= explanation.suspect.share for share in (0.0, *shares))
+    same = verdict([*slower, *empty], telemetry.phases, load=load)
+    assert (same.cause, same.suspect.subject) == (explanation.cause, explanation.suspect.subject)

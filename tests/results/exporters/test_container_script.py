@@ -67,20 +67,6 @@ def test_without_docker_apptainer_runs_it(tmp_path: Path) -> None:
     assert words[5] == "mpirun"
 
 
-def test_torchrun_is_the_images_own(tmp_path: Path) -> None:
-    launcher = LauncherInfo("torchrun", "/opt/venv/bin/python3.11", "2.13")
-    words = run(changed(launcher=launcher), tmp_path, "docker")
-    assert words[words.index("me/job:1") + 1 :][:3] == ["python", "-m", "torch.distributed.run"]
-
-
-def test_secrets_and_hostile_words_reach_the_job_as_they_are(tmp_path: Path) -> None:
-    data = changed(command=("program", "--password", "***", "$(touch pwned)", "a,b'c"))
-    words = run(data, tmp_path, "docker", TUNE_SECRET_1='"$x`')
-    assert words[words.index("--password") + 1 :][:3] == ['"$x`', "$(touch pwned)", "a,b'c"]
-    assert words.count("-v") == 1, "there is no output folder"
-    assert not (tmp_path / "pwned").exists()
-
-
 def test_without_an_image_the_script_says_so_and_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(script(study()).text)
     env = {"PATH": os.environ["PATH"]}

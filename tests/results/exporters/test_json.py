@@ -12,7 +12,6 @@ from tests import study_samples as samples
 from tests.study_samples import setting, study
 from tuner.model import Conclusion, Purpose
 from tuner.results.exporters.json import dumps, export, plain
-from tuner.results.study_view import StudyView
 
 DOCUMENT = json.loads(export(study()).text)
 CONFIRMED = json.loads(export(samples.at_least()).text)
@@ -62,22 +61,6 @@ def test_a_proven_gain_and_a_stopped_launch_are_there() -> None:
     (launch,) = (launch for launch in CONFIRMED["launches"] if launch["number"] == 5)
     assert (launch["samples"], launch["ending"]["state"]) == ([], "stopped")
     assert (launch["ending"]["bound_s"], launch["ending"]["projection_s"]) == (4.1, 9.8)
-
-
-@pytest.mark.parametrize(
-    ("data", "verdict"),
-    [
-        (study(), None),
-        (samples.faster(), "faster"),
-        (samples.no_gain(), "no gain worth having"),
-        (samples.inconclusive(), "inconclusive"),
-        (samples.failing(), "baseline fails"),
-    ],
-)
-def test_every_verdict_has_its_word(data: StudyView, verdict: str | None) -> None:
-    document = json.loads(export(data).text)
-    assert document["result"]["verdict"] == verdict
-    assert document["best"]["is_baseline"] is (verdict in {"no gain worth having", "inconclusive"})
 
 
 def test_every_key_purpose_and_verdict_is_documented() -> None:

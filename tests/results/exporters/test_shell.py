@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import study_samples as samples
 from tests.light_trainer import python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Env, Knob, LauncherInfo, Layout, StudySpec
@@ -128,20 +127,6 @@ def test_unset_variables_are_unset(machine: Path, tmp_path: Path) -> None:
     spec = spec_for(machine, "{out}", knobs=(knob,))
     data = study({BASELINE: 3.0, setting(t="unset"): 1.0}, spec)
     assert "T_ONE" not in run(data, tmp_path, T_ONE="5")[2]
-
-
-@pytest.mark.parametrize(
-    ("data", "title"),
-    [
-        (samples.faster(), "with the fastest setting that `tune` found."),
-        (samples.no_gain(), "with your defaults: `tune` found nothing faster."),
-        (study({BASELINE: 3.0}), "`tune` has found nothing faster yet, unconfirmed."),
-    ],
-)
-def test_the_header_says_what_it_runs(data: StudyView, title: str) -> None:
-    text = script(data).text
-    assert title in text
-    assert ("OMP_NUM_THREADS" in text) == (not data.keeps_defaults)
 
 
 #: As they lie in the database: the secrets were never stored.

@@ -53,9 +53,3 @@ def test_markdown_keeps_its_columns_and_holds_no_link_picture_or_markup() -> Non
     assert f"| {shown} |" in text
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in lines} == {6}
-
-
-def test_markdown_names_what_it_compares_with() -> None:
-    """Defaults that crashed have no speed, and nothing is compared with them."""
-    assert "| against the defaults |" in tables.markdown(study()).text
-    assert "| against the first that worked |" in tables.markdown(samples.failing()).text
