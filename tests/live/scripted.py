@@ -36,11 +36,11 @@ class Ranks:
         """Send what rank 0 says."""
         self.lines[0].socket.sendall(message)
 
-    def hello(self, come: int = RANKS) -> None:
-        """Connect so many ranks."""
+    def hello(self) -> None:
+        """Connect all ranks."""
         place = json.loads(live_file(self.launch.folder).read_text())
         message = {"type": "hello", "ranks": RANKS, "hook": "session", "can": CAN}
-        self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(come)]
+        self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(RANKS)]
 
     def switch(
         self, *, answers: bool = True, errors: Mapping[str, str] | None = None, **overridden: Value

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
@@ -47,7 +47,6 @@ def record(*times_s: float, ended: bool = True, live: bool = False) -> LaunchRec
     [
         ([record(3.0, 4.0, 5.0), record(2.0, 3.0, 4.0), record(9.0, 10.0, 11.0)], 2.0),
         ([record(3.0, 4.0, 5.0), record(90.0, 91.0, ended=False)], 2.0),
-        ([record(3.0, 4.0, 5.0), record(90.0, 91.0, live=True)], 2.0),
         ([record(1.0, 2.0, 3.0, 8.0, 9.0, 10.0)], 4.0),  # an evaluation that the log holds
         ([record(3.0)], full_run_model([], 9, LOGGED_TIME).overhead),  # one entry says nothing
     ],
@@ -66,6 +65,7 @@ def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
     assert full_run_model([], 3, STEADY) == FullRunModel(3, 0.0, steady=True)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=500), st.booleans())
 def test_the_log_of_a_window_leads_to_its_figure(times_s: list[float], steady: bool) -> None:
     model = FullRunModel(1000, 2.5, steady)

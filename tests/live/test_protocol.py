@@ -6,13 +6,11 @@ On the other side is a script, which speaks by the table; what the real side ans
 from __future__ import annotations
 
 import json
-import os
 import socket
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,7 @@ from tests.live.scripted import launch
 from tests.live_bench import Supervisor, probe_module
 from tests.marked import eventually
 from tuner.hosts.probe import live_file
-from tuner.live import job_server
-from tuner.live.job_server import JobServer, RankState
+from tuner.live.job_server import RankState
 from tuner.live.jobs import publish_here
 
 rank_live_gate, rank_live_knobs = probe_module("rank_live_gate"), probe_module("rank_live_knobs")
@@ -166,15 +163,6 @@ def test_a_rank_that_ends_ends_it_for_all_if_it_is_waited_for(
     assert not bench.server.listens()
 
 
-@pytest.mark.parametrize("changes", [{"ranks": 3}, {"rank": 2}, {"rank": 1}], ids=str)
-def test_ranks_of_another_job_end_it(connect: Connect, changes: dict[str, Any]) -> None:
-    bench = connect(2)
-    bench.come(ranks=2, rank=1)
-    with pytest.raises(ConnectionError):
-        bench.come(**{"ranks": 2, **changes})
-    assert "to a job of 2" in bench.server.problem
-
-
 @pytest.mark.parametrize("changes", [{"secret": "another"}, {"ranks": -2}, {"type": "steps"}])
 def test_strangers_are_not_let_in_and_end_nothing(
     connect: Connect, changes: dict[str, Any]
@@ -185,17 +173,6 @@ def test_strangers_are_not_let_in_and_end_nothing(
     assert (bench.server.problem, bench.server.come) == ("", 0)
     bench.come()
     assert bench.server.listens()
-
-
-@pytest.mark.parametrize("changes", [{"rank": None}, {"values": 3}, {"errors": [1]}], ids=str)
-def test_what_a_rank_reads_back_is_cleaned(changes: dict[str, Any]) -> None:
-    odd = state({"odd": [1], "half": 0.5, "wide": 16.0}, {"workers": "no\nsuch"})
-    parsed = job_server.parse(json.dumps(odd).encode())
-    assert isinstance(parsed, RankState)
-    assert parsed.values == {**STARTED, "odd": None, "half": "0.5", "wide": 16}
-    assert parsed.errors == {"workers": "no?such"}
-    with pytest.raises(job_server.WireError, match="it sent"):
-        job_server.parse(json.dumps({**odd, **changes}).encode())
 
 
 def test_the_file_is_its_owners_and_goes_again(tmp_path: Path) -> None:
@@ -209,28 +186,6 @@ def test_the_file_is_its_owners_and_goes_again(tmp_path: Path) -> None:
     for _ in range(2):
         publish_here(started, "")
         assert not path.exists()
-
-
-def test_it_leaves_no_descriptor_open_and_listens_where_ranks_are() -> None:
-    def full(_: str) -> None:
-        raise OSError("the disk is full")
-
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    places: list[str] = []
-    for addresses in ((), ("127.0.0.2",)):
-        server = JobServer(2, places.append, addresses)
-        server.listen()
-        with socket.socket() as caller:
-            port = json.loads(places[-1])["port"]
-            assert (caller.connect_ex(("127.0.0.2", port)) == 0) is bool(addresses)
-        server.close()
-        server.close()
-    unreachable = JobServer(2, full)
-    unreachable.listen()
-    assert "the disk is full" in unreachable.problem and unreachable.receive(0.0) == []
-    with suppress(OSError):
-        unreachable.close()
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
 # --- a rank, and a tool that is a script -----------------------------------------------------

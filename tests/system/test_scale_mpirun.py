@@ -22,7 +22,7 @@ pytestmark = pytest.mark.system
 PROGRAM = """
 import os, time
 ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
-while time.process_time() < 0.1 + 0.6 / ranks:
+while time.process_time() < 0.1 + 0.3 / ranks:
     pass
 """
 
@@ -30,8 +30,8 @@ while time.process_time() < 0.1 + 0.6 / ranks:
 SLEEPS = """
 import os, time
 ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
-time.sleep(0.1 + 0.6 / ranks)
-print("took", 0.1 + 0.6 / ranks)
+time.sleep(0.1 + 0.3 / ranks)
+print("took", 0.1 + 0.3 / ranks)
 """
 
 COMMAND = ("--", sys.executable, "program.py")
@@ -75,8 +75,8 @@ def test_in_turn_a_figure_of_the_program_is_compared(folder: Path) -> None:
     in_turn = ("--setting", "omp_threads=1", "--rounds", "3", "--compare", "in-turn")
     done = tune(folder, *SCALE, *in_turn, *PRINTED, *COMMAND)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^1x2 +0\.400 s +3 .* 3 pairs in turn with 1x1 +omp_th", done.stdout)
-    assert re.search(r"(?m)^2 ranks: 1\.75 times faster than 1 \(.*3 pairs in turn", done.stdout)
+    assert re.search(r"(?m)^1x2 +0\.250 s +3 .* 3 pairs in turn with 1x1 +omp_th", done.stdout)
+    assert re.search(r"(?m)^2 ranks: 1\.60 times faster than 1 \(.*3 pairs in turn", done.stdout)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_each_layout_is_tuned_by_a_study_of_its_own(folder: Path) -> None:
     (folder / "program.py").write_text(SLEEPS)
     done = tune(folder, *SCALE, *PRINTED, *options, "--name", "job", *COMMAND)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^2 ranks: 1\.75 times faster than 1 \(", done.stdout), done.stdout
+    assert re.search(r"(?m)^2 ranks: 1\.60 times faster than 1 \(", done.stdout), done.stdout
     assert min(launches(folder, "job-1x1", "job-1x2")) >= 3
 
 
@@ -123,13 +123,7 @@ def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> Non
     ("words", "said"),
     [
         (("--setting", "omp_thread=1"), "--setting omp_thread: nothing carries it to the program"),
-        (("--setting", "omp_threads"), "--setting 'omp_threads': is not NAME=VALUE"),
-        (
-            ("--fix", "omp_threads=2"),
-            "--fix omp_threads and --setting omp_threads: the knob is given",
-        ),
         (("-n", "1"), "there is only one layout"),
-        (("--ppn", "1,x"), "--ppn '1,x' is no list of whole numbers"),
         (("--job-iterations", "9"), "--job-iterations needs a log of iterations"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import pickle
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ import compat
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.for_chainer import LiveIterator
-from tuner.live.client.loaders import OpenCvThreads
 
 compat.install()
 
@@ -75,8 +73,3 @@ def test_pytorchs_workers_get_them_too(monkeypatch: pytest.MonkeyPatch, threads:
     assert next(loading).tolist() == [threads, threads]
     del loading
     assert multiprocessing.active_children() == []
-
-
-def test_in_the_rank_itself_nothing_is_set(threads: int) -> None:
-    pickle.loads(pickle.dumps(OpenCvThreads(1)))()
-    assert cv2.getNumThreads() == threads
