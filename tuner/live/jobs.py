@@ -172,7 +172,7 @@ def _refusal(server: JobServer, ranks: int) -> str:
 
 
 def _link(job: Path, window: Path) -> None:
-    """Link what a job wrote into the folder of a later window."""
+    """Put links to what a job wrote into the folder of a later window."""
     for name in (OUTPUT, stacks.FOLDER):
         if (job / name).exists():
             with suppress(OSError):  # a file system without links: the job's folder has it

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def comparison(result: Result) -> str:
-    """What the best setting is against the reference, with what that rests on.
+    """Say what the best setting is against the reference, with what that rests on.
 
     Before the confirmation these are medians of a few runs.
     """
@@ -63,7 +63,7 @@ def _how_good(result: Result) -> str:
 
 
 def _concluded(result: Result) -> str:
-    """What the launches of the comparison show."""
+    """Say what the launches of the comparison show."""
     finding, better = result.finding, words(result.objective).better
     if result.conclusion is Conclusion.BASELINE_FAILS:
         failed = result.baseline.failure if result.baseline else None
@@ -88,7 +88,7 @@ def _concluded(result: Result) -> str:
 
 
 def _not_compared(result: Result) -> str:
-    """Why the launches of the comparison came to nothing, or were not made."""
+    """Say why the launches of the comparison came to nothing, or were not made."""
     best, reference = result.candidate, result.reference
     if reference is None:
         return "they were not launched"
@@ -151,7 +151,7 @@ def how_compared(finding: Finding) -> str:
 
 
 def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | None) -> str:
-    """A study's gain in a table: ``2.31x (2.24 to 2.39)``; ``2.31x?`` of mere medians.
+    """Return a study's gain for a table: ``2.31x (2.24 to 2.39)``; ``2.31x?`` of mere medians.
 
     ``conclusion`` is ``None`` if the study was not confirmed; ``ratio`` is that of the medians.
     """
@@ -175,7 +175,7 @@ def rounded_down(ratio: float) -> str:
 
 
 def measured(result: Result) -> str:
-    """``9 settings measured``, ``9 settings tried (6 stopped early, 1 failed)``."""
+    """Say how many settings were tried: ``9 settings tried (6 stopped early, 1 failed)``."""
     numbers = {"stopped early": result.settings_stopped, "failed": result.settings_failed}
     parts = [f"{number} {what}" for what, number in numbers.items() if number]
     settings = count(result.trials, "setting")
@@ -183,7 +183,7 @@ def measured(result: Result) -> str:
 
 
 def launch_count(result: Result) -> str:
-    """``9 launches``, ``34 windows of 2 jobs and 9 launches``."""
+    """Say how many launches there were: ``34 windows of 2 jobs and 9 launches``."""
     own = count(result.launches - result.windows, "launch", "launches")
     if not result.windows:
         return own
@@ -196,7 +196,7 @@ _UNCLEAR = 1.1
 
 
 def contribution(contributed: Contribution, precision: float) -> str:
-    """``3.01 times (2.84 to 3.20)``, ``no effect seen (0.98 to 1.03)``, ``not clear …``.
+    """Say what a knob alone contributes: ``3.01 times (2.84 to 3.20)``, ``no effect seen …``.
 
     Less than the share ``precision`` counts as no effect.
     """
@@ -214,7 +214,7 @@ def contribution(contributed: Contribution, precision: float) -> str:
 
 
 def break_even(result: Result) -> str:
-    """After how many runs the study has paid; empty if nothing faster is proven.
+    """Say after how many runs the study has paid; empty if nothing faster is proven.
 
     The saving is the best's median time of a run (of a steady state: of all its iterations) times
     the proven ratio minus 1. A figure that is not a time of the run tells of no saving.

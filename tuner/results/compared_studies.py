@@ -155,7 +155,7 @@ class Comparison:
         return self.best.gain.high < 1 / (1 + share)
 
     def verdict(self, share: float) -> str:
-        """In one line, what the best of the second is to that of the first."""
+        """Say in one line what the best of the second study is to that of the first."""
         gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
         if gain.low > 1 + WORTH:
             said = f"better: {_span(gain)} times as fast"
@@ -192,7 +192,7 @@ class Comparison:
     def with_best(
         self, sides: Sequence[Sequence[float]], gain: SpeedUp, *, is_side_by_side: bool
     ) -> Comparison:
-        """The same with the figures of the best settings from pairs, and what these show."""
+        """Return the same with the figures of the best settings from pairs of launches."""
         origin = SIDE_BY_SIDE if is_side_by_side else IN_TURN
         before, after = (
             replace(side, best=own, origin=origin)
@@ -202,7 +202,7 @@ class Comparison:
         return replace(self, before=before, after=after, rows=rows)
 
     def table(self) -> list[list[str]]:
-        """A row each: what, median and number of launches before and after, the gain."""
+        """Return a row for each setting: median and number of launches in both, and the gain."""
         return [
             [row.what, *map(_typical, (row.before, row.after)), _span(row.gain)]
             for row in self.rows
@@ -210,7 +210,7 @@ class Comparison:
 
 
 def compare(before: ComparedStudy, after: ComparedStudy) -> Comparison:
-    """The settings that both have measured, and the best of each.
+    """Compare the best of two studies, and each setting that both have measured.
 
     Raises:
         UsageError: They do not measure the same.
@@ -248,7 +248,7 @@ def _differences(before: ComparedStudy, after: ComparedStudy) -> Iterator[str]:
 
 
 def _flat(value: Any, path: str) -> dict[str, str]:
-    """The parts of a document as texts, each by its path."""
+    """Return the parts of a document as texts, each by its path (``machine.cpu_model``)."""
     if isinstance(value, dict):
         parts = (_flat(part, f"{path}.{key}") for key, part in value.items())
         return {key: text for part in parts for key, text in part.items()}

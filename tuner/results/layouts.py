@@ -306,7 +306,7 @@ class Scaling:
 
 
 def _span(gain: SpeedUp, form: str) -> str:
-    """``1.62 (1.55 to 1.70)``."""
+    """Return a speed-up with its interval: ``1.62 (1.55 to 1.70)``."""
     if gain.low == gain.high:
         return f"{gain.ratio:{form}}"
     ratio, interval = _parts(gain, form)
@@ -314,7 +314,7 @@ def _span(gain: SpeedUp, form: str) -> str:
 
 
 def _parts(gain: SpeedUp, form: str) -> tuple[str, str]:
-    """``1.62`` and ``1.55 to 1.70``; or ``at least 1.55`` if there is no upper end."""
+    """Return ``1.62`` and ``1.55 to 1.70``; or ``at least 1.55`` if there is no upper end."""
     ratio, low, high = (f"{value:{form}}" for value in gain)
     if gain.low and math.isinf(gain.high):
         return f"at least {low}", ""

@@ -108,7 +108,7 @@ class StudyView:
         return next(same, chosen)
 
     def speed_up(self, measurement: Measurement) -> float | None:
-        """How many times faster a setting is than the reference; ``None`` if one has no time."""
+        """Return how many times faster a setting is than the reference; ``None`` without a time."""
         reference = self._reference
         if reference is None or reference.elapsed_s is None or measurement.elapsed_s is None:
             return None
@@ -232,7 +232,7 @@ class StudyView:
 
 
 def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
-    """A stored study; ``detail=False`` leaves out what :meth:`Store.launches` then leaves out."""
+    """Load a stored study; without ``detail`` what was seen of the ranks is left out."""
     from tuner.study.findings import build
     from tuner.study.history import History
 
@@ -249,7 +249,7 @@ def _rank(measurement: Measurement) -> tuple[bool, bool, float, str]:
 
 
 def settings_table(view: StudyView) -> Table:
-    """Every setting as text, the fastest first: for the terminal, the report and Markdown."""
+    """Return every setting as text, the fastest first: for terminal, report and Markdown."""
     spec, columns = view.spec, price.columns(view.spec)
     live, knobs = bool(view.result.windows), [knob.name for knob in view.spec.knobs]
     head = [figures.title(spec.objective), "faster", "measured", *(["windows"] if live else [])]

@@ -31,17 +31,17 @@ _VERDICTS = {
 
 
 def verdict(data: StudyView) -> str:
-    """The sentence that ``tune`` ends with."""
+    """Return the sentence that ``tune`` ends with."""
     return wording.capital(claims.comparison(data.result) or "nothing was measured yet")
 
 
 def state(data: StudyView) -> str:
-    """A warning if the study has not ended; else empty."""
+    """Warn if the study has not ended; else empty."""
     return _STATES.get(data.result.state, "")
 
 
 def summary(data: StudyView) -> list[Row]:
-    """The result in rows."""
+    """Return the result in rows."""
     result, spec = data.result, data.spec
     failed = wording.count(result.failures, "launch", "launches") if result.failures else ""
     rows = [
@@ -63,7 +63,7 @@ def summary(data: StudyView) -> list[Row]:
 
 
 def side_text(data: StudyView, side: Side) -> str:
-    """The median with its range; of what never came to its end, what is known."""
+    """Return the median with its range; of what never came to its end, what is known."""
     objective = data.spec.objective
     if side.costs:
         return figures.spread(objective, side.costs)
@@ -74,7 +74,7 @@ def side_text(data: StudyView, side: Side) -> str:
 
 
 def bars(data: StudyView) -> list[tuple[Side, float, str]]:
-    """The sides of the comparison that have a median: its share of the longest, and its text."""
+    """Return each side that has a median, with its share of the longest, and its text."""
     objective = data.spec.objective
     medians = [
         (side, statistics.median(side.costs or side.paced), "" if side.costs else "~")
@@ -90,7 +90,7 @@ def bars(data: StudyView) -> list[tuple[Side, float, str]]:
 
 
 def final_losses(data: StudyView) -> str:
-    """What the training came to with the best setting and with the defaults, if that is known."""
+    """Say what the training came to with the best setting and with the defaults, if known."""
 
     def loss(measurement: Measurement | None) -> float | None:
         samples = () if measurement is None else measurement.samples
@@ -107,7 +107,7 @@ def final_losses(data: StudyView) -> str:
 
 
 def use(data: StudyView, storage: str) -> list[Row]:
-    """Commands that use the result, each with what it does.
+    """Return commands that use the result, each with what it does.
 
     ``storage`` is the database as the commands name it; empty if that goes without saying.
     """
@@ -125,7 +125,7 @@ def use(data: StudyView, storage: str) -> list[Row]:
 
 
 def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
-    """What there is to know beside the times, by heading; empty ones are left out."""
+    """Return what there is to know beside the times, by heading; empty ones are left out."""
     over_all = [
         *(wording.capped(cap) for cap in data.result.caps),
         *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
@@ -141,7 +141,7 @@ def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
 
 
 def effect_lines(data: StudyView) -> list[str]:
-    """How each knob of the best setting took effect, knobs of the same fate together.
+    """Say how each knob of the best setting took effect, knobs of the same fate together.
 
     A knob that had one possible value is left out, unless the user fixed it or something is wrong.
     """
@@ -161,13 +161,13 @@ def effect_lines(data: StudyView) -> list[str]:
 
 
 def budget_lines(data: StudyView) -> list[str]:
-    """What the space asks of the cores, and what is left out for asking too much."""
+    """Say what the space asks of the cores, and what is left out for asking too much."""
     lines = core_budget.summary(data.spec), core_budget.left_out(data.spec)
     return [line for line in lines if line]
 
 
 def contribution_rows(data: StudyView) -> list[Row]:
-    """What each knob alone contributes to the best setting."""
+    """Say what each knob alone contributes to the best setting."""
     rows = []
     for part in data.contributions:
         name = part.knob if part.value is None else f"{part.knob}={part.value}"
@@ -176,13 +176,13 @@ def contribution_rows(data: StudyView) -> list[Row]:
 
 
 def inherited(data: StudyView) -> dict[str, str]:
-    """Variables of the knobs that the user's own environment set for the baseline."""
+    """Return variables of the knobs that the user's own environment set for the baseline."""
     baseline = next((record for record in data.records if record.setting.is_baseline), None)
     return {} if baseline is None else render.inherited(baseline.env, data.spec.knobs)
 
 
 def failure_lines(data: StudyView) -> list[str]:
-    """The reasons of failed launches, each once, with how often it came."""
+    """Return the reasons of failed launches, each once, with how often it came."""
     endings = [record.outcome.ending for record in data.failures]
     reasons = Counter(wording.failure(e) for e in endings if isinstance(e, Failed))
     return [
@@ -192,7 +192,7 @@ def failure_lines(data: StudyView) -> list[str]:
 
 
 def failures(data: StudyView) -> Table | None:
-    """What failed and what was excluded, launch by launch; ``None`` if nothing was."""
+    """List what failed and what was excluded, launch by launch; ``None`` if nothing was."""
     knobs = data.spec.knobs
     rows = []
     for record in sorted([*data.failures, *data.excluded], key=lambda record: record.number):
@@ -205,7 +205,7 @@ def failures(data: StudyView) -> Table | None:
 
 
 def explained(data: StudyView) -> list[ExplainedRun]:
-    """What held best and baseline back, as ``tune explain`` says it; only what was recorded."""
+    """Say what held best and baseline back, as far as their launches were recorded."""
     runs = []
     for side in data.sides:
         record = median_run(data.records, side.setting, data.pooling.canonical)
@@ -215,7 +215,7 @@ def explained(data: StudyView) -> list[ExplainedRun]:
 
 
 def machine(data: StudyView) -> list[Row]:
-    """Where and when it was measured."""
+    """Say where and when it was measured."""
     spec, host = data.spec, data.spec.machine
     several = "" if spec.layout.is_local else f" ({wording.by_host(spec.layout)})"
     of = "" if host.cores == host.logical_cpus else f" of {wording.count(host.logical_cpus, 'CPU')}"
@@ -232,14 +232,14 @@ def machine(data: StudyView) -> list[Row]:
 
 
 def measured(data: StudyView) -> str:
-    """From when to when the launches were made (UTC); empty without any."""
+    """Say from when to when the launches were made (UTC); empty without any."""
     started = sorted(record.started_at[:19].replace("T", " ") for record in data.records)
     ends = dict.fromkeys((started[0], started[-1])) if started else ()
     return f"{' to '.join(ends)} (UTC)" if ends else ""
 
 
 def commands(data: StudyView) -> list[Row]:
-    """The commands that measured this: of the study, and of the last launch of the best."""
+    """Return the command of the study, and that of the last launch of the best setting."""
     spec, rows = data.spec, []
     if spec.typed:
         folder = f"cd {shlex.quote(spec.folder)} && " if spec.folder else ""

@@ -50,14 +50,14 @@ _NO_TOKEN = (
 
 
 def message_page(title: str, text: str) -> bytes:
-    """A page that says this; the title is HTML."""
+    """Return a page with a title, which is HTML, and a text."""
     head = '<!doctype html><html lang="en"><meta name="color-scheme" content="light dark">'
     main = f"<main><h1>{title}</h1><p>{html.escape(text)}</p></main>"
     return f"{head}<title>{title}</title>{main}".encode()
 
 
 def token_of(given: str | None) -> str:
-    """The token of a start: that of ``TUNE_DASHBOARD_TOKEN``, else a new one of 256 bits.
+    """Return the token that ``TUNE_DASHBOARD_TOKEN`` gives, else a new one of 256 bits.
 
     Raises:
         UsageError: It is too short, or has characters that a URL does not carry.
@@ -73,7 +73,7 @@ def token_of(given: str | None) -> str:
 
 
 def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
-    """The application behind these checks: no refused request reaches it.
+    """Return the application behind a check of the token: no refused request reaches it.
 
     The token comes in the URL of the first visit, then in a cookie, or in an ``Authorization``
     header.
@@ -130,7 +130,7 @@ def _private(start_response: StartResponse) -> StartResponse:
 
 
 def _shown(environ: WSGIEnvironment, cookie: str) -> Iterable[str]:
-    """What the request has in the places of the token."""
+    """Yield what a request has in the header and the cookie that may hold the token."""
     scheme, _, word = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() in ("bearer", "token"):
         yield word.strip()

@@ -104,7 +104,7 @@ def bind(
 
 
 def _with_reports(app: WSGIApplication, report_of: Callable[[str | None], str]) -> WSGIApplication:
-    """The application with our reports."""
+    """Return the application with our reports at ``/`` and ``/report/NAME``."""
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -123,7 +123,7 @@ def _with_reports(app: WSGIApplication, report_of: Callable[[str | None], str]) 
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that holds the port."""
+    """Return a socket that holds the port."""
     if not host or ":" in host:  # all addresses, and IPv6, to the socket
         raise UsageError(
             f"--host {host!r} is not an IPv4 address or a name", "--host 0.0.0.0: every address"

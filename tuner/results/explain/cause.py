@@ -91,7 +91,7 @@ class Diagnosis:
 
 
 def per_cent(share: float) -> str:
-    """A share in a sentence: ``84 %``."""
+    """Return a share for a sentence: ``84 %``."""
     return f"{100 * share:.0f} %"
 
 

@@ -96,7 +96,7 @@ def _exchange(case: Case, late: float) -> Suspect | None:
 
 
 def _asleep(case: Case) -> float:
-    """Return, of a rank's time, that in which no thread of it ran or wanted to, on average.
+    """Return the share of a rank's time in which no thread of it ran or wanted to, on average.
 
     CPU time of the job that belongs to no rank may be any rank's: it counts as theirs.
     """
@@ -105,7 +105,7 @@ def _asleep(case: Case) -> float:
 
 
 def _waiting(case: Case, disk: float) -> Suspect | None:
-    """Sleep in the ranks' own code, for no reason that is known."""
+    """Suspect whatever the ranks sleep for in their own code, if no other reason is known."""
     share, where = _asleep(case), case.where("compute")
     if case.inside:
         share = min(share, case.phase("compute", "blocked"))

@@ -51,12 +51,12 @@ Exporter = Callable[["StudyView"], Export]
 
 
 def names() -> tuple[str, ...]:
-    """The formats that ship with the tool, then those of other packages."""
+    """Return the formats that ship with the tool, then those of other packages."""
     return tuple(plugins.entries(GROUP, SHIPPED))
 
 
 def format_of(filename: str) -> str:
-    """The format that a file's name stands for: by its suffix, ``sh`` if it has none.
+    """Return the format that the suffix of a file's name stands for; ``sh`` if it has none.
 
     Raises:
         UsageError: The suffix stands for no format.
@@ -73,7 +73,7 @@ def format_of(filename: str) -> str:
 
 
 def exporter_for(name: str) -> Exporter:
-    """The format called ``name``.
+    """Return the format called ``name``.
 
     Raises:
         UsageError: There is no such format, or the package that brought it is broken.

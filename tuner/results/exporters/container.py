@@ -17,7 +17,7 @@ from tuner.results.study_view import StudyView
 
 
 def script(data: StudyView) -> Export:
-    """The script of ``--format sh`` with the job in a container of ``IMAGE``, sized as measured.
+    """Write the script of ``--format sh`` with the job in a container of ``IMAGE``.
 
     ``env`` sets the variables inside: Apptainer's ``--env`` splits values at commas.
 
@@ -64,14 +64,14 @@ exec apptainer exec {theirs} "$IMAGE" "$@\""""
 
 
 def of_image(info: LauncherInfo) -> LauncherInfo:
-    """The launcher that an image has on its ``PATH``, for a user who may be root there."""
+    """Return the launcher that an image has on its ``PATH``; the user may be root there."""
     if info.kind == "openmpi" and os.geteuid() != 0:  # for root the launcher has it by itself
         info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
     return replace(info, mpirun=launcher_for(info.kind).programs[0], libmpi=None, ssh=())
 
 
 def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
-    """What the image must bring, as this host did: programs, and the paths among these words."""
+    """Say what the image must hold, as this host did: programs, and paths among these words."""
     matches = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
     paths = [path[1] for path in matches if path]
     needed = ("what the program needs", wording.launcher(data.spec.launcher), *more, *paths)
@@ -79,6 +79,6 @@ def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
 
 
 def own_cpus(data: StudyView, by: str) -> tuple[str, ...]:
-    """A warning if ranks are bound to cores, which other containers may use as well."""
+    """Warn if ranks are bound to cores, which other containers may use as well."""
     place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
     return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {by}",)

@@ -64,12 +64,12 @@ def export(data: StudyView) -> Export:
 
 
 def dumps(document: Any) -> str:
-    """JSON text for people and programs: indented, ASCII, never ``NaN`` or ``Infinity``."""
+    """Write JSON for people and programs: indented, ASCII, never ``NaN`` or ``Infinity``."""
     return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """A value made of JSON's own types; a number that is not finite becomes ``None``."""
+    """Make a value of JSON's own types; a number that is not finite becomes ``None``."""
     if isinstance(value, Setting):
         return plain(value.as_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def result_json(result: Result, spec: StudySpec) -> JsonDict:
-    """A study's result, as ``tune --json`` prints it too."""
+    """Return a study's result as ``tune --json`` prints it."""
     sides = {
         "best": result.best,
         "candidate": result.candidate,
@@ -113,7 +113,7 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
 
 
 def measurement_json(measurement: Measurement, spec: StudySpec) -> JsonDict:
-    """A setting with every raw sample of it."""
+    """Return a setting with every sample of it."""
     document = _with_figure(plain(measurement), spec)
     return document | {
         "samples": [_with_figure(plain(sample), spec) for sample in measurement.samples],
@@ -123,14 +123,14 @@ def measurement_json(measurement: Measurement, spec: StudySpec) -> JsonDict:
 
 
 def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
-    """What has an ``elapsed_s`` with its figure; the first is ``None`` if that is not a time."""
+    """Add the figure beside ``elapsed_s``, which becomes ``None`` if the figure is not a time."""
     cost = document["elapsed_s"]
     kept = cost if spec.objective.is_time else None
     return document | {"elapsed_s": kept, "figure": figures.figure(spec.objective, cost)}
 
 
 def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
-    """A launch with its setting, samples, exit code, and what took effect."""
+    """Return a launch with its setting, samples, exit code, and what took effect."""
     outcome, document = record.outcome, plain(record)
     del document["outcome"]
     ending: JsonDict = plain(outcome.ending)
@@ -147,7 +147,7 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
 
 
 def launches_json(data: StudyView) -> JsonDict:
-    """The launches that failed or were excluded, as ``tune show --json`` lists them."""
+    """Return the launches that failed or were excluded, for ``tune show --json``."""
 
     def document(record: LaunchRecord) -> JsonDict:
         return {
@@ -177,7 +177,7 @@ def launches_json(data: StudyView) -> JsonDict:
 
 
 def spec_json(spec: StudySpec) -> JsonDict:
-    """What defines the study."""
+    """Return what defines the study."""
     document: JsonDict = plain(spec)
     document["machine"] |= {"cores": spec.machine.cores}
     document["left_out"] = dict(spec.left_out)
@@ -186,7 +186,7 @@ def spec_json(spec: StudySpec) -> JsonDict:
 
 
 def knob_json(knob: Knob) -> JsonDict:
-    """A knob with its values and how they reach the program."""
+    """Return a knob with its values and how they reach the program."""
     document: JsonDict = plain(knob)
     if isinstance(knob.route, Env):
         route: JsonDict = {"environment": list(knob.route.names)}

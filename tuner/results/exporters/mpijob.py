@@ -32,7 +32,7 @@ _Dumper.add_representer(
 
 
 def manifest(data: StudyView) -> Export:
-    """An ``MPIJob`` (kubeflow.org/v2beta1): slots, CPUs and GPUs of each worker as measured.
+    """Write an ``MPIJob`` (kubeflow.org/v2beta1) with the slots, CPUs and GPUs of each host.
 
     Raises:
         UsageError: A launcher other than an mpirun.
@@ -101,6 +101,6 @@ def manifest(data: StudyView) -> Export:
 
 
 def _replica(replicas: int, container: JsonDict, **pod: Any) -> JsonDict:
-    """So many pods with one container each."""
+    """Return the description of so many pods with one container each."""
     containers = [{"name": "job", "image": "IMAGE", **container}]
     return {"replicas": replicas, "template": {"spec": {"containers": containers, **pod}}}

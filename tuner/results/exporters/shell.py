@@ -32,7 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]*")
 
 
 def header(data: StudyView) -> list[str]:
-    """Which study, machine and measurement an export stands for, one fact a line."""
+    """Say which study, machine and measurement an export stands for, one fact a line."""
     spec, machine = data.spec, data.spec.machine
     cores, ranks = wording.count(machine.cores, "core"), wording.ranks(spec.layout)
     lines = [
@@ -45,7 +45,7 @@ def header(data: StudyView) -> list[str]:
 
 
 def comment(data: StudyView) -> str:
-    """The comments at the top of a file: what it runs, and what that rests on."""
+    """Write the comments at the top of a file: what it runs, and what that rests on."""
     with_which = "with the fastest setting that `tune` found"
     if data.keeps_defaults:
         is_proven = data.result.conclusion is not None
@@ -56,12 +56,12 @@ def comment(data: StudyView) -> str:
 
 
 def missing(warnings: Iterable[str]) -> str:
-    """The comments that say what is not in such a file."""
+    """Write the comments that say what is not in such a file."""
     return "".join(f"# not in this file: {one_line(warning, most=None)}\n" for warning in warnings)
 
 
 def environment(data: StudyView) -> Export:
-    """The assignments, one a line, for ``set -a; . FILE`` and ``docker --env-file``.
+    """Write the assignments, one a line, for ``set -a; . FILE`` and ``docker --env-file``.
 
     The two read a line differently: a shell strips quotes and expands ``$``, docker takes all of
     it as it stands. So only values that need no quoting are written. What an environment cannot
@@ -87,7 +87,7 @@ def environment(data: StudyView) -> Export:
 
 
 def arguments(data: StudyView) -> Export:
-    """The part of the setting that reaches the program by argument, on one line."""
+    """Write the part of the setting that reaches the program by argument, on one line."""
     words = render.arguments(data.spec, data.best_setting)
     hidden = any(HIDDEN in word for word in words)
     secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
@@ -96,7 +96,7 @@ def arguments(data: StudyView) -> Export:
 
 
 def not_carried(data: StudyView, form: str, carries: type[Route]) -> tuple[str, ...]:
-    """A line for each knob of the best setting that does not go by the one route of a format.
+    """Warn of each knob of the best setting that does not go by the one route of a format.
 
     ``form`` is what the format writes: ``arguments``, ``an environment``.
     """
@@ -109,7 +109,7 @@ def not_carried(data: StudyView, form: str, carries: type[Route]) -> tuple[str, 
 
 
 def script(data: StudyView) -> Export:
-    """A POSIX script that runs the whole job without this tool.
+    """Write a POSIX script that runs the whole job without this tool.
 
     Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
     ``HOSTS`` names other hosts (``h1:4,h2:4``) for an mpirun.
@@ -128,7 +128,7 @@ def job_script(
     info: LauncherInfo | None = None,
     run: Callable[[str], str] | None = None,
 ) -> Export:
-    """The same for another shell or scheduler, to which ``run_by`` gives it.
+    """Write the same for another shell or scheduler, to which ``run_by`` gives it.
 
     ``hosts`` is the value of ``HOSTS`` in the shell's syntax, ``head`` are comments after the first
     line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs. ``info``
@@ -175,7 +175,7 @@ set -eu
 def job_parts(
     data: StudyView, info: LauncherInfo, layout: Layout
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The words of the launcher, of ``env`` with the setting (none: no words), and of one rank."""
+    """Return the words of the launcher, of ``env`` with the setting (maybe none), and of a rank."""
     spec, launcher = data.spec, launcher_for(info.kind)
     template = spec.job or spec.command
     job = render.program_argv(spec, data.best_setting, out=_OUT, template=template)

@@ -10,7 +10,7 @@ from tuner.results.study_view import StudyView
 
 
 def script(data: StudyView) -> Export:
-    """The script of ``--format sh`` for ``sbatch``: nodes, tasks, CPUs and GPUs as measured.
+    """Write the script of ``--format sh`` for ``sbatch``: nodes, tasks and CPUs as measured.
 
     The ranks go to the nodes of the allocation, whichever these are.
 

@@ -31,7 +31,7 @@ _WORD_JOINER = "\u2060"
 
 
 def csv(data: StudyView) -> Export:
-    """Comma-separated values: one row a setting, times in seconds, figures in their unit.
+    """Write a row of comma-separated values a setting: times in s, figures in their unit.
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
     """
@@ -63,12 +63,12 @@ def csv(data: StudyView) -> Export:
 
 
 def _number(value: float | None) -> str:
-    """Six significant digits: a clock tells no more."""
+    """Write six significant digits: a clock tells no more."""
     return "" if value is None else f"{value:.6g}"
 
 
 def markdown(data: StudyView) -> Export:
-    """A table for a report or an issue, under a few lines that say what it is."""
+    """Write a table for a report or an issue, under a few lines that say what it is."""
     table = settings_table(data)
     reference = data.result.reference
     against = "against the first that worked"
@@ -86,7 +86,7 @@ def markdown(data: StudyView) -> Export:
 
 
 def _inert(value: Value) -> Value:
-    """A cell that no spreadsheet works out (owasp.org, CSV injection); figures stay figures.
+    """Make a cell that no spreadsheet works out (owasp.org, CSV injection); figures stay so.
 
     Control characters but line breaks become ``?``: a terminal would obey them.
     """
@@ -97,6 +97,6 @@ def _inert(value: Value) -> Value:
 
 
 def markdown_text(text: str) -> str:
-    """Text that Markdown shows as it is, on one line: no markup, link, picture or tag."""
+    """Escape a text so that Markdown shows it as it is: no markup, link, picture or tag."""
     escaped = _MARKS.sub(r"\\\g<0>", one_line(text, None))
     return _LINKS.sub(rf"\g<0>{_WORD_JOINER}", escaped)

@@ -118,7 +118,7 @@ def wandb(data: StudyView) -> Export:
 def _client(
     package: str, environ: Mapping[str, str], kind: str, *, place: str, hint: str
 ) -> Iterator[Any]:
-    """A library, its variables set; what it raises becomes an error that names the server."""
+    """Yield a client with its variables set; its errors become ours, which name the server."""
     for variable, value in environ.items():
         os.environ.setdefault(variable, value)
     try:
@@ -138,7 +138,7 @@ def _client(
 
 
 def _facts(data: StudyView) -> dict[str, str]:
-    """What was measured, on what, and what came of it, in words."""
+    """Say in words what was measured, on what, and what came of it."""
     spec, header = data.spec, (line.partition(":") for line in shell.header(data))
     return {name: text.strip() for name, _, text in header} | {
         "study": spec.name,
@@ -152,12 +152,12 @@ def _facts(data: StudyView) -> dict[str, str]:
 
 
 def _metric(data: StudyView) -> str:
-    """What the figure is called: the key of a log may have letters that MLflow refuses."""
+    """Return the name of the figure without the letters of a log key that MLflow refuses."""
     return re.sub(r"[^\w.: /-]", "_", figures.title(data.spec.objective))
 
 
 def _numbers(data: StudyView) -> dict[str, float]:
-    """The ratio with its interval (of a bound only the lower end), and both sides' medians."""
+    """Return the ratio with its interval (of a bound only the low end), and both medians."""
     result, finding, objective = data.result, data.result.finding, data.spec.objective
     numbers = {
         "ratio": finding.ratio if finding and not finding.at_least else result.ratio,

@@ -34,7 +34,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def report(data: StudyView, home: str = "") -> str:
-    """The page of a study: one HTML file that works without a network.
+    """Return the page of a study: one HTML file that works without a network.
 
     ``home`` is the address of the other studies, if the page is a part of the dashboard. The same
     study gives the same text.
@@ -57,7 +57,7 @@ def report(data: StudyView, home: str = "") -> str:
 
 
 def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
-    """A page with these figures, from a template of this package that is given ``more``."""
+    """Return a page with these figures, from a template of this package with ``more``."""
     from plotly.offline import get_plotlyjs
 
     drawings = {"themes": style.THEMES, "drawings": {f.key: f.drawing for f in figures}}
@@ -104,7 +104,7 @@ def _environment() -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Text without what is not printable: controls, and what turns the direction of writing."""
+    """Replace what is not printable: controls, and what turns the direction of writing."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "".join(
@@ -114,6 +114,6 @@ def plain(value: Any) -> Any:
 
 @cache
 def _hash(text: str) -> str:
-    """What a policy knows a script by (w3.org/TR/CSP3, hash-source)."""
+    """Return what a policy knows a script by (w3.org/TR/CSP3, hash-source)."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

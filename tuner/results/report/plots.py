@@ -1,4 +1,4 @@
-"""The figures of a study, each the answer to a question. Pure: what they draw is Plotly's JSON."""
+"""Draws the figures of a study as Plotly's JSON: each answers a question (pure)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_KNOBS = 4
 
 
 def build(data: StudyView) -> list[Figure]:
-    """The figures for which the study has something to draw, in the order of the page."""
+    """Return the figures for which the study has something to draw, in the order of the page."""
     drawn = [
         *(_comparison(data), slices.build(data), _runs(data), _search(data)),
         *(*_knobs(data), timeline.build(data)),
@@ -46,7 +46,7 @@ def build(data: StudyView) -> list[Figure]:
 
 
 def _place(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
-    """Where a launch stands: what it came to, where it was going, or the bound that is known."""
+    """Return the figure at which a launch is drawn: its own, its projection, or its bound."""
     ending = record.outcome.ending
     if isinstance(ending, Failed):
         return None
@@ -67,7 +67,7 @@ def _dots(
     colour: str | None,
     shape: str = "circle",
 ) -> list[JsonDict]:
-    """A trace for the launches that ended, for those with a projection, and with a mere bound."""
+    """Draw the launches that ended, those with a projection, and those with a mere bound."""
     bound = "triangle-down-open" if objective.maximize else "triangle-up-open"
     bound += "-dot" if shape == "square" else ""
     traces = []
@@ -93,7 +93,7 @@ def _dots(
 
 
 def _known(record: LaunchRecord) -> str:
-    """What is known of a launch, as :func:`_dots` calls it."""
+    """Return what is known of a launch, as :func:`_dots` calls it."""
     ending = record.outcome.ending
     if isinstance(ending, Stopped):
         return ", projected" if ending.is_forecast else ", no better"
@@ -179,7 +179,7 @@ def _comparison(data: StudyView) -> Figure | None:
 
 
 def _runs(data: StudyView) -> Figure | None:
-    """Every run of the sides of the comparison as a dot, and their medians."""
+    """Draw every run of the sides of the comparison as a dot, and their medians."""
     objective = data.spec.objective
     sides = [side for side in data.sides if _places(objective, side.launches)]
     traces = []
@@ -213,7 +213,7 @@ def _runs(data: StudyView) -> Figure | None:
 
 
 def _search(data: StudyView) -> Figure | None:
-    """The launches in their order: what led, what was stopped, failed, confirmed."""
+    """Draw the launches in their order: what led, what was stopped, failed, confirmed."""
     objective, records = data.spec.objective, data.counted
     if not records:
         return None
@@ -287,7 +287,7 @@ def _search(data: StudyView) -> Figure | None:
 
 
 def _knobs(data: StudyView) -> list[Figure]:
-    """A figure a varied knob: every run, and a line through the fastest setting of each value.
+    """Draw every run against each varied knob, and a line through the fastest of each value.
 
     The knobs come first whose values differ most.
     """

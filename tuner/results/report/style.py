@@ -1,4 +1,4 @@
-"""What a figure is, and how all of them look: colours, text that stays text, axes."""
+"""Says what a figure is, and how all look: colours, text that stays text, axes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Figure:
 
 
 def inert(text: object, most: int = 80) -> str:
-    """Foreign text for Plotly, to which ``<a href=…>``, ``&lt;`` and ``$x$`` mean something."""
+    """Escape a text for Plotly, to which ``<a href=…>``, ``&lt;`` and ``$x$`` mean something."""
     line = wording.one_line(str(text), most)
     return (
         line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "&#36;")
@@ -87,7 +87,7 @@ def inert(text: object, most: int = 80) -> str:
 def scatter(
     mode: str, x: Iterable[object], y: Iterable[object], hover: Iterable[str] | None, **more: object
 ) -> JsonDict:
-    """A trace of points; ``hover`` has an inert text for each, ``None``: they are silent."""
+    """Return a trace of points; ``hover`` has an inert text for each (``None``: no texts)."""
     hover_options = (
         {"hoverinfo": "skip"} if hover is None else {"hoverinfo": "text", "hovertext": [*hover]}
     )
@@ -95,7 +95,7 @@ def scatter(
 
 
 def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonDict:
-    """Traces that have a point, under the layout of every figure: the legend above, no title."""
+    """Put the traces that have a point under the layout that all figures have."""
     layout = {
         "height": height_px,
         "margin": {"l": 48, "r": 12, "t": 16, "b": 46},
@@ -108,13 +108,13 @@ def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonD
 
 
 def marker(colour: str | None, symbol: str, size: int = 8) -> JsonDict:
-    """A dot; an open one has a line that can be seen."""
+    """Return the look of a point; an open one has a line that can be seen."""
     line = {"line": {"width": 1.8}} if "-open" in symbol else {}
     return {"color": colour, "symbol": symbol, "size": size, **line}
 
 
 def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:
-    """At most this many, spread evenly, the first and the last among them."""
+    """Return at most so many items, spread evenly, the first and the last among them."""
     if len(items) <= most:
         return list(items)
     step = (len(items) - 1) / (most - 1)
@@ -122,7 +122,7 @@ def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:
 
 
 def beside(place: float, number: int) -> float:
-    """Where the n-th of some points stands beside its place, so that none hides another.
+    """Return a place beside another one for the n-th of some points: none hides another.
 
     Multiples of the golden ratio fill an interval evenly, whatever their number.
     """
@@ -130,7 +130,7 @@ def beside(place: float, number: int) -> float:
 
 
 def axis(title: str, figures: Iterable[float], *, from_zero: bool = True) -> JsonDict:
-    """An axis of figures above 0; logarithmic if they differ by far."""
+    """Return an axis of figures above 0; logarithmic if they differ by far."""
     values = [figure for figure in figures if figure > 0]
     if values and max(values) > _FEW_TIMES * min(values):
         return {
@@ -143,7 +143,7 @@ def axis(title: str, figures: Iterable[float], *, from_zero: bool = True) -> Jso
 
 
 def names_axis(names: Sequence[object]) -> JsonDict:
-    """An axis of names, each at its place: 0, 1, 2 …"""
+    """Return an axis of names, each at its place: 0, 1, 2 …"""
     return {
         "tickvals": list(range(len(names))),
         "ticktext": [inert(name, 24) for name in names],
@@ -153,13 +153,13 @@ def names_axis(names: Sequence[object]) -> JsonDict:
 
 
 def ordered(values: Iterable[Value]) -> list[Value]:
-    """The different values: numbers by size, then names."""
+    """Return the different values: numbers by size, then names."""
     numbers = sorted(value for value in set(values) if isinstance(value, int))
     return [*numbers, *sorted(value for value in set(values) if isinstance(value, str))]
 
 
 def short(setting: Setting) -> str:
-    """A setting for a hover text: a line a knob, no more than six."""
+    """Return a setting for a hover text: a line a knob, no more than six."""
     lines = [f"{inert(name, 40)}={inert(value, 30)}" for name, value in setting.items]
     rest = [f"and {len(lines) - 6} more"] if len(lines) > 6 else []
     return "<br>".join([*lines[:6], *rest]) or "your defaults"

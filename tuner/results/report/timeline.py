@@ -1,4 +1,4 @@
-"""What the machine did meanwhile: the load over time of a launch of each side."""
+"""Draws what the machine did meanwhile: the load over time of a launch of each side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DASHES = {"best": "solid", "baseline": "dash", "guess": "dot"}
 
 
 def build(data: StudyView) -> Figure | None:
-    """Load over time of a launch of each side, a row of axes for each kind of load."""
+    """Draw the load over time of a launch of each side, a row of axes for each kind of load."""
     tracks: list[tuple[Side, LaunchRecord, Track]] = []
     for side in data.sides:
         record = median_run(data.records, side.setting, data.pooling.canonical)
@@ -94,7 +94,7 @@ def build(data: StudyView) -> Figure | None:
 
 
 def _values(track: Track, columns: Sequence[str], factor: float) -> list[float | None]:
-    """The sum of some columns at each moment; empty if one is missing."""
+    """Return the sum of some columns at each moment; empty if one is missing."""
     if any(column not in track.columns for column in columns):
         return []
     moments = zip(*(track.columns[column] for column in columns), strict=False)
