@@ -41,7 +41,7 @@ class FakeJobs(LiveJobs):
     #: Called with the number of the record before each one; may raise.
     before: Callable[[int], None] = lambda _: None
     refusal: str = ""
-    cannot: str = ""
+    refused_switch: str = ""
     ends_alone: bool = False
     job: tuple[int, Setting] | None = None
     settings: list[Setting] = field(default_factory=list)

@@ -189,10 +189,10 @@ def test_a_knob_that_a_rank_cannot_change_costs_one_attempt(bench: Make) -> None
     live = bench(plays(unread, STEADY, refuses, stay), obedient, obedient)
     assert window(live(ONE)).job == 1, "it was started with its value"
     outcome = live(TWO)
-    assert live.jobs.cannot == "omp_threads=4 in rank 1: no such library"
+    assert live.jobs.refused_switch == "omp_threads=4 in rank 1: no such library"
     assert (window(outcome).job, finished(outcome).iterations) == (2, 20), "started with it"
     assert window(outcome).live == ("iterator_workers",)
-    assert window(live(ONE)).job == 3 and not live.jobs.cannot, "no job is asked again"
+    assert window(live(ONE)).job == 3 and not live.jobs.refused_switch, "no job is asked again"
 
 
 def goes_on_stepping(ranks: Ranks) -> None:

@@ -170,7 +170,7 @@ def test_strangers_are_not_let_in_and_end_nothing(
     bench = connect(1)
     with pytest.raises(ConnectionError):
         bench.come({**bench.place, **changes}, **changes)
-    assert (bench.server.problem, bench.server.come) == ("", 0)
+    assert (bench.server.problem, bench.server.arrived) == ("", 0)
     bench.come()
     assert bench.server.listens()
 

@@ -130,18 +130,18 @@ def live_vs_cold(
         cold = launches.get(setting) or warm_ups.get(setting)
         if cold is None:
             continue
-        off = statistics.median(_logs(live)) - statistics.median(_logs(cold))
+        log_ratio = statistics.median(_logs(live)) - statistics.median(_logs(cold))
         jobs = {record.job for record in live}
         se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
         limit = DEVIATIONS * math.hypot(se, SCALE_SD)
         is_first = setting not in launches
         if is_first:
-            off, limit = max(0.0, off), max(limit, math.log(MISCOUNTED))
-        if abs(off) > limit:
+            log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
+        if abs(log_ratio) > limit:
             hint = " (session.step() says what an iteration is)" if is_first else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
-                f"live and cold disagree: {setting} took {wording.changed(math.exp(off))} in a"
+                f"live and cold disagree: {setting} took {wording.changed(math.exp(log_ratio))} in a"
                 f" running job than in launches of its own{hint}",
             )
     return None

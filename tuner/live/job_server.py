@@ -190,7 +190,7 @@ class JobServer:
         return len(self._lines) == self._ranks
 
     @property
-    def come(self) -> int:
+    def arrived(self) -> int:
         """How many ranks have said hello so far."""
         return len(self._hellos)
 
@@ -298,7 +298,7 @@ class JobServer:
             raise WireError(f"it came as one of {hello.ranks} ranks to a job of {self._ranks}")
         caller.line.send({"mac": _protocol.mac(self._secret, "tool", *nonces)})
         self._lines[caller.rank], self._hellos[caller.rank] = caller.line, hello
-        if self.come < self._ranks:
+        if self.arrived < self._ranks:
             return
         first, *others = (hello for _, hello in sorted(self._hellos.items()))
         common = set(first.can).intersection(*(hello.can for hello in others))

@@ -41,8 +41,8 @@ class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
     ``publish`` lets the ranks of a launch read a text in its :func:`live_file`. ``refusal`` says
-    why the last launch accepted no switches (empty: it did, or ended by chance), ``cannot`` why the
-    last setting could not be switched to, and ``ends_alone`` that a job with windows in it has
+    why the last launch accepted no switches (empty: it did, or ended by chance), ``refused_switch`` why
+    the last setting could not be switched to, and ``ends_alone`` that a job with windows in it has
     ended by itself.
     """
 
@@ -56,7 +56,7 @@ class LiveJobs:
         self._job: Job | None = None
         self._ended_s = 0.0  # the end of the last window
         self._refused: set[str] = set()  # knobs that a job could not change
-        self.refusal = self.cannot = ""
+        self.refusal = self.refused_switch = ""
         self.ends_alone = False
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class LiveJobs:
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
-        job, outcome, self.cannot = self._job, None, ""
+        job, outcome, self.refused_switch = self._job, None, ""
         since_s = time.monotonic() if job is None else self._ended_s
         try:
             if (
@@ -149,7 +149,7 @@ class LiveJobs:
         run = WindowRun(job, request, model, since_s)
         outcome = run.measure()
         for knob, why in run.refused.items():
-            self.cannot = why
+            self.refused_switch = why
             self._refused.add(knob)
         if outcome is None:
             return None
@@ -166,8 +166,8 @@ def _refusal(server: JobServer, ranks: int) -> str:
     server.receive_all()
     if server.hello is not None:
         return ""
-    if server.come:
-        return f"{server.come} of {ranks} ranks said that they accept switches"
+    if server.arrived:
+        return f"{server.arrived} of {ranks} ranks said that they accept switches"
     return server.problem or "no rank said that it accepts switches"
 
 

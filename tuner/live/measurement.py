@@ -131,8 +131,8 @@ class LiveMeasurement:
             is_python = any(rank.reported for rank in records[-1].outcome.observation.ranks)
             said = f"each setting is launched anew: {obstacle.why} (docs/live.md)"
             return said if is_python else ""
-        if self._jobs.cannot:
-            said = f"the running job could not be switched to {self._jobs.cannot}"
+        if self._jobs.refused_switch:
+            said = f"the running job could not be switched to {self._jobs.refused_switch}"
             return f"{said}; another job was started with it (docs/live.md)"
         if self._jobs.ends_alone:
             return (

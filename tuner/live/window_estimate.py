@@ -98,11 +98,11 @@ def relative_error(times_s: Sequence[float]) -> float:
     mean = float(times.mean())
     if n < 2 or mean <= 0:
         return math.inf
-    off = times - mean
-    independent = total = float(off @ off)
+    deviations = times - mean
+    independent = total = float(deviations @ deviations)
     lags = round(n ** (1 / 3))
     for lag in range(1, lags + 1):
-        total += 2 * (1 - lag / (lags + 1)) * float(off[lag:] @ off[:-lag])
+        total += 2 * (1 - lag / (lags + 1)) * float(deviations[lag:] @ deviations[:-lag])
     count = max(n, 4)
     few = (count - 1) / (count - 3)  # the variance of t with n - 1 degrees of freedom
     return math.sqrt(few * max(total, independent) / (n * (n - 1))) / mean

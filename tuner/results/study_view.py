@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tuner.store import Store
     from tuner.study.fewest import Contribution
     from tuner.study.history import History
+    from tuner.study.pairing import Pairs
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,17 @@ class StudyView:
             return setting_text.assigned(tuned, knobs)
         text = f"fixed: {setting_text.assigned(fixed, knobs)}"
         return text if tuned.is_baseline else f"{setting_text.assigned(tuned, knobs)} ({text})"
+
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """The pairs of launches that the verdict rests on; ``None`` without a comparison."""
+        from tuner.study import pairing
+
+        finding, best, reference = self.result.finding, self.result.candidate, self.result.reference
+        if finding is None or best is None or reference is None:
+            return None
+        in_turn = not finding.is_side_by_side
+        return pairing.compared(self.history, best.setting, reference.setting, in_turn=in_turn)
 
     @cached_property
     def sides(self) -> list[Side]:

@@ -121,7 +121,7 @@ class LiveLoader:
     def __init__(self, loader: Any, of_workers: Mapping[str, Any]) -> None:
         self._given, self._of_workers = loader, dict(of_workers)
         self._seeds: Any = type(_torch().default_generator)()
-        self._to_seed = True
+        self._draws_seed = True
         self._batches = ResumableSampler(loader._index_sampler)
         self._epoch, self._is_under_way = 0, False
         self._running: Any = None  # the iterator of the epoch that is under way
@@ -158,10 +158,10 @@ class LiveLoader:
         self._epoch += 1
         own = self._epoch
         self._running = None
-        if self._to_seed:
+        if self._draws_seed:
             empty = _torch().empty((), dtype=_torch().int64)
             self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
-        self._to_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
+        self._draws_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
         self._batches.begin()
         self._is_under_way = True
         self._start()

@@ -24,7 +24,6 @@ from tuner.results.claims import how_compared
 from tuner.results.report import slices, style, timeline
 from tuner.results.report.style import Figure
 from tuner.results.study_view import StudyView, Table
-from tuner.study import pairing
 
 #: A launch, and its place on the other axis.
 Point = tuple[float, LaunchRecord]
@@ -105,14 +104,10 @@ def _known(record: LaunchRecord) -> str:
 
 def _comparison(data: StudyView) -> Figure | None:
     """Draw the ratio of each pair of launches, and what all of them so far prove."""
-    finding, best, reference = data.result.finding, data.result.candidate, data.result.reference
-    if finding is None or best is None or reference is None:
+    finding, pairs = data.result.finding, data.pairs
+    if finding is None or pairs is None or not pairs.logs:
         return None
-    in_turn = not finding.is_side_by_side
-    pairs = pairing.compared(data.history, best.setting, reference.setting, in_turn=in_turn)
     ratios = [math.exp(log) for log in pairs.logs]
-    if not ratios:
-        return None
     numbers = range(2, len(ratios) + 1)
     so_far = {
         n: shown

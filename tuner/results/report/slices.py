@@ -12,7 +12,6 @@ from tuner.model import JsonDict, LaunchRecord, wording
 from tuner.results.report import style
 from tuner.results.report.style import Figure
 from tuner.results.study_view import Side, StudyView, Table
-from tuner.study import pairing
 
 #: A slice shows a pace if the log covers this share of it.
 _LEAST_SHARE = 0.2
@@ -35,13 +34,11 @@ def build(data: StudyView) -> Figure | None:
     It shows the pace of both launches in each slice, a bar where one ran, and a shade where others
     wanted a CPU. Of several pairs it is the one beside which they wanted one most often.
     """
-    finding, best, reference = data.result.finding, data.result.candidate, data.result.reference
-    if finding is None or best is None or reference is None or not finding.is_side_by_side:
+    if data.pairs is None:
         return None
-    compared = pairing.compared(data.history, best.setting, reference.setting)
     sides = {side.setting: side for side in data.sides}
     pairs = []
-    for pair in compared.launches:
+    for pair in data.pairs.launches:
         launches = [_slices(sides[data.pooling.canonical(r.setting)], r) for r in pair]
         pairs += [[*launches[0], *launches[1]]] if all(launches) else []
     if not pairs:
