@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -28,10 +27,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rounds", type=int, default=30)
     rounds = options.parse_args().rounds
-    beside = Path(sys.executable).with_name("tune")
-    tune = str(beside) if beside.exists() else shutil.which("tune")
-    if tune is None:
-        sys.exit("tune is not installed beside this interpreter")
+    tune = str(Path(sys.executable).with_name("tune"))
     with tempfile.TemporaryDirectory() as folder:
         commands = cases(tune, make_database(Path(folder)))
         times_s: dict[str, list[float]] = {name: [] for name in commands}

@@ -94,25 +94,11 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
         for rank in range(RANKS)
     )
     effects = tuple(Effect(name, value, value, Verdict.HONOURED) for name, value in setting.items)
-    return LaunchRecord(
-        number=number,
-        purpose=purpose,
-        setting=setting,
-        argv=("mpirun", "-n", str(RANKS), "task_wrapper.sh", "--", "train", "--out", "out"),
-        env={"OMP_NUM_THREADS": "1"},
-        folder=f"/nowhere/many/{number:04d}",
-        started_at="2026-01-01T00:00:00.000000+00:00",
-        outcome=Outcome(
-            Finished(elapsed_s, 100),
-            elapsed_s + 1,
-            0,
-            steps,
-            Observation(ranks),
-            effects,
-            telemetry=TELEMETRY,
-        ),
-        machine=MACHINE,
-    )
+    ending, view = Finished(elapsed_s, 100), Observation(ranks)
+    outcome = Outcome(ending, elapsed_s + 1, 0, steps, view, effects, telemetry=TELEMETRY)
+    argv = ("mpirun", "-n", str(RANKS), "task_wrapper.sh", "--", "train", "--out", "out")
+    folder, begun, env = f"/many/{number:04d}", "2026-01-01T00:00:00+00:00", {"OMP_NUM_THREADS": "1"}
+    return LaunchRecord(number, purpose, setting, argv, env, folder, begun, outcome, MACHINE)
 
 
 def make(url: str, trials: int) -> None:
@@ -132,8 +118,8 @@ def make(url: str, trials: int) -> None:
         study.take_up(History(spec, tuple(records)), records)
         history = study.history()
         best = SearchThenConfirm().best(history)
-        found = build(history, store.url, StudyState.FINISHED, "made", best)
-        store.set_summary(SPEC.name, summary(found))
+        result = build(history, store.url, StudyState.FINISHED, "made", best)
+        store.set_summary(SPEC.name, summary(result))
         store.set_state(SPEC.name, StudyState.FINISHED, "made")
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import replay
 from tuner.model import Conclusion, Purpose, Setting, Stopped
@@ -68,28 +69,31 @@ class Timed(Policy):
         return self.inner.race(history, purpose, setting)
 
 
-@dataclass(frozen=True)
-class InJobs:
-    """The figures of one study in running jobs."""
+class Costs(NamedTuple):
+    """What a search has cost until its incumbent was that good and in all, and its regret."""
 
     to_5: float
     to_2: float
     regret: float
     search: float
 
+    @classmethod
+    def of(cls, surface: replay.Surface, done: replay.Study) -> Costs:
+        """Return the figures of a replayed study."""
+        to_5, to_2 = (cost_to(level, surface, done.searched) for level in (0.05, 0.02))
+        return cls(to_5, to_2, surface.regret(done.best), done.result.search_s / surface.unit_s)
+
 
 @dataclass(frozen=True)
 class Result:
-    """The figures of one study, and of the same in running jobs."""
+    """The figures of one study by launches, and of the same in running jobs (``live``)."""
 
     name: str
     points: int
     flat: bool
     gainless: bool
-    to_5: float
-    to_2: float
-    regret: float
-    search: float
+    cold: Costs
+    live: Costs
     confirm: float
     kills: int
     false_kills: int
@@ -97,8 +101,6 @@ class Result:
     faster: bool
     covered: bool | None
     thinking_ms: float
-    ended: str
-    live: InJobs
 
     @property
     def line(self) -> str:
@@ -112,8 +114,8 @@ def study(task: tuple[Path, int, float]) -> Result:
     surface = replay.load(path)
     course = Timed()
     done = replay.play(surface, replay.spec(surface, seed=seed), seed, course, neighbours)
-    steps = done.searched
-    kills, losers = _races(surface, steps)
+    kills, losers = _races(surface, done.searched)
+    in_jobs = replay.spec(surface, seed=seed, options={"live": "on", "confirm": "none"})
     ratio, share = FLAT
     near = [surface.regret(surface.setting(key)) <= ratio - 1 for key in surface.points]
     return Result(
@@ -121,10 +123,8 @@ def study(task: tuple[Path, int, float]) -> Result:
         points=len(surface.points),
         flat=statistics.mean(near) >= share,
         gainless=surface.regret(surface.setting(surface.default)) < GAINLESS - 1,
-        to_5=cost_to(0.05, surface, steps),
-        to_2=cost_to(0.02, surface, steps),
-        regret=surface.regret(done.best),
-        search=done.result.search_s / surface.unit_s,
+        cold=Costs.of(surface, done),
+        live=Costs.of(surface, replay.play(surface, in_jobs, seed, neighbours=neighbours)),
         confirm=done.result.confirm_s / surface.unit_s,
         kills=len(kills),
         false_kills=sum(kills),
@@ -132,19 +132,6 @@ def study(task: tuple[Path, int, float]) -> Result:
         faster=done.conclusion is Conclusion.FASTER,
         covered=_covered(surface, done),
         thinking_ms=1000 * statistics.median(course.thinking_s),
-        ended=done.result.reason,
-        live=_in_jobs(surface, seed, neighbours),
-    )
-
-
-def _in_jobs(surface: replay.Surface, seed: int, neighbours: float) -> InJobs:
-    spec = replay.spec(surface, seed=seed, options={"live": "on", "confirm": "none"})
-    done = replay.play(surface, spec, seed, neighbours=neighbours)
-    return InJobs(
-        to_5=cost_to(0.05, surface, done.searched),
-        to_2=cost_to(0.02, surface, done.searched),
-        regret=surface.regret(done.best),
-        search=done.result.search_s / surface.unit_s,
     )
 
 
@@ -229,12 +216,12 @@ def _false_kills(results: Sequence[Result]) -> float:
 
 
 COLUMNS = (
-    Column("to 5 %", lambda r: middle([x.to_5 for x in r]), 10, 25, None, 8),
-    Column("90th", lambda r: quantile([x.to_5 for x in r], 0.9), 25, None, None, 25),
-    Column("to 2 %", lambda r: middle([x.to_2 for x in r]), 25, None, None, 20),
-    Column("regret %", lambda r: 100 * middle([x.regret for x in r]), 1, 2, None, 0.5),
-    Column("90th", lambda r: 100 * quantile([x.regret for x in r], 0.9), 4, 4, 3, 3, 2),
-    Column("search", lambda r: middle([x.search for x in r])),
+    Column("to 5 %", lambda r: middle([x.cold.to_5 for x in r]), 10, 25, None, 8),
+    Column("90th", lambda r: quantile([x.cold.to_5 for x in r], 0.9), 25, None, None, 25),
+    Column("to 2 %", lambda r: middle([x.cold.to_2 for x in r]), 25, None, None, 20),
+    Column("regret %", lambda r: 100 * middle([x.cold.regret for x in r]), 1, 2, None, 0.5),
+    Column("90th", lambda r: 100 * quantile([x.cold.regret for x in r], 0.9), 4, 4, 3, 3, 2),
+    Column("search", lambda r: middle([x.cold.search for x in r])),
     Column("false stops %", _false_kills, None, None, None, 3),
     Column("confirm", lambda r: middle([x.confirm for x in r])),
     Column("live: to 5 %", lambda r: middle([x.live.to_5 for x in r]), 3, 8, 3, 3, 3),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import bisect
 import math
+import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from benchmarks import pictures, replay, synthetic
+from benchmarks import replay, synthetic
 from benchmarks.search import SURFACES, cost_to, middle, quantile
 from tuner.config.options import SAMPLERS
 from tuner.knobs.space import values
@@ -279,6 +280,7 @@ def table(results: Sequence[Replayed]) -> None:
 
 def plot(results: Sequence[Replayed], path: Path) -> None:
     """Draw mean regret, and the share of confirmed verdicts, against cost."""
+    from playwright.sync_api import sync_playwright
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.62, 0.38])
@@ -304,8 +306,18 @@ def plot(results: Sequence[Replayed], path: Path) -> None:
         yaxis2_range=[0, 100],
         margin={"t": 20, "r": 20},
         legend={"traceorder": "reversed", "x": 1.01, "xanchor": "left", "y": 1},
+        width=1100,
+        height=760,
     )
-    pictures.write(figure, path, width=1100, height=760)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        page_file = Path(folder) / "plot.html"  # plotly itself makes no pictures
+        figure.write_html(page_file)
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(viewport={"width": 1120, "height": 780})
+        page.goto(page_file.as_uri())
+        page.wait_for_selector(".legend")
+        page.screenshot(path=path)
+        browser.close()
 
 
 def main() -> None:

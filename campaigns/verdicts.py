@@ -19,19 +19,63 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-
-from benchmarks.side_by_side import WORK, neighbour
 
 HERE = Path(__file__).parents[1]
 WORKLOADS = HERE / "workloads"
 PYTHON = sys.executable
+
+WORK = """
+import sys
+import numpy as np
+a = np.random.default_rng(0).random((256, 256))
+for _ in range(int(sys.argv[1])):
+    a = a @ a
+    a /= abs(a).max()
+"""
+
+#: The neighbour computes until the process that started it is gone.
+LOOP = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    pass
+"""
+
+#: The neighbour is on, and off, for between so many seconds.
+LEAST_S, MOST_S = 1.0, 20.0
+
+
+@contextmanager
+def neighbour(*, is_there: bool) -> Iterator[None]:
+    """Have a loop come and go meanwhile."""
+    over, rng = threading.Event(), random.Random(7)
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            with subprocess.Popen([PYTHON, "-c", LOOP]) as loop:
+                over.wait(rng.uniform(LEAST_S, MOST_S))
+                loop.kill()
+            over.wait(rng.uniform(LEAST_S, MOST_S))
+
+    thread = threading.Thread(target=come_and_go)
+    if is_there:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if is_there:
+            thread.join()
 
 
 class Program(NamedTuple):

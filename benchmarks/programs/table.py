@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
 from typing import Any
 
 from tuner.model import ObjectiveSpec
@@ -20,36 +19,15 @@ HEADERS = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """One program's line, as it is shown."""
-
-    program: str
-    ranks: str
-    trials: str
-    defaults: str
-    best: str
-    faster: str
-    setting: str
-    held: str
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The columns, in the order of the headers."""
-        return astuple(self)
+#: The cells of one program, in the order of the headers.
+Row = tuple[str, ...]
 
 
 def row(title: str, document: dict[str, Any], explained: dict[str, Any]) -> Row:
-    """The line of a study.
-
-    Args:
-        title: What the program is called.
-        document: What ``tune export --format json`` says of it.
-        explained: What ``tune explain --json`` says of it.
-    """
+    """Return the line of a study by its JSON export and the JSON of ``tune explain``."""
     study, result = document["study"], document["result"]
     objective = ObjectiveSpec(**study["objective"])
-    return Row(
+    return (
         title,
         str(study["layout"]["ranks"]),
         f"{result['trials']}, {result['launches']}",
@@ -101,7 +79,7 @@ def _short(sentence: str) -> str:
 
 def as_text(rows: Sequence[Row]) -> str:
     """Columns under each other."""
-    lines = [HEADERS, *(each.cells for each in rows)]
+    lines = [HEADERS, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADERS))]
     padded = (
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -112,7 +90,7 @@ def as_text(rows: Sequence[Row]) -> str:
 
 def as_markdown(rows: Sequence[Row], machine: str, trials: int) -> str:
     """A page for the docs, with the command that makes it."""
-    cells = [HEADERS, ("---",) * len(HEADERS), *(each.cells for each in rows)]
+    cells = [HEADERS, ("---",) * len(HEADERS), *rows]
     body = "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in cells)
     return _PAGE.format(machine=machine, trials=trials, table=body)
 

@@ -50,10 +50,7 @@ _KINDS = {
 class VirtualMachine:
     """Runs one launch at a time; ``clock_s`` is the virtual time used so far.
 
-    Args:
-        surface: The recorded job.
-        seed: Which of its runs are drawn, and when neighbours come and go.
-        neighbours: The share of the machine that they take while they are on; 0: it is quiet.
+    The seed says which runs are drawn, and when ``neighbours`` take this share of the machine.
     """
 
     def __init__(self, surface: Surface, seed: int, neighbours: float = 0.0) -> None:

@@ -81,14 +81,7 @@ class Study:
 def spec(
     surface: Surface, *, seed: int = 0, options: Mapping[str, object] | None = None
 ) -> StudySpec:
-    """The study of a surface.
-
-    Args:
-        surface: The recorded job.
-        seed: Of the search.
-        options: Other fields of the spec, such as ``trials``; with ``live="on"`` running
-            jobs switch to other settings.
-    """
+    """Return the study of a surface; ``options`` are other fields of its spec."""
     n = surface.cores
     made = StudySpec(
         name=surface.name,
@@ -123,15 +116,16 @@ def play(
 ) -> Study:
     """Search the surface, and confirm what was found.
 
-    Args:
-        surface: The recorded job.
-        spec: Its study.
-        seed: Which of the recorded runs are drawn.
-        course: What comes next; that of live studies where not given.
-        neighbours: The share of the machine that others take while they are on.
+    The seed says which of the recorded runs are drawn; others take the share ``neighbours`` of the
+    machine while they are on.
     """
     course = course or SearchThenConfirm()
-    machine = _machine(surface, spec, 7919 * seed + 13, neighbours)
+    draws = 7919 * seed + 13
+    machine = (
+        VirtualMachine(surface, draws, neighbours)
+        if spec.live == "off"
+        else LiveMachine(surface, draws, spec, neighbours)
+    )
     history = History.judged(spec, (), baseline=surface.setting(surface.default))
     launches: list[Launched] = []
     while isinstance(step := course.next(history), Step):
@@ -148,12 +142,6 @@ def play(
     best = course.best(history)
     found = build(history, "", StudyState.FINISHED, reason, best)
     return Study(tuple(launches), best, found)
-
-
-def _machine(surface: Surface, spec: StudySpec, seed: int, neighbours: float) -> VirtualMachine:
-    if spec.live == "off":
-        return VirtualMachine(surface, seed, neighbours)
-    return LiveMachine(surface, seed, spec, neighbours)
 
 
 def _record(

@@ -78,15 +78,7 @@ class LiveMachine(VirtualMachine):
         best: Setting | None,
         /,
     ) -> Outcome:
-        """The outcome of a step.
-
-        Args:
-            number: That of its record.
-            step: What to measure.
-            stopper: What may end it early.
-            history: The study before it.
-            best: What is called best so far.
-        """
+        """Return the outcome of a step, whose record has this number."""
         if step.purpose is Purpose.CONFIRM or step.setting in self._failed:
             return self.launch(step.setting, stopper)
         point = self.surface.points[self.surface.key(step.setting)]
