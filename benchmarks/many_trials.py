@@ -97,7 +97,8 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
     ending, view = Finished(elapsed_s, 100), Observation(ranks)
     outcome = Outcome(ending, elapsed_s + 1, 0, steps, view, effects, telemetry=TELEMETRY)
     argv = ("mpirun", "-n", str(RANKS), "task_wrapper.sh", "--", "train", "--out", "out")
-    folder, begun, env = f"/many/{number:04d}", "2026-01-01T00:00:00+00:00", {"OMP_NUM_THREADS": "1"}
+    folder, begun = f"/many/{number:04d}", "2026-01-01T00:00:00+00:00"
+    env = {"OMP_NUM_THREADS": "1"}
     return LaunchRecord(number, purpose, setting, argv, env, folder, begun, outcome, MACHINE)
 
 

@@ -18,12 +18,3 @@ def test_both_launches_together_take_the_time_and_the_work_of_the_pair(
     assert sum(walls_s) == pytest.approx(end_s - 20)
     begun, ended = np.interp((20.0, end_s), machine.times, machine.done)
     assert ended - begun == pytest.approx(sum(works_s))
-
-
-def test_on_a_steady_machine_each_launch_runs_as_long_as_its_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pairs, "DRIFT", 0.0)
-    machine = pairs.Machine(0.0, np.random.default_rng(7))
-    walls_s, _ = pairs.pair(machine, 20.0, (4.0, 4.4), first=1)
-    assert walls_s == pytest.approx([4.0, 4.4])

@@ -70,15 +70,6 @@ def test_what_there_is_instead(changed: dict[str, Any], cell: str) -> None:
     assert cell in table.row("A program", document(**changed), EXPLAINED)
 
 
-def test_text_and_markdown_have_a_line_a_program() -> None:
-    rows = [table.row(title, document(), EXPLAINED) for title in ("One", "Two|three")]
-    assert [line.split("  ")[0] for line in table.as_text(rows).splitlines()][1:] == [
-        "One",
-        "Two|three",
-    ]
-    assert r"| Two\|three | 2 |" in table.as_markdown(rows, "a machine", 20)
-
-
 def test_every_study_ships_with_the_tool() -> None:
     shipped = {path.stem for path in command.shipped_dir("studies").glob("*.toml")}
     assert BY_NAME.keys() <= shipped

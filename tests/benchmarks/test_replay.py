@@ -1,54 +1,62 @@
-"""How launches and a study on a surface go."""
+"""Studies on a small synthetic surface: a bowl with its best at 2 threads and 2 workers."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from pathlib import Path
+import random
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
 from benchmarks import replay
-from benchmarks.replay.machine import ENTRIES, STOP_S, TICK_S, VirtualMachine
-from tests.surfaces import setting, surface
-from tuner.model import Conclusion, Failed, Finished, Stopped
+from benchmarks.replay.machine import STOP_S, TICK_S, VirtualMachine
+from benchmarks.replay.surface import Surface, of_document
+from tuner.model import Conclusion, Failed, Setting, Stopped
 from tuner.search.stopper import GoOn, TimeLimitStopper
 from tuner.search.throughput import startup_s
 
+THREADS, WORKERS = (1, 2, 4, 8), (1, 2, 4)
 
-def play(loaded: replay.Surface, seed: int = 0, **options: Any) -> replay.Study:
+
+def setting(threads: int, workers: int) -> Setting:
+    return Setting.of({"omp_threads": threads, "iterator_workers": workers})
+
+
+def surface(failing: int = 99) -> Surface:
+    """A surface; from so many threads on points fail."""
+    rng, points = random.Random(5), []
+    for threads, workers in product(THREADS, WORKERS):
+        point: dict[str, Any] = {"setting": setting(threads, workers).as_dict()}
+        if threads >= failing:
+            points.append(point | {"failed": True, "fail_after_s": 2.0, "reason": "out of memory"})
+            continue
+        away = abs(math.log2(threads / 2)) + abs(math.log2(workers / 2))
+        middle_s = 10.0 * math.exp(0.5 * away)
+        runs = [
+            [round(3 + 0.1 * rng.random(), 3), 0.2, middle_s * math.exp(0.02 * rng.gauss(0, 1))]
+            for _ in range(8)
+        ]
+        points.append(point | {"runs": runs, "truth_s": middle_s})
+    return of_document(
+        {
+            "name": "bowl",
+            "machine": {"physical_cores": 8},
+            "ranks": 2,
+            "iterations": 100,
+            "knobs": {"omp_threads": list(THREADS), "iterator_workers": list(WORKERS)},
+            "default": {"omp_threads": 8, "iterator_workers": 4},
+            "points": points,
+        }
+    )
+
+
+def play(loaded: Surface, seed: int = 0, **options: Any) -> replay.Study:
     return replay.play(loaded, replay.spec(loaded, seed=seed, options=options), seed)
 
 
-def test_a_launch_takes_its_start_up_and_its_run(tmp_path: Path) -> None:
-    machine = VirtualMachine(surface(tmp_path), seed=1)
-    played = machine.launch(setting(2, 2), None)
-    assert isinstance(played.ending, Finished)
-    own_s = startup_s(played.progress)
-    assert own_s is not None
-    assert played.wall_s == machine.clock_s == pytest.approx(own_s + played.ending.elapsed_s)
-    assert len(played.progress) == ENTRIES
-    assert played.progress[-1].iteration == played.ending.iterations == 100
-    assert played.progress[-1].elapsed_s == pytest.approx(played.ending.elapsed_s)
-
-
-def test_neighbours_take_their_share_of_launches_while_they_are_on(tmp_path: Path) -> None:
-    loaded = surface(tmp_path)
-    quiet, busy = VirtualMachine(loaded, seed=1), VirtualMachine(loaded, seed=1, neighbours=0.5)
-    slower = []
-    for _ in range(60):
-        alone, beside = (machine.launch(setting(2, 2), None) for machine in (quiet, busy))
-        assert isinstance(beside.ending, Finished)
-        assert beside.progress[-1].elapsed_s == pytest.approx(beside.ending.elapsed_s)
-        slower.append(beside.wall_s / alone.wall_s)
-    assert busy.clock_s > 1.2 * quiet.clock_s
-    assert min(slower) == pytest.approx(1.0, abs=0.1)
-    assert max(slower) == pytest.approx(2.0, abs=0.2)
-
-
-def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
-    machine = VirtualMachine(surface(tmp_path), seed=1)
+def test_a_running_launch_shows_only_what_its_log_would() -> None:
+    machine = VirtualMachine(surface(), seed=1)
     shown: list[tuple[int, float, float | None]] = []
 
     class Stopper(TimeLimitStopper):
@@ -69,19 +77,25 @@ def test_a_running_launch_shows_only_what_its_log_would(tmp_path: Path) -> None:
     assert machine.clock_s == played.wall_s == shown[-1][1] + STOP_S
 
 
-def test_a_study_finds_and_proves_the_best(tmp_path: Path) -> None:
-    loaded = surface(tmp_path)
-    study = play(loaded)
-    assert study.best == study.result.export == setting(2, 2)
-    assert study.conclusion is Conclusion.FASTER
-    assert study.result.reference is not None
-    assert study.result.reference.setting == loaded.setting(loaded.default)
-    assert study.finding is not None
-    assert 1 < study.finding.low <= math.exp(0.5 * 3)
+def test_a_study_finds_and_proves_the_best_and_in_running_jobs_for_less() -> None:
+    loaded = surface()
+    cold, live = play(loaded), play(loaded, live="on")
+    assert live.best == cold.best == cold.result.export == setting(2, 2)
+    assert cold.conclusion is Conclusion.FASTER
+    assert cold.result.reference is not None
+    assert cold.result.reference.setting == loaded.setting(loaded.default)
+    assert cold.finding is not None
+    assert 1 < cold.finding.low <= math.exp(0.5 * 3)
+    assert live.result.search_s < cold.result.search_s / 2
+    searched = len(live.searched)
+    are_windows = [x.record.outcome.window is not None for x in live.launches]
+    assert are_windows == [True] * searched + [False] * (len(live.launches) - searched)
+    times_s = [s.elapsed_s for x in live.searched for s in x.record.outcome.samples]
+    assert min(times_s) == pytest.approx(10.0, rel=0.2)
 
 
-def test_the_same_seed_plays_the_same_study(tmp_path: Path) -> None:
-    loaded = surface(tmp_path, failing=8)
+def test_the_same_seed_plays_the_same_study() -> None:
+    loaded = surface(failing=8)
     study, again, other = play(loaded), play(loaded), play(loaded, seed=1)
     assert study.launches == again.launches != other.launches
     assert study.result.reference is not None

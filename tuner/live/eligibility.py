@@ -138,11 +138,12 @@ def live_vs_cold(
         if is_first:
             log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
         if abs(log_ratio) > limit:
+            took = wording.changed(math.exp(log_ratio))
             hint = " (session.step() says what an iteration is)" if is_first else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
-                f"live and cold disagree: {setting} took {wording.changed(math.exp(log_ratio))} in a"
-                f" running job than in launches of its own{hint}",
+                f"live and cold disagree: {setting} took {took} in a running job than in launches of"
+                f" its own{hint}",
             )
     return None
 

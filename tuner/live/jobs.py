@@ -41,9 +41,9 @@ class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
     ``publish`` lets the ranks of a launch read a text in its :func:`live_file`. ``refusal`` says
-    why the last launch accepted no switches (empty: it did, or ended by chance), ``refused_switch`` why
-    the last setting could not be switched to, and ``ends_alone`` that a job with windows in it has
-    ended by itself.
+    why the last launch accepted no switches (empty: it did, or ended by chance),
+    ``refused_switch`` why the last setting could not be switched to, and ``ends_alone`` that a job
+    with windows in it has ended by itself.
     """
 
     def __init__(
