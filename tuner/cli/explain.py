@@ -135,16 +135,12 @@ def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
     from tuner.cli import console
     from tuner.knobs import setting_text
     from tuner.model import figures
-    from tuner.results.explain.explained_runs import table
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
         what = setting_text.assigned(run.record.setting, data.spec.knobs)
         result = figures.came_to(data.spec.objective, run.record.outcome)
         console.out(f"  {run.name}: {what}, launch {run.record.number}, {result}")
-    if rows := table(runs):
-        console.out()
-        console.print_table(["", *(run.name for run in runs)], rows, right=set())
     blocks = {f"{run.name}: {run.sentence}": run.lines for run in runs}
     blocks["Not seen"] = list(dict.fromkeys(gap for run in runs for gap in run.explanation.gaps))
     for heading, texts in blocks.items():

@@ -1,4 +1,4 @@
-"""The launches that are explained: their figures side by side, their verdicts in words."""
+"""Puts the verdicts on the launches that are explained into words."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from dataclasses import dataclass, replace
 
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry
 from tuner.results.explain import explain
-from tuner.results.explain.case import Case
 from tuner.results.explain.cause import Cause, Diagnosis, Remedy, is_turned, per_cent
 from tuner.results.study_view import StudyView
 from tuner.stats import evidence
-
-#: A line of the table with less than this everywhere is left out.
-_LEAST = 0.005
 
 #: Verdicts that nothing held the run back.
 _HELD_BY_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
@@ -107,54 +103,3 @@ def median_run(
         return sorted(timed, key=lambda entry: entry[:2])[len(timed) // 2][2]
     cut = [record for record in mine if isinstance(record.outcome.ending, Stopped)]
     return max(cut or mine, key=lambda record: record.outcome.wall_s, default=None)
-
-
-# --- what was recorded, side by side ---------------------------------------------------------
-
-_OF_PHASES = {"compute": "own work", "loader": "loading data", "exchange": "exchange"}
-_PARTS = {"ran": "running", "queued": "queued", "slept": "blocked"}
-
-_OF_RANKS = {
-    "cores used by the ranks": ("own_user_cores", "own_system_cores"),
-    "cores used by their children": ("children_cores",),
-    "threads waiting for a core": ("own_queue_threads", "children_queue_threads"),
-}
-
-#: The columns of the host, with the factor and the form in which they are shown.
-_OF_HOST = {
-    "cores used by others": ("others_cores", 1.0, "{:.3g}"),
-    "cores taken by the hypervisor": ("steal_cores", 1.0, "{:.3g}"),
-    "held back by a quota": ("throttled_share", 1.0, "{:.0%}"),
-    "waiting for a disk (PSI)": ("io_pressure_share", 1.0, "{:.0%}"),
-    "waiting for memory (PSI)": ("memory_pressure_share", 1.0, "{:.0%}"),
-    "network": ("network_bytes_per_s", 1e-6, "{:.3g} MB/s"),
-    "GPUs: utilisation": ("gpu_share", 1.0, "{:.0%}"),
-    "GPUs: power": ("gpu_power_w", 1.0, "{:.3g} W"),
-}
-
-
-def table(runs: Sequence[ExplainedRun]) -> list[list[str]]:
-    """Return what was recorded of each, a line a figure; what is nothing everywhere is left out."""
-    columns = [_figures(run.explanation.case) for run in runs]
-    return [
-        [label, *(column[label][1] for column in columns)]
-        for label in columns[0]
-        if any(column[label][0] >= _LEAST for column in columns)
-    ]
-
-
-def _figures(case: Case) -> dict[str, tuple[float, str]]:
-    """Return each figure and how it is shown; nothing is shown if it was not recorded."""
-    figures = {}
-    for phase, label in _OF_PHASES.items():
-        shares = {word: case.phase(phase, part) for word, part in _PARTS.items()}
-        texts = [f"{word} {share:.0%}" for word, share in shares.items() if share >= _LEAST]
-        text = f"{case.phase(phase):.0%}" + f" ({', '.join(texts)})" * bool(texts)
-        figures[f"main threads: {label}"] = case.phase(phase), text if case.inside else ""
-    for label, names in _OF_RANKS.items():
-        total = case.total(*names)
-        figures[label] = total, f"{total:.3g}" if case.outside else ""
-    for label, (name, factor, form) in _OF_HOST.items():
-        figure = case.get(name) * factor
-        figures[label] = figure, form.format(figure) if name in case.host else ""
-    return figures
