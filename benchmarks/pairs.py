@@ -13,8 +13,8 @@ and the rest of the longer one runs alone. "Pairs" is what the logarithms of the
 (1.48 median deviations). Standard deviations are those of logarithms.
 
 Prints for each case the share of intervals that hold the true ratio, the shares of "faster" and of
-"no gain", the share that is decided as it should be within so many pairs, how much is reachable,
-the mean number of pairs, and the median half-width of the interval.
+"no gain", the share that is decided as it should be within so many pairs, the mean number of pairs,
+and the median half-width of the interval.
 
 It ends with 1 if a promise is not kept: 93 % of the intervals hold the true ratio, and "faster" is
 said of no gain in 5 % of studies at most, where launches differ by 10 % at most; "no gain" is said
@@ -22,11 +22,6 @@ of a gain of 5 % or more in 5 % of studies at most, where launches differ by ``M
 most; and what ``TARGETS`` says. Neighbours and outliers change nothing of that. With ``--in-turn``
 the launches of a pair follow one another and are judged by the rule for that; then only the first
 two hold.
-
-"Reachable" is what a single look after so many pairs decides that knows what pairs scatter by, has
-no outliers, and is wrong in 5 % of studies: about a gain of 1 %, from which on "faster" is right,
-or about one that is 1 % larger than what is worth having. A rule that looks after each pair and has
-to estimate the scatter stays below it.
 """
 
 from __future__ import annotations
@@ -41,7 +36,7 @@ from itertools import product
 import numpy as np
 
 from tuner.model import Finding
-from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE, WORTH, Rule, judge
+from tuner.stats.pairs import IN_TURN, SIDE_BY_SIDE, Rule, judge
 
 WORK_S, SLICE_S = 4.0, 0.25
 
@@ -182,13 +177,6 @@ class Case:
             finding = judge(log_ratios, PRECISION, self.rule)
         return finding, log_ratios, math.log(alone_s)
 
-    def reachable(self, scatter: float) -> float:
-        """Return in which share of studies any rule could decide, if pairs scatter by so much."""
-        edge = 1 + (WORTH if self.ratio > 1 else PRECISION + WORTH)
-        room = abs(math.log(self.ratio / edge)) * math.sqrt(TARGETS[self.ratio].pairs)
-        normal = statistics.NormalDist()
-        return normal.cdf(room / max(scatter, 1e-9) - normal.inv_cdf(1 - MOST_FALSE))
-
     def line(self, studies: int) -> tuple[str, bool]:
         """Simulate the studies; return their line of the table, and whether promises are kept."""
         seed = [
@@ -221,8 +209,8 @@ class Case:
         line = (
             f"{in_turn:>8.1%}{self.spread:>9.0%}{self.outliers:>9.0%}{self.ratio:>6}{scatter:>7.1%}"
             f"{holds:>7.1%}{faster:>7.1%}{none:>8.1%}"
-            f"{share:>9.1%} in {target.pairs:<2} {promise:<8}{self.reachable(scatter):>6.0%}"
-            f"{pairs:>6.1f}{width:>6.1%}{'' if is_kept else '  NOT KEPT'}"
+            f"{share:>9.1%} in {target.pairs:<2} {promise:<8}{pairs:>6.1f}{width:>6.1%}"
+            f"{'' if is_kept else '  NOT KEPT'}"
         )
         return line, is_kept
 
@@ -236,7 +224,7 @@ def main() -> int:
     studies, rule = options.studies, IN_TURN if options.in_turn else SIDE_BY_SIDE
     print(
         " in turn launches outliers ratio  pairs  holds faster no gain"
-        "  decided  promised reachable pairs width"
+        "  decided  promised pairs width"
     )
     lines_kept = []
     for ratio, share, outliers, spread in product(

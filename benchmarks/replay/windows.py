@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from benchmarks.replay.machine import STOP_S, VirtualMachine
 from benchmarks.replay.surface import Run, Surface
-from tuner.live.full_run import FullRunModel, full_run_model
+from tuner.live.full_run import full_run_model
 from tuner.live.running_job import running_job
 from tuner.live.window_estimate import WindowEstimate, estimate, is_long_enough, stopped
 from tuner.model import (
@@ -35,16 +34,6 @@ SWITCH_S = 0.3
 
 #: The standard deviation of the logarithm of one iteration's time.
 ITERATION_SD = 0.1
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """How a window is come to: by a switch, or by the start of a job for it."""
-
-    job: int
-    started_s: float
-    switch_s: float
-    first_s: float | None  # what the first iteration takes, where that is the run's own
 
 
 class LiveMachine(VirtualMachine):
@@ -87,49 +76,40 @@ class LiveMachine(VirtualMachine):
             return self.launch(step.setting, None)
         run = self._rng.choice(point.runs)
         n, objective = self.surface.iterations, self._spec.objective
-        known = full_run_model(history.records, n, objective, _typical_s(history, best))
-        entry = self._entry(number, step, history, run)
-        outcome = self._window(run, entry, known, stopper)
-        self.clock_s += outcome.wall_s
-        return outcome
-
-    def _entry(self, number: int, step: Step, history: History, run: Run) -> _Entry:
+        model = full_run_model(history.records, n, objective, _typical_s(history, best))
         job = running_job(history.spec, history.records, history.pooling.canonical)
         serves = job is not None and job.serves(history.pooling.canonical(step.setting))
+        started_s, switch_s = 0.0, SWITCH_S
+        first_s: float | None = None  # what the first iteration takes, if that is the run's own
         if job is not None and serves and step.purpose is not Purpose.BASELINE:
-            return _Entry(job.number, 0.0, SWITCH_S, None)
-        ends_s = 0.0 if job is None else STOP_S
-        started_s = ends_s + self.wall_s(run.startup_s, ends_s)
-        return _Entry(number, started_s, 0.0, run.first_iteration_s)
-
-    def _window(
-        self, run: Run, entry: _Entry, known: FullRunModel, stopper: EarlyStopper | None
-    ) -> Outcome:
+            number = job.number
+        else:  # a job is started for it
+            ends_s = 0.0 if job is None else STOP_S
+            started_s, switch_s = ends_s + self.wall_s(run.startup_s, ends_s), 0.0
+            first_s = run.first_iteration_s
         times_s: list[float] = []
-        found, verdict = WindowEstimate(0, ()), None
-        wall_s = entry.started_s + entry.switch_s
-        for work_s in self._iterations(run, entry.first_s):
+        window, verdict = WindowEstimate(0, ()), None
+        wall_s = started_s + switch_s
+        for work_s in self._iterations(run, first_s):
             times_s.append(self.wall_s(work_s, wall_s))
             wall_s += times_s[-1]
-            found = estimate(times_s)
-            if not found.iterations:
+            window = estimate(times_s)
+            if not window.iterations:
                 continue
-            verdict = stopped(found, known, stopper)
-            if verdict is not None or is_long_enough(found, known, self._spec.precision):
+            verdict = stopped(window, model, stopper)
+            if verdict is not None or is_long_enough(window, model, self._spec.precision):
                 break
-        ending = verdict or Finished(known.figure_s(found.pace_s), known.iterations)
-        window = Window(
-            job=entry.job,
-            live=self._live,
-            started_s=entry.started_s,
-            switch_s=entry.switch_s,
-            discarded=found.discarded,
-            iterations=found.iterations,
-            pace_s=found.pace_s,
-            pace_se=found.pace_se if found.iterations > 1 else 0.0,
-            at_s=wall_s / 2,
+        self.clock_s += wall_s
+        error = window.pace_se if window.iterations > 1 else 0.0
+        return Outcome(
+            verdict or Finished(model.figure_s(window.pace_s), model.iterations),
+            wall_s,
+            None,
+            window=Window(
+                *(number, self._live, started_s, switch_s),
+                *(window.discarded, window.iterations, window.pace_s, error, wall_s / 2),
+            ),
         )
-        return Outcome(ending, wall_s, None, window=window)
 
     def _iterations(self, run: Run, first_s: float | None) -> Iterator[float]:
         pace_s = (run.elapsed_s - run.first_iteration_s) / max(1, self.surface.iterations - 1)
