@@ -126,10 +126,9 @@ def test_the_server_switches_a_rank(connect: Connect) -> None:
         *((text, "") for text in NONSENSE),
         (json.dumps(hello()).encode() + b"\n", "a second hello"),
         *(
-            (b'{"type":"steps","first":4,"s":[%s],"marks":[]}\n' % time_s, f"it sent s {said}")
-            for time_s, said in ((b"-1", "-1"), (b"NaN", "nan"))
+            (b'{"type":"steps","first":4,"s":[%s],"marks":[]}\n' % time_s, "no message")
+            for time_s in (b"-1", b"NaN", b'"5"')
         ),
-        (b'{"type":"steps","first":4,"s":[],"marks":["5"]}\n', "it sent marks '5'"),
         (b"[" * 50_000 + b"\n", "no message"),
     ],
 )

@@ -27,7 +27,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from tuner.model import Value
-from tuner.model.errors import shown
 from tuner.model.wording import one_line
 
 _protocol: Any = import_module("tuner.wrappers.probe.rank_live_line")
@@ -129,12 +128,7 @@ def parse(line: bytes) -> _Sent:
     try:
         return _ADAPTER.validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        if not first["loc"]:
-            raise WireError("it sent a line that is no message") from error
-        name = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
-        what = "nothing" if first["type"] == "missing" else shown(first["input"])
-        raise WireError(f"it sent {one_line(name, 60)} {what}") from error
+        raise WireError(f"it sent a line that is no message: {line[:60]!r}") from error
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from tuner.launch import render
 from tuner.model import Failed, Measurement, StudyState, Verdict, figures, price, wording
 from tuner.results import claims
 from tuner.results.explain.explained_runs import ExplainedRun, explained_run, median_run
-from tuner.results.study_view import Side, StudyView, Table
+from tuner.results.study_view import Side, StudyView
 
 Row = tuple[str, str]
 
@@ -189,19 +189,6 @@ def failure_lines(data: StudyView) -> list[str]:
         f"{wording.count(number, 'launch', 'launches')}: {why}"
         for why, number in reasons.most_common()
     ]
-
-
-def failures(data: StudyView) -> Table | None:
-    """List what failed and what was excluded, launch by launch; ``None`` if nothing was."""
-    knobs = data.spec.knobs
-    rows = []
-    for record in sorted([*data.failures, *data.excluded], key=lambda record: record.number):
-        exclusion = record.outcome.exclusion
-        came = figures.came_to(data.spec.objective, record.outcome)
-        why = f"excluded: {exclusion.text}" if exclusion else came
-        name = setting_text.assigned(record.setting, knobs)
-        rows.append((str(record.number), name, why, f"{record.folder}/"))
-    return Table(("launch", "setting", "why", "log folder"), rows) if rows else None
 
 
 def explained(data: StudyView) -> list[ExplainedRun]:
