@@ -70,8 +70,6 @@ class TuneCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give back the words after ``--`` to a command that has no use for them as a tail."""
-        if ctx.parent is None:  # a program of its own, such as benchmarks.record
-            args, ctx.meta[TAIL] = split_tail(args)
         words = tail(ctx)
         if words is not None and not self.takes_tail and not ctx.resilient_parsing:
             args = [*args, "--", *words]

@@ -27,10 +27,8 @@ MOST_FRAMES = 30
 COMPLETE = "_TUNE_COMPLETE"
 
 
-def main(
-    argv: Sequence[str] | None = None, command: click.Command = cli, program: str = "tune"
-) -> int:
-    """Run one command line with ``command``; returns the exit code and never raises.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code and never raises.
 
     Without ``argv``, the words after the program's name, the process is the command's own: its
     words, its streams and its signals.
@@ -43,7 +41,7 @@ def main(
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
     try:
-        code = _answer(list(sys.argv[1:] if argv is None else argv), command, program, is_own)
+        code = _answer(list(sys.argv[1:] if argv is None else argv), is_own)
     except BrokenPipeError:  # the reader has gone (`tune show | head`)
         code = exits.by_signal(signal.SIGPIPE)
     for stream in (sys.stdout, sys.stderr):
@@ -54,10 +52,10 @@ def main(
     return code
 
 
-def _answer(args: list[str], command: click.Command, program: str, is_own: bool) -> int:
+def _answer(args: list[str], is_own: bool) -> int:
     try:
         try:
-            code = _run(args, command, program)
+            code = _run(args)
             sys.stdout.flush()
         finally:
             if is_own and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -87,13 +85,13 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it
 
 
-def _run(args: list[str], command: click.Command, program: str) -> int:
+def _run(args: list[str]) -> int:
     if COMPLETE in os.environ:
         from tuner.cli.completion import complete
 
         return complete(os.environ[COMPLETE])
     try:
-        with command.make_context(program, args) as ctx:
+        with cli.make_context("tune", args) as ctx:
             try:
                 os.getcwd()  # noqa: PTH109 (pathlib costs start-up time)
             except OSError as error:
@@ -102,7 +100,7 @@ def _run(args: list[str], command: click.Command, program: str) -> int:
                     " moved)",
                     "cd to a folder that exists, and type the command again",
                 ) from error
-            code = command.invoke(ctx)
+            code = cli.invoke(ctx)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     return code if isinstance(code, int) else exits.OK
