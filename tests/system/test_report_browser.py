@@ -12,7 +12,6 @@ from plotly.offline import get_plotlyjs
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
 from tests.report_samples import hostile, large, watched
-from tests.results.test_layouts import on_hosts, scaling
 from tuner.model import StudyState
 from tuner.results.report.page import report
 
@@ -144,7 +143,6 @@ def test_axe_finds_nothing_by_day_or_by_night(browser: Any, tmp_path: Path) -> N
     texts = {
         "faster, live": report(watched(samples.measured_live()), home="/dashboard/"),
         "nothing yet": report(samples.launched([], best=None, state=StudyState.RUNNING)),
-        "scale": scaling({on_hosts(1): 16.2, on_hosts(2): 10.0}).page(),
     }
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.set_default_timeout(60_000)

@@ -159,10 +159,6 @@ OF_SCALE: tuple[Decorator, ...] = (
            help="The program's work grows with the ranks."),
     option("--price-per-hour", heading=COMPARED, metavar="X", type=float,
            help="Price of a host, in any currency."),
-    option("--job-iterations", heading=COMPARED, metavar="N", type=click.IntRange(1),
-           help="Iterations of the whole job: shows its time and cost."),
-    option("-o", "--output", "filename", heading=OUTPUT, metavar="FILE",
-           type=click.Path(), help="Write a page with a figure as well."),
 )  # fmt: skip
 
 

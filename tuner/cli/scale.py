@@ -39,14 +39,13 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Measure every layout and compare them."""
-    from tuner.cli import console, outfile
-    from tuner.results.exporters import Export
+    from tuner.cli import console
     from tuner.results.exporters.json import dumps
     from tuner.results.layouts import MeasuredLayout, Scaling
 
     specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
     layouts = [MeasuredLayout(spec, spec.fixed) for spec in specs]
-    scaling = Scaling(layouts, given["weak"], given["job_iterations"])
+    scaling = Scaling(layouts, given["weak"])
     scaling, failed = (_tuned if given["setting"] is None else _by_pairs)(scaling, given)
     if failed is not None and len(scaling.measured) < 2:
         raise failed
@@ -56,8 +55,6 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         table = scaling.grid()
         console.print_table(table.head, table.rows)
         console.out(scaling.verdict(), bold=True)
-    if given["filename"]:
-        outfile.write(Path(given["filename"]), Export(scaling.page()))
     return exits.OK
 
 
@@ -80,8 +77,6 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     layouts = smaller(largest.layout, ppns)
     if len(layouts) < 2:
         raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
-    if given["job_iterations"] and largest.objective.clock not in {"elapsed", "steady"}:
-        raise UsageError("--job-iterations needs a log of iterations", "--objective logreport")
     of_host = (largest.price_per_hour or 0.0) / len(largest.layout.hosts)
     of_host = of_host if given["price_per_hour"] is None else given["price_per_hour"]
     name = given["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from tuner.knobs import setting_text
 from tuner.model import Finding, JsonDict, LaunchRecord, Setting, StudySpec, figures, price
 from tuner.model.errors import NothingMeasuredError
-from tuner.model.wording import count, duration
-from tuner.results.report import style
-from tuner.results.report.style import Figure
+from tuner.model.wording import count
 from tuner.results.study_view import StudyView, Table
 from tuner.stats import evidence
 from tuner.stats.pairs import WORTH
@@ -74,7 +72,6 @@ class Scaling:
 
     layouts: Sequence[MeasuredLayout]
     weak: bool = False  # the program's work grows with the ranks
-    job_iterations: int | None = None  # of the whole job, as the first layout counts them
 
     @property
     def measured(self) -> list[MeasuredLayout]:
@@ -179,17 +176,13 @@ class Scaling:
             return row
         gain = self.speed_up(first, layout)
         same_work = layout.cost / self._more_work(first, layout)
-        paid = price.price(spec, same_work)
-        runs = self.job_iterations and self.job_iterations / first.iterations
         return row | {
             "setting": layout.setting,
             "figures": [spec.objective.figure(cost) for cost in layout.costs],
             "iterations_per_s": layout.iterations / layout.cost or None,
             "speed_up": gain._asdict(),
             "efficiency": gain.times(first.spec.layout.ranks / spec.layout.ranks)._asdict(),
-            "price": paid,
-            "job_s": runs and runs * same_work,
-            "job_price": runs and paid and runs * paid,
+            "price": price.price(spec, same_work),
         }
 
     def verdict(self) -> str:
@@ -247,7 +240,7 @@ class Scaling:
         """Return the cells of each layout by their titles; without what is not known."""
         objective, rows = self.layouts[0].spec.objective, list[dict[str, str]]()
         timed = price.timed(objective)
-        numbers = {"iterations/s": "iterations_per_s", "cost of the job": "job_price"}
+        numbers = {"iterations/s": "iterations_per_s"}
         numbers |= {f"cost per {timed.what}": "price"} if timed else {}
         labels = {layout.spec.name: layout.label for layout in self.layouts}
         for layout in self.layouts:
@@ -259,7 +252,6 @@ class Scaling:
                 cells["runs"] = str(len(layout.costs))
                 cells["speed-up"] = _span(SpeedUp(**row["speed_up"]), ".2f")
                 cells["efficiency"] = _span(SpeedUp(**row["efficiency"]), ".0%")
-                cells |= {"job": duration(row["job_s"])} if row["job_s"] else {}
                 cells |= {n: figures.number(row[key]) for n, key in numbers.items() if row[key]}
                 if layout.pairs is not None:
                     cells["compared"] = f"{layout.compared} with {labels[layout.beside]}"
@@ -272,37 +264,6 @@ class Scaling:
         cells = self.table()
         head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
         return Table(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
-
-    def figure(self) -> Figure:
-        """Return the speed-up of each layout by its ranks."""
-        first, *_ = layouts = self.measured
-        gains = [self.speed_up(first, layout) for layout in layouts]
-        ranks, labels = [each.spec.layout.ranks for each in layouts], [p.label for p in layouts]
-        above, below = ([abs(gain[end] - gain.ratio) for gain in gains] for end in (2, 1))
-        dots, line = style.marker(style.BEST, "circle", 9), {"color": style.OTHER, "dash": "dash"}
-        measured: JsonDict = {
-            "name": "measured",
-            "error_y": {"symmetric": False, "array": above, "arrayminus": below},
-            "marker": dots,
-        }
-        ideal = [number / ranks[0] for number in ranks]
-        traces = (
-            style.scatter("markers", ranks, [gain.ratio for gain in gains], labels, **measured),
-            style.scatter("lines", ranks, ideal, None, name="ideal", line=line),
-        )
-        axes = {"xaxis": {"title": {"text": "ranks"}}, "yaxis": {"title": {"text": "speed-up"}}}
-        drawing, title = style.drawing(traces, 500, **axes), "Speed-up by the number of ranks"
-        texts = ", ".join(f"{x} {gain.ratio:.2f}" for x, gain in zip(labels, gains, strict=True))
-        summary = f"Times as fast as {first.label}: {texts}. The dashed line is ideal."
-        return Figure("speed-up", title, summary, drawing, self.grid())
-
-    def page(self) -> str:
-        """Return the figure as HTML that needs no network."""
-        from tuner.results.report.page import render
-
-        first = self.measured[0]
-        name = first.spec.name.rpartition(f"-{first.label}")[0] or first.spec.name
-        return render("scale.html.jinja", [self.figure()], name=name, verdict=self.verdict())
 
 
 def _span(gain: SpeedUp, form: str) -> str:

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +23,6 @@ from tuner.results import words
 from tuner.results.exporters import shell
 from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import plots, style
-from tuner.results.report.style import Figure
 from tuner.results.study_view import StudyView, settings_table
 
 #: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
@@ -39,39 +37,30 @@ def report(data: StudyView, home: str = "") -> str:
     ``home`` is the address of the other studies, if the page is a part of the dashboard. The same
     study gives the same text.
     """
-    try:
-        script = shell.script(data).text
-    except UsageError:  # nothing to hand over, or a launcher that is gone
-        script = ""
-    return render(
-        "page.html.jinja",
-        plots.build(data),
-        data=data,
-        home=home,
-        words=words,
-        shell_script=script,
-        explained=words.explained(data),
-        settings=settings_table(data),
-        hidden=HIDDEN,
-    )
-
-
-def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
-    """Return a page with these figures, from a template of this package with ``more``."""
     from plotly.offline import get_plotlyjs
 
+    try:
+        job_script = shell.script(data).text
+    except UsageError:  # nothing to hand over, or a launcher that is gone
+        job_script = ""
+    figures = plots.build(data)
     drawings = {"themes": style.THEMES, "drawings": {f.key: f.drawing for f in figures}}
     # JSON that ends no script element and is no comment in one.
     text = json.dumps(json_plain(drawings), separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    library, script, css = (
-        get_plotlyjs(),
-        *((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.js", "page.css")),
-    )
-    page = _environment().get_template(template)
+    script, css = ((_TEMPLATES / name).read_text("utf-8") for name in ("page.js", "page.css"))
+    library = get_plotlyjs()
+    page = _environment().get_template("page.html.jinja")
     return str(
         page.render(
+            data=data,
+            home=home,
+            words=words,
+            shell_script=job_script,
+            explained=words.explained(data),
+            settings=settings_table(data),
+            hidden=HIDDEN,
             figures=figures,
             version=metadata.version("tuner"),
             library=library,
@@ -80,7 +69,6 @@ def render(template: str, figures: Sequence[Figure], **more: Any) -> str:
             style=style,
             drawings=text,
             scripts=f"{_hash(library)} {_hash(script)}",
-            **more,
         )
     )
 
