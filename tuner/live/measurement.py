@@ -27,10 +27,6 @@ from tuner.model.errors import UsageError
 if TYPE_CHECKING:
     from tuner.live.jobs import LiveJobs
 
-#: A program that never accepted switches will not begin to. One whose jobs had windows can: its
-#: ranks may fail to connect by chance. After this many such launches in a row it is over.
-IN_A_ROW = 2
-
 #: Runs one launch to its outcome: :func:`tuner.launch.trial.run`, or a substitute.
 TrialRunner = Callable[[MeasurementRequest], Outcome]
 
@@ -65,7 +61,6 @@ class LiveMeasurement:
     ) -> None:
         self._spec, self._run, self._run_pair = spec, run, run_pair
         self._jobs = None if spec.live == "off" else jobs
-        self._refused = 0  # this many launches in a row accepted no switches
 
     def measure(self, request: MeasurementRequest) -> Outcome:
         """Measure a setting, in a window if that :meth:`is_window`.
@@ -81,9 +76,7 @@ class LiveMeasurement:
             return self._run(request)
         iterations = request.expected_iterations or 0
         model = full_run_model(records, iterations, spec.objective, request.incumbent_s)
-        outcome = jobs.window(request, model)
-        self._refused = self._refused + 1 if jobs.refusal else 0
-        return outcome
+        return jobs.window(request, model)
 
     def measure_side_by_side(self, requests: Sequence[MeasurementRequest]) -> list[Outcome]:
         """Launch two settings side by side; errors as :meth:`measure`."""
@@ -155,6 +148,4 @@ class LiveMeasurement:
         if why := eligibility.why_too_short(records):
             hint = "make a run longer, or leave --live out: then each setting is launched"
             return Obstacle(why, hint)
-        had_windows = any(record.job is not None for record in records)
-        is_refused = self._refused >= (IN_A_ROW if had_windows else 1)
-        return Obstacle(self._jobs.refusal) if is_refused and self._jobs.refusal else None
+        return Obstacle(self._jobs.refusal) if self._jobs.refusal else None
