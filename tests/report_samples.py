@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import random
 
 from tests import study_samples as samples
 from tests.study_samples import FAST, HOSTILE, MACHINE, SPEC, launched, setting
 from tuner.model import (
     BASELINE,
     Choice,
-    Ending,
     Env,
     Failed,
     FailureKind,
@@ -61,48 +59,6 @@ def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
         log = tuple(Progress(n, ending.elapsed_s * n / 20) for n in entries)
     outcome = dataclasses.replace(record.outcome, telemetry=telemetry, progress=log)
     return dataclasses.replace(record, outcome=outcome)
-
-
-def large(count: int = 2000, knobs: int = 10) -> StudyView:
-    """A long search over many knobs, with stopped and failed launches, and its confirmation."""
-    rng = random.Random(5)
-    domains = [
-        Knob(
-            f"knob_{n}",
-            IntRange(1, 4 + n) if n % 3 else Choice(("none", "core", "socket")),
-            Env((f"K{n}",)),
-        )
-        for n in range(knobs)
-    ]
-    spec = dataclasses.replace(SPEC, name="large", knobs=tuple(domains), trials=count)
-    made: list[samples.Made] = [(Purpose.BASELINE, BASELINE, 9.0)]
-    fast, fast_s = BASELINE, 9.0
-    for _ in range(count):
-        chosen = Setting.of(
-            {
-                k.name: rng.choice(k.domain.values)
-                if isinstance(k.domain, Choice)
-                else rng.randint(1, int(k.domain.high))
-                for k in domains
-            }
-        )
-        numbers = [v for _, v in chosen.items if isinstance(v, int)]
-        time_s = 2.0 + 0.4 * abs(numbers[0] - 3) + 0.1 * sum(numbers[1:]) * rng.uniform(0.95, 1.05)
-        made.append((Purpose.SEARCH, chosen, _came(rng, time_s)))
-        if time_s < fast_s and isinstance(made[-1][2], float):
-            fast, fast_s = chosen, time_s
-    for number in range(6):
-        made += [(Purpose.CONFIRM, BASELINE, 9.0 + 0.01 * number), (Purpose.CONFIRM, fast, fast_s)]
-    return launched(made, best=fast, spec=spec)
-
-
-def _came(rng: random.Random, time_s: float) -> float | Ending | None:
-    drawn = rng.random()
-    if drawn < 0.04:
-        return Failed(rng.choice(list(FailureKind)[:5]), "rank 1 ended with status 1")
-    if drawn < 0.5:
-        return samples.stopped(0.4 * time_s, 1.5 * time_s if drawn < 0.4 else None)
-    return time_s
 
 
 def hostile() -> StudyView:

@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
-from tests.report_samples import hostile, large, watched
+from tests.report_samples import hostile, watched
 from tuner.model import StudyState
 from tuner.results.report.page import report
 
@@ -39,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("report")
     studies = {
         "faster": watched(samples.faster()),
-        "large": watched(large(count=300), gpu=False),
+        "pairs": watched(samples.side_by_side(), gpu=False),
         "hostile": hostile(),
     }
     for name, data in studies.items():
@@ -76,7 +76,7 @@ def assert_sound(page: Any, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [("faster", 390, "dark"), ("large", 1280, "light"), ("hostile", 320, "light")],
+    [("faster", 390, "dark"), ("pairs", 1280, "light"), ("hostile", 320, "light")],
 )
 def test_it_can_be_read_anywhere(
     browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str
@@ -110,7 +110,7 @@ def test_figures_follow_the_colours_and_the_width_and_catch_no_finger(
     browser: Any, pages: dict[str, Path]
 ) -> None:
     """By the keyboard alone the tables open; a swipe over a figure scrolls the page."""
-    page = opened(browser, pages["large"])
+    page = opened(browser, pages["pairs"])
     page.locator("#search summary").focus()
     page.keyboard.press("Enter")
     assert page.locator("#search table").is_visible()
@@ -125,7 +125,7 @@ def test_figures_follow_the_colours_and_the_width_and_catch_no_finger(
     until(page, "!!document.querySelector(\".main-svg[style*='rgb(21, 24, 29)']\")")
     page.set_viewport_size({"width": 390, "height": 800})
     until(page, "document.querySelector('.main-svg').getBoundingClientRect().width < 390")
-    assert_sound(page, pages["large"])
+    assert_sound(page, pages["pairs"])
     page.context.close()
 
 

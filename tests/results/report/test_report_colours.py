@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report_samples import everything, large, watched
+from tests.report_samples import everything
 from tests.study_samples import measured_live
 from tuner.results.report import page, plots, style
 
@@ -100,7 +100,7 @@ def test_colours_and_text_have_a_contrast_by_day_and_by_night() -> None:
 
 
 def test_nothing_in_a_legend_is_told_by_its_colour_alone() -> None:
-    studies = everything() | {"large": watched(large(count=120)), "live": measured_live()}
+    studies = everything() | {"live": measured_live()}
     drawings = [figure.drawing for data in studies.values() for figure in plots.build(data)]
     for drawing in drawings:
         looks = [

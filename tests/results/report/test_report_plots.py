@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import study_samples as samples
-from tests.report_samples import everything, large, watched
+from tests.report_samples import everything, watched
 from tests.study_samples import launched, setting, stopped, study
 from tuner.model import BASELINE, ObjectiveSpec, Purpose
 from tuner.results.report import plots, style
@@ -146,10 +146,10 @@ def test_a_rate_is_drawn_in_its_own_unit_and_its_bounds_point_down() -> None:
     assert drawn["search"].drawing["layout"]["yaxis"]["title"]["text"] == "ns/day"
 
 
-def test_a_long_study_is_thinned_out() -> None:
-    drawn = plots.build(watched(large(count=600)))
-    assert len([figure for figure in drawn if figure.key.startswith("knob")]) == plots.MOST_KNOBS
-    assert max(len(trace["x"]) for f in drawn for trace in f.drawing["data"]) <= 600
+def test_a_long_study_is_thinned_out_evenly() -> None:
+    items = list(range(1001))
+    assert style.thinned(items, 5) == [0, 250, 500, 750, 1000]
+    assert style.thinned(items[:4], 5) == [0, 1, 2, 3]
 
 
 @settings(max_examples=30)
