@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.host_files import plant
+from tests.study_samples import MACHINE
 from tuner.hosts import interference, lock
 from tuner.hosts.networks import Network
 from tuner.hosts.survey import FolderSpace
@@ -88,29 +89,6 @@ def test_programs_and_launchers_that_are_not_there_or_broken(view_of: Look, tmp_
     assert item(view_of(), "launcher").saw.startswith("Open MPI 5.0.11, /")
 
 
-def loads(mpi: str, version: str, fault: str = "") -> ProgramPython:
-    packages = {"mpi4py": "4.1.2"}
-    return ProgramPython("/v/bin/python", "3.11", packages, mpi, version, "/lib/libmpi", fault)
-
-
-@pytest.mark.parametrize(
-    ("python", "launcher", "state", "words"),
-    [
-        (loads("Open MPI", "5.0.11"), OPENMPI, OK, "Open MPI 5.0.11, /lib/libmpi"),
-        (loads("MPICH", "4.1.2"), OPENMPI, FAILURE, "but mpirun is of Open MPI 5.0.11"),
-        (loads("Open MPI", "4.1.8"), OPENMPI, WARNING, "loads Open MPI 4.1.8"),
-        (loads("Intel MPI", "2021.9"), MPICH, OK, "Intel MPI 2021.9"),
-        (loads("", "", "RuntimeError: cannot load"), OPENMPI, FAILURE, "cannot load"),
-        (loads("", "", "no MPI"), TORCHRUN, NOT_SEEN, "need none"),
-    ],
-)
-def test_the_mpi_of_the_ranks_must_be_that_of_mpirun(
-    view_of: Look, python: ProgramPython, launcher: LauncherInfo, state: CheckState, words: str
-) -> None:
-    library = item(replace(view_of(), python=python, launcher=launcher), "MPI library")
-    assert (library.state, words in library.saw) == (state, True), library
-
-
 def test_the_programs_own_python_is_asked(
     view_of: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +107,11 @@ def test_the_programs_own_python_is_asked(
 
 # --- the host ---------------------------------------------------------------------------------
 
+#: A host on which nothing is wrong.
+VIEW = HostView(
+    *(MACHINE, (0, 1, 2, 3), (), "192.168.0.7", False, {}, {}, Load(0.0), ""),
+    *({}, "", {}, True, "/bin/sh", None, OPENMPI, "/a/tune.db", "ext4", {}),
+)
 NETWORKS = (
     Network("docker0", "172.17.0.1", "172.17.0.0/16"),
     Network("eth0", "192.168.0.7", "192.168.0.0/24"),
@@ -137,9 +120,16 @@ LITTLE = FolderSpace("/dev/shm", 64 << 20, 60 << 20, True)
 PLENTY = FolderSpace("/a", 2**40, 2**40, True)
 FULL, HALF_GIB = replace(LITTLE, free_bytes=0), replace(PLENTY, free_bytes=500 << 20)
 NOT_OURS = replace(PLENTY, is_writable=False)
-CONTAINER = {".dockerenv": ""}
-QUOTA = {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/cpu.max": "50000 100000\n"}
-UP = {"networks": NETWORKS, "address": "192.168.0.7"}
+INSIDE = {"is_container": True}
+
+
+def loads(mpi: str, version: str, fault: str = "") -> ProgramPython:
+    packages = {"mpi4py": "4.1.2"}
+    return ProgramPython("/v/bin/python", "3.11", packages, mpi, version, "/lib/libmpi", fault)
+
+
+def loaded(python: ProgramPython, launcher: LauncherInfo) -> dict[str, Any]:
+    return {"python": python, "launcher": launcher}
 
 
 def shm(space: FolderSpace) -> dict[str, Any]:
@@ -150,55 +140,41 @@ def disks(launches: FolderSpace, temporary: FolderSpace) -> dict[str, Any]:
     return {"folders": {"launches": launches, "temporary files": temporary}}
 
 
+def stacks(fault: str) -> dict[str, Any]:
+    return {"said": {"stacks": ProgramOutput("", fault)}}
+
+
 @pytest.mark.parametrize(
-    ("name", "files", "changes", "state", "words"),
+    ("name", "changes", "state", "words"),
     [
-        ("network", {}, UP, OK, "docker0 172.17.0.0/16, eth0 192.168.0.0/24"),
-        ("network", {}, {"address": ""}, WARNING, "/etc/hosts"),
-        ("CPU quota", QUOTA, {}, WARNING, "taskset -c"),
-        ("container", {"run/.containerenv": ""}, {}, OK, "only CPU time is seen"),
-        ("shared memory", CONTAINER, shm(LITTLE), WARNING, "docker run --shm-size="),
-        ("shared memory", {}, shm(FULL), FAILURE, "sudo mount -o remount,size="),
-        ("shared memory", {}, shm(NOT_OURS), FAILURE, "sudo chmod 1777 /dev/shm"),
-        ("disk", {}, disks(HALF_GIB, PLENTY), WARNING, "tune --run-dir FOLDER"),
-        ("disk", {}, disks(PLENTY, LITTLE), FAILURE, "export TMPDIR=FOLDER"),
-        ("database", {}, {"file_system": "overlay"}, OK, "overlay"),
-        ("database", CONTAINER, {"file_system": "overlay"}, WARNING, "docker run --volume"),
+        # The MPI of the ranks must be that of mpirun.
+        ("MPI library", loaded(loads("Open MPI", "5.0.11"), OPENMPI), OK, "5.0.11, /lib/libmpi"),
+        ("MPI library", loaded(loads("MPICH", "4.1.2"), OPENMPI), FAILURE, "mpirun is of Open MPI"),
+        ("MPI library", loaded(loads("Open MPI", "4.1.8"), OPENMPI), WARNING, "loads Open MPI 4.1"),
+        ("MPI library", loaded(loads("Intel MPI", "2021.9"), MPICH), OK, "Intel MPI 2021.9"),
+        ("MPI library", loaded(loads("", "", "cannot load"), OPENMPI), FAILURE, "cannot load"),
+        ("MPI library", loaded(loads("", "", "no MPI"), TORCHRUN), NOT_SEEN, "need none"),
+        ("network", {"networks": NETWORKS}, OK, "docker0 172.17.0.0/16, eth0 192.168.0.0/24"),
+        ("network", {"address": ""}, WARNING, "/etc/hosts"),
+        ("CPU quota", {"machine": replace(MACHINE, quota_cpus=0.5)}, WARNING, "taskset -c"),
+        ("container", INSIDE, OK, "only CPU time is seen"),
+        ("shared memory", INSIDE | shm(LITTLE), WARNING, "docker run --shm-size="),
+        ("shared memory", shm(FULL), FAILURE, "sudo mount -o remount,size="),
+        ("shared memory", shm(NOT_OURS), FAILURE, "sudo chmod 1777 /dev/shm"),
+        ("Python stacks", stacks(""), OK, "py-spy may look at processes"),
+        ("Python stacks", INSIDE | stacks("exit 1"), WARNING, "docker run --cap-add SYS_PTRACE"),
+        ("Python stacks", stacks("sh: py-spy: not found"), NOT_SEEN, "py-spy is not installed"),
+        ("disk", disks(HALF_GIB, PLENTY), WARNING, "tune --run-dir FOLDER"),
+        ("disk", disks(PLENTY, LITTLE), FAILURE, "export TMPDIR=FOLDER"),
+        ("database", {"file_system": "overlay"}, OK, "overlay"),
+        ("database", INSIDE | {"file_system": "overlay"}, WARNING, "docker run --volume"),
     ],
 )
 def test_what_a_host_has(
-    view_of: Look,
-    name: str,
-    files: dict[str, str],
-    changes: dict[str, Any],
-    state: CheckState,
-    words: str,
+    name: str, changes: dict[str, Any], state: CheckState, words: str
 ) -> None:
-    result = item(replace(view_of(files), **changes), name)
+    result = item(replace(VIEW, **changes), name)
     assert (result.state, words in f"{result.saw} {result.mend}") == (state, True), result
-
-
-@pytest.mark.parametrize(
-    ("container", "answer", "state", "words"),
-    [
-        ({}, "exit 0", OK, "py-spy may look at processes"),
-        (CONTAINER, "exit 1", WARNING, "docker run --cap-add SYS_PTRACE"),
-        ({}, "exec /no/py-spy", NOT_SEEN, "py-spy is not installed"),
-    ],
-)
-def test_whether_python_stacks_can_be_read(
-    view_of: Look,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    container: dict[str, str],
-    answer: str,
-    state: CheckState,
-    words: str,
-) -> None:
-    py_spy = script(tmp_path / "bin" / "py-spy", f'[ -d "/proc/$4" ] && {answer}')
-    monkeypatch.setattr("tuner.hosts.stacks.find_py_spy", lambda: py_spy)
-    stacks = item(view_of(container), "Python stacks")
-    assert (stacks.state, words in f"{stacks.saw} {stacks.mend}") == (state, True), stacks
 
 
 # --- the study --------------------------------------------------------------------------------
