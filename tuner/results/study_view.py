@@ -63,7 +63,7 @@ class Side:
         return [sample.elapsed_s for launch in self.launches for sample in launch.outcome.samples]
 
     @property
-    def paced(self) -> list[float]:
+    def projections(self) -> list[float]:
         """The projections of the launches that were stopped once their pace was known."""
         stops = [(r.outcome.ending, r.job) for r in self.launches]
         return [

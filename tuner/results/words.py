@@ -67,8 +67,8 @@ def side_text(data: StudyView, side: Side) -> str:
     objective = data.spec.objective
     if side.costs:
         return figures.spread(objective, side.costs)
-    if side.paced:
-        return f"~{figures.spread(objective, side.paced)}, projected by the pace"
+    if side.projections:
+        return f"~{figures.spread(objective, side.projections)}, projected by the pace"
     ends = [figures.came_to(objective, launch.outcome) for launch in side.launches]
     return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"
 
@@ -77,9 +77,9 @@ def bars(data: StudyView) -> list[tuple[Side, float, str]]:
     """Return each side that has a median, with its share of the longest, and its text."""
     objective = data.spec.objective
     medians = [
-        (side, statistics.median(side.costs or side.paced), "" if side.costs else "~")
+        (side, statistics.median(side.costs or side.projections), "" if side.costs else "~")
         for side in data.sides
-        if side.costs or side.paced
+        if side.costs or side.projections
     ]
     longest = max((objective.figure(cost) for _, cost, _ in medians), default=0.0)
     return [

@@ -131,7 +131,7 @@ def remedy(
     own = {knob.name: knob for knob in spec.knobs}
     values = setting.as_dict()
     for name, direction in rows:
-        if name in own and can_turn(own[name], values.get(name), direction):
+        if name in own and has_value_in_direction(own[name], values.get(name), direction):
             return Remedy(name, direction)
     for name, direction in rows:
         if name not in own and _reaches(knobs.knob(name), spec, case):
@@ -148,17 +148,17 @@ def _reaches(knob: Knob, spec: StudySpec, case: Case) -> bool:
     return not knob.launchers or (spec.launcher.kind in knob.launchers and uses_mpi)
 
 
-def can_turn(knob: Knob, value: Value | None, direction: str) -> bool:
+def has_value_in_direction(knob: Knob, value: Value | None, direction: str) -> bool:
     """Return whether the domain has a value on that side; of an unset one (the default) it may."""
     domain = knob.domain
     if isinstance(domain, Choice):
         values = domain.values
     else:
         values = (domain.low, domain.high if isinstance(domain.high, int) else domain.low + 1)
-    return any(other != value and is_turned(value, other, direction) for other in values)
+    return any(other != value and lies_in_direction(value, other, direction) for other in values)
 
 
-def is_turned(value: Value | None, other: Value | None, direction: str) -> bool:
+def lies_in_direction(value: Value | None, other: Value | None, direction: str) -> bool:
     """Return whether the other value lies in this direction; true if that cannot be told."""
     if direction == ANOTHER or not isinstance(value, int) or not isinstance(other, int):
         return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry
 from tuner.results.explain import explain
-from tuner.results.explain.cause import Cause, Diagnosis, Remedy, is_turned, per_cent
+from tuner.results.explain.cause import Cause, Diagnosis, Remedy, lies_in_direction, per_cent
 from tuner.results.study_view import StudyView
 from tuner.stats import evidence
 
@@ -78,7 +78,8 @@ def _is_contradicted(remedy: Remedy, setting: Setting, data: StudyView) -> bool:
         differing = [name for name in {*values, *others} if values.get(name) != others.get(name)]
         if differing == [remedy.knob] and own in times_s:
             value, other = values.get(remedy.knob), others.get(remedy.knob)
-            gains += [times_s[own] / time_s] if is_turned(value, other, remedy.direction) else []
+            if lies_in_direction(value, other, remedy.direction):
+                gains.append(times_s[own] / time_s)
     return bool(gains) and max(gains) <= 1 + data.spec.precision
 
 

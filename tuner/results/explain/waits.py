@@ -153,7 +153,7 @@ def _late_inside(ranks: Sequence[RankFigures]) -> _Late:
     def own(rank: RankFigures) -> float:
         return rank.busy("loader") + rank.busy("compute")
 
-    late, others = _apart(ranks, own)
+    late, others = _split_in_two(ranks, own)
     theirs, its = statistics.median(map(exchange, others)), max(map(exchange, late))
     share = min(theirs - its, min(map(own, late)) - statistics.median(map(own, others)))
     if share < LATE or its > LATE_PART * theirs:
@@ -175,7 +175,7 @@ def _late_outside(ranks: Sequence[RankFigures]) -> _Late:
     def demand(rank: RankFigures) -> float:
         return min(1.0, rank.own_runnable)
 
-    late, others = _apart(ranks, lambda rank: -demand(rank))
+    late, others = _split_in_two(ranks, lambda rank: -demand(rank))
     its, theirs = max(map(demand, late)), statistics.median(map(demand, others))
     # A rank in MPI spins one core: where they want more, threads compute, and some have fewer.
     threads = any(rank.own_runnable > ONE_THREAD for rank in ranks)
@@ -186,7 +186,7 @@ def _late_outside(ranks: Sequence[RankFigures]) -> _Late:
     return late, theirs - its, (f"{wanted}, the others {per_cent(theirs)}", why)
 
 
-def _apart(
+def _split_in_two(
     ranks: Sequence[RankFigures], figure: Callable[[RankFigures], float]
 ) -> tuple[list[RankFigures], list[RankFigures]]:
     """Return the ranks above the middle between both ends, at most half of all, and the rest."""

@@ -44,7 +44,7 @@ def build(data: StudyView) -> list[Figure]:
 # --- launches as dots ------------------------------------------------------------------------
 
 
-def _place(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
+def _drawn_figure(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
     """Return the figure at which a launch is drawn: its own, its projection, or its bound."""
     ending = record.outcome.ending
     if isinstance(ending, Failed):
@@ -55,11 +55,11 @@ def _place(objective: ObjectiveSpec, record: LaunchRecord) -> float | None:
     return objective.figure(cost) if cost else None
 
 
-def _places(objective: ObjectiveSpec, records: Iterable[LaunchRecord]) -> list[float]:
-    return [place for r in records if (place := _place(objective, r)) is not None]
+def _drawn_figures(objective: ObjectiveSpec, records: Iterable[LaunchRecord]) -> list[float]:
+    return [place for r in records if (place := _drawn_figure(objective, r)) is not None]
 
 
-def _dots(
+def _traces_of_launches(
     objective: ObjectiveSpec,
     points: Sequence[Point],
     name: str,
@@ -71,7 +71,7 @@ def _dots(
     bound += "-dot" if shape == "square" else ""
     traces = []
     for what, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
-        shown = style.thinned([point for point in points if _known(point[1]) == what])
+        shown = style.thinned([point for point in points if _what_is_known(point[1]) == what])
         hover = (
             f"launch {r.number} ({r.purpose}): {style.inert(came_to(objective, r.outcome))}"
             f"<br>{style.short(r.setting)}"
@@ -81,7 +81,7 @@ def _dots(
             style.scatter(
                 "markers",
                 (x for x, _ in shown),
-                (_place(objective, r) for _, r in shown),
+                (_drawn_figure(objective, r) for _, r in shown),
                 hover,
                 name=f"{name}{what}",
                 marker=style.marker(colour, symbol),
@@ -91,8 +91,8 @@ def _dots(
     return traces
 
 
-def _known(record: LaunchRecord) -> str:
-    """Return what is known of a launch, as :func:`_dots` calls it."""
+def _what_is_known(record: LaunchRecord) -> str:
+    """Return what is known of a launch, as :func:`_traces_of_launches` calls it."""
     ending = record.outcome.ending
     if isinstance(ending, Stopped):
         return ", projected" if ending.is_forecast else ", no better"
@@ -176,19 +176,19 @@ def _comparison(data: StudyView) -> Figure | None:
 def _runs(data: StudyView) -> Figure | None:
     """Draw every run of the sides of the comparison as a dot, and their medians."""
     objective = data.spec.objective
-    sides = [side for side in data.sides if _places(objective, side.launches)]
+    sides = [side for side in data.sides if _drawn_figures(objective, side.launches)]
     traces = []
     for at, side in enumerate(sides):
         colour = style.OF_SIDE[side.kind]
-        points = [(style.beside(at, n), record) for n, record in enumerate(side.launches)]
-        traces += _dots(objective, points, style.inert(side.name), colour)
+        points = [(style.spread_around(at, n), record) for n, record in enumerate(side.launches)]
+        traces += _traces_of_launches(objective, points, style.inert(side.name), colour)
         if side.costs:
             median = objective.figure(statistics.median(side.costs))
             ends, line = (at - 0.32, at + 0.32), {"color": colour, "width": 3}
             traces.append(style.scatter("lines", ends, [median] * 2, None, line=line))
     if not sides:
         return None
-    figures_drawn = [place for side in sides for place in _places(objective, side.launches)]
+    figures_drawn = [place for side in sides for place in _drawn_figures(objective, side.launches)]
     drawing = style.drawing(
         traces,
         340,
@@ -222,10 +222,10 @@ def _search(data: StudyView) -> Figure | None:
         for run in record.outcome.samples:
             if not leads or run.elapsed_s < leads[-1][1]:
                 leads.append((record.number, run.elapsed_s))
-    axis = style.axis(figures.axis(objective), _places(objective, records))
+    axis = style.axis(figures.axis(objective), _drawn_figures(objective, records))
     traces = [
-        *_dots(objective, by_kind[False], "a setting", style.OTHER),
-        *_dots(objective, by_kind[True], "defaults", style.BASELINE, "square"),
+        *_traces_of_launches(objective, by_kind[False], "a setting", style.OTHER),
+        *_traces_of_launches(objective, by_kind[True], "defaults", style.BASELINE, "square"),
     ]
     if leads:
         ends = [*leads, (records[-1].number, leads[-1][1])]
@@ -242,7 +242,7 @@ def _search(data: StudyView) -> Figure | None:
     # A failure has no figure: it stands on the lower edge.
     failed = [r for r in records if isinstance(r.outcome.ending, Failed)]
     thinned = style.thinned(failed)
-    floor = 0.8 * min(_places(objective, records), default=1.0) if "type" in axis else 0.0
+    floor = 0.8 * min(_drawn_figures(objective, records), default=1.0) if "type" in axis else 0.0
     traces.append(
         style.scatter(
             "markers",
@@ -311,7 +311,7 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
     for record in data.counted:
         value = record.setting.as_dict().get(name)
         if value is not None and value in by_value:
-            points.append((style.beside(values.index(value), len(points)), record))
+            points.append((style.spread_around(values.index(value), len(points)), record))
     line = style.scatter(
         "lines+markers",
         (at for at, _ in places),
@@ -322,10 +322,12 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
         marker=style.marker(style.BEST, "diamond"),
     )
     drawing = style.drawing(
-        [line, *_dots(objective, points, "a run", style.OTHER)],
+        [line, *_traces_of_launches(objective, points, "a run", style.OTHER)],
         340,
         xaxis={**style.names_axis(values), "title": {"text": style.inert(name)}},
-        yaxis=style.axis(figures.axis(objective), _places(objective, (r for _, r in points))),
+        yaxis=style.axis(
+            figures.axis(objective), _drawn_figures(objective, (record for _, record in points))
+        ),
     )
     texts = [f"{m.setting.as_dict()[name]}: {figures.typical(objective, m)}" for m in fastest]
     summary = (

@@ -121,7 +121,7 @@ def thinned(items: Sequence[Item], most: int = MOST_POINTS) -> list[Item]:
     return [items[round(place * step)] for place in range(most)]
 
 
-def beside(place: float, number: int) -> float:
+def spread_around(place: float, number: int) -> float:
     """Return a place beside another one for the n-th of some points: none hides another.
 
     Multiples of the golden ratio fill an interval evenly, whatever their number.
