@@ -13,7 +13,7 @@ from tuner.config.spec import build_spec
 from tuner.config.study_file import find_study_file
 from tuner.knobs import space
 from tuner.model import Failed, Purpose, Setting, StudySpec
-from tuner.search import Done
+from tuner.search.engine import Done
 from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
