@@ -39,9 +39,8 @@ class ChainerExtension:
     are multi-node optimizers of ChainerMN without double buffering. The trainer goes on beyond its
     stop trigger while the study wants it to. Outside live measurement it does nothing.
 
-    Args:
-        communicator: Makes ChainerMN's communicator of a name, if the program needs more than
-            ``chainermn.create_communicator(name, mpi_comm=…)``.
+    ``communicator`` makes ChainerMN's communicator of a name, if the program needs more than
+    ``chainermn.create_communicator(name, mpi_comm=…)``.
     """
 
     default_name = "TuneLive"

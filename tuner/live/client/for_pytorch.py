@@ -45,13 +45,10 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
     the workers) and, with a GPU, ``pin_memory``. Wrap the one loader that feeds the training. What
     comes back is used like it; after a switch its epoch goes on at the same batch.
 
-    Outside live measurement the loader itself comes back, and so it does if it cannot be changed:
-    an iterable dataset, ``in_order=False``, a subclass that loads by itself.
-
-    Args:
-        loader: A ``torch.utils.data.DataLoader`` that has not started.
-        of_workers: ``persistent_workers`` and ``multiprocessing_context`` that the program gives a
-            loader with workers, if this one has none.
+    ``of_workers`` are ``persistent_workers`` and ``multiprocessing_context`` of a loader with
+    workers, if this one has none. Outside live measurement the loader itself comes back, and so it
+    does if it cannot be changed: it has started, has an iterable dataset or ``in_order=False``, or
+    is a subclass that loads by itself.
     """
     agent = find_agent()
     if agent is None or not LiveLoader.fits(loader):
@@ -112,10 +109,10 @@ class PpeExtension:
 
 
 class LiveLoader:
-    """Stands in for a DataLoader: see :func:`torch_loader`.
+    """Stands in for a DataLoader, and draws the same random numbers, whatever is changed meanwhile.
 
-    Random numbers are drawn as by the loader itself, whatever is changed meanwhile: one for the
-    workers' seeds in each epoch (with persistent workers only in the first), then the sampler's.
+    These are one for the workers' seeds in each epoch (with persistent workers only in the first),
+    then those of the sampler.
     """
 
     def __init__(self, loader: Any, of_workers: Mapping[str, Any]) -> None:

@@ -21,13 +21,13 @@ class RankAgent(Protocol):
         apply: Callable[[Values], object],
         read: Callable[[], Values] | None = None,
     ) -> None:
-        """Offer knobs that are changed and read together, by name; else as :meth:`Session.on`."""
+        """Offer knobs that are changed and read together, each by its name."""
 
     def step(self, mark: bool = False) -> None:
-        """Do as :meth:`Session.step`."""
+        """Take note that an iteration has ended, and change the settings if that is due."""
 
     def more(self) -> bool:
-        """Do as :meth:`Session.more`."""
+        """Return whether to go on beyond the program's own end."""
         ...
 
 
@@ -52,14 +52,12 @@ class Session:
     def on(
         self, knob: str, apply: Callable[[Any], object], read: Callable[[], Any] | None = None
     ) -> None:
-        """Offer a knob that the program itself can change. Call it before the first step.
+        """Offer a knob of the study that the program itself can change, before the first step.
 
-        Args:
-            knob: Its name in the study.
-            apply: Called with a value between two iterations, on every rank in the same one. If it
-                raises, the job is ended, and another one started with the value.
-            read: Gives the value in force. It is asked before the first switch, too, for what the
-                program started with; without it ``apply(None)`` has to bring that back.
+        ``apply`` is called with a value between two iterations, on every rank in the same one. If
+        it raises, the job is ended, and another one started with the value. ``read`` gives the
+        value in force, and before the first switch what the program started with; without it
+        ``apply(None)`` has to bring that back.
         """
         if self._agent is not None:
             read_all = None if read is None else lambda: {knob: read()}
@@ -68,9 +66,7 @@ class Session:
     def step(self, *, mark: bool = False) -> None:
         """Say that an iteration has ended; the settings may change in this call.
 
-        Args:
-            mark: There was something in it that the others have not, an evaluation or an epoch's
-                start: its time is not counted.
+        The time of one with a ``mark`` is not counted: it had an evaluation or an epoch's start.
         """
         if self._agent is not None:
             self._agent.step(mark)
