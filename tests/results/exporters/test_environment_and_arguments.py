@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC, setting, study
@@ -42,12 +42,13 @@ def test_every_variable_is_written_and_what_cannot_be_carried_is_said_twice() ->
     assert unset == "an environment file cannot unset T_VALUE"
 
 
-@pytest.mark.parametrize("value", ["a b", "'a'", "$(x)", "a\nb", "~", "#", "é", "a\\b", "*", "a;b"])
+@pytest.mark.parametrize("value", ["a b", "$(x)", "a\nb", "~", "é", "a;b"])
 def test_a_value_that_shell_and_docker_read_differently_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match="T_VALUE"):
         environment(with_value(value, Env(("T_VALUE",))))
 
 
+@settings(max_examples=20)
 @given(st.text(max_size=20).filter("unset".__ne__))
 def test_whatever_is_written_is_read_back(value: str) -> None:
     words = arguments(with_value(value, Flag("-v"))).text
