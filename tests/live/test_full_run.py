@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import MACHINE
@@ -65,7 +65,6 @@ def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
     assert full_run_model([], 3, STEADY) == FullRunModel(3, 0.0, steady=True)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=500), st.booleans())
 def test_the_log_of_a_window_leads_to_its_figure(times_s: list[float], steady: bool) -> None:
     model = FullRunModel(1000, 2.5, steady)

@@ -7,7 +7,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.live.eligibility import LEAST
@@ -24,7 +24,6 @@ from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopp
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=2, max_size=60)
 
 
-@settings(max_examples=30)
 @given(TIMES)
 def test_the_discarded_are_one_to_half_with_the_least_marginal_error(times_s: list[float]) -> None:
     def error(discarded: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.explain_cases import (
@@ -347,7 +347,6 @@ RECORDS = st.builds(
 LOADS_BESIDE = st.none() | st.builds(Load, st.floats(0, 64), st.text(max_size=5))
 
 
-@settings(max_examples=25)
 @given(RECORDS, LOADS_BESIDE, st.floats(0.01, 100))
 def test_any_record_has_a_verdict_whatever_the_clock(
     telemetry: Telemetry, load: Load | None, scale: float

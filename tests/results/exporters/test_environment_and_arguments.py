@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_samples import SPEC, setting, study
@@ -48,7 +48,6 @@ def test_a_value_that_shell_and_docker_read_differently_is_refused(value: str) -
         environment(with_value(value, Env(("T_VALUE",))))
 
 
-@settings(max_examples=20)
 @given(st.text(max_size=20).filter("unset".__ne__))
 def test_whatever_is_written_is_read_back(value: str) -> None:
     words = arguments(with_value(value, Flag("-v"))).text

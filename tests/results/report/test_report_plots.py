@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import study_samples as samples
@@ -152,7 +152,6 @@ def test_a_long_study_is_thinned_out_evenly() -> None:
     assert style.thinned(items[:4], 5) == [0, 1, 2, 3]
 
 
-@settings(max_examples=30)
 @given(st.text())
 def test_foreign_text_is_inert_to_plotly(text: str) -> None:
     inert = style.inert(text)
