@@ -65,28 +65,3 @@ def test_the_dockerfile_has_no_complaint_of_hadolint() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
-
-
-@pytest.mark.system
-@pytest.mark.slow
-def test_the_image_is_built_and_runs_tune() -> None:
-    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-
-    for tool in ("docker", "podman"):
-        try:
-            has_base = run(tool, "image", "inspect", "python:3.11-slim").returncode == 0
-        except FileNotFoundError:
-            continue
-        if has_base:
-            break
-    else:
-        pytest.skip("neither docker nor podman has the image python:3.11-slim")
-    name = "localhost/tune-test"
-    try:
-        done = run(tool, "build", "--file", DOCKERFILE, "--tag", name, ".")
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        done = run(tool, "run", "--rm", "--network", "none", name, "tune", "doctor")
-        assert "Open MPI 5" in done.stdout and "only CPU time is seen" in done.stdout, done
-    finally:
-        run(tool, "image", "rm", "--force", name)
