@@ -15,11 +15,11 @@ from tuner.store import Store
 
 
 @contextmanager
-def serving(url: str, host: str = "127.0.0.1") -> Iterator[DashboardServer]:
+def serving(url: str) -> Iterator[DashboardServer]:
     """Serve a database on any free port, in a thread; its reports are those of the tool."""
     with (
         Store.open(url, create=False) as store,
-        bind(url, lambda name: report(stored.load(store, name), HOME), host=host, port=0) as server,
+        bind(url, lambda name: report(stored.load(store, name), HOME), port=0) as server,
     ):
         thread = threading.Thread(target=server.serve)
         thread.start()

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -184,28 +183,6 @@ def test_the_way_on_stays_here(site: Site, path: str) -> None:
     assert first.status == 303
     assert re.match(r"/(?![/\\])", first.headers["location"])
     assert "\\" not in first.headers["location"]
-
-
-def test_silent_strangers_hold_nobody_up_and_are_sent_away_on_any_address(
-    database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(web_server, "SILENCE_S", 1)
-    with serving(f"sqlite:///{database}", "0.0.0.0") as server:
-        address = f"127.0.0.1:{urlsplit(server.page).port}"
-        assert (server.is_wide, urlsplit(server.page).hostname) == (True, socket.gethostname())
-        strangers = []
-        # More than there are places for: who comes next is answered once the silent ones are gone.
-        for text in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n") * 80:
-            host, _, port = address.partition(":")
-            stranger = socket.create_connection((host, int(port)), timeout=60)
-            stranger.sendall(text)
-            strangers.append(stranger)
-        token = {"Authorization": f"Bearer {server.token}"}
-        assert ask(address, "/api/studies", headers=token).status == 200
-        for stranger in strangers:
-            with stranger:
-                assert stranger.recv(100) == b""
-    assert capfd.readouterr().err == ""
 
 
 # --- a real `tune dashboard`, and where its token could be seen ----------------------------------

@@ -21,13 +21,6 @@ from tuner.results.dashboard import access
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: Seconds of silence after which waitress ends a connection, and how often it looks for one. More
-#: half-sent requests than there are places for keep others out for no longer.
-SILENCE_S, LOOK_S = 5, 1
-
-#: Connections that are held at once; more wait in the kernel's queue.
-MOST_CONNECTIONS = 128
-
 #: Where the reports are, by the study's name; at ``/`` that of the latest.
 REPORTS = "/report/"
 #: Where optuna-dashboard is.
@@ -89,9 +82,8 @@ def bind(
             access.guarded(_with_reports(wsgi(optunas_storage(url)), report_of), token),
             sockets=[taken],
             threads=8,
-            connection_limit=MOST_CONNECTIONS,
-            channel_timeout=SILENCE_S,
-            cleanup_interval=LOOK_S,
+            channel_timeout=5,  # half-sent requests keep others out for no longer, s
+            cleanup_interval=1,
             max_request_body_size=1 << 16,  # no request that is answered has a body
             ident=None,
         )
@@ -129,7 +121,7 @@ def _listening(host: str, port: int) -> socket.socket:
             f"--host {host!r} is not an IPv4 address or a name", "--host 0.0.0.0: every address"
         )
     try:
-        return socket.create_server((host, port), backlog=MOST_CONNECTIONS)
+        return socket.create_server((host, port), backlog=128)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise BusyError(
