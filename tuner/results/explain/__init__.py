@@ -34,7 +34,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     rest = cpu.bound(case)
     is_held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
     suspect, *others = ranked if is_held else [rest, *ranked]
-    is_complete = suspect.inside and bool(case.host) and bool(case.outside)
+    is_complete = bool(case.inside and case.host and case.outside)
     is_ahead = suspect.share >= CLEAR_TIMES * (others[0].share if others else 0.0)
     certainty = Certainty.GUESS
     adds_up = case.unassigned_cores <= cpu.UNASSIGNED_CORES

@@ -54,15 +54,13 @@ class Remedy:
 class Suspect:
     """A cause with the share of the ranks' time that it explains, and the evidence.
 
-    ``subject`` says who or what, to follow the cause. ``inside`` says that it was seen from inside
-    the ranks too, not from outside alone.
+    ``subject`` says who or what, to follow the cause.
     """
 
     cause: Cause
     share: float
     evidence: tuple[str, ...]
     subject: str = ""
-    inside: bool = True
 
     def __str__(self) -> str:
         subject = f" ({self.subject})" if self.subject else ""

@@ -97,7 +97,7 @@ def _shortage(case: Case) -> Suspect:
     else:
         wanted = case.own_runnable if cause is Cause.PROCESSES else case.children_runnable
         said = f"{case.workers or 'the'} child processes wanted {wanted:.1f} cores"
-    return Suspect(cause, case.shortage, (_waits(case), said), subject, bool(case.inside))
+    return Suspect(cause, case.shortage, (_waits(case), said), subject)
 
 
 #: A GPU that works this much of the time is what the ranks wait for.
@@ -114,7 +114,7 @@ def bound(case: Case) -> Suspect:
     if gpu >= GPU:
         said = [f"the GPUs worked {per_cent(gpu)} of the time"]
         said += [f"they took {power:.0f} W"] if power else []
-        return Suspect(Cause.GPU, gpu, tuple(said), inside=inside)
+        return Suspect(Cause.GPU, gpu, tuple(said))
     ranks = case.outside
     if inside:
         share = case.phase("compute", "running")
@@ -125,9 +125,9 @@ def bound(case: Case) -> Suspect:
         share = min(1.0, busy / len(ranks)) if ranks else 0.0
         said = [f"the ranks kept {per_cent(share)} of a core busy each"]
     if share < COMPUTE:
-        return Suspect(Cause.UNKNOWN, 0.0, (), inside=inside)
+        return Suspect(Cause.UNKNOWN, 0.0, ())
     job = sum(rank.own for rank in ranks) + case.unassigned_cores
     said += [f"the job kept {job:.1f} of {case.cores} cores busy"] if ranks else []
     if not inside:
         said.append("of a program without the probe, computing and MPI's waiting look the same")
-    return Suspect(Cause.CPU, share, tuple(said), inside=inside)
+    return Suspect(Cause.CPU, share, tuple(said))

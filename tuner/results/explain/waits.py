@@ -52,7 +52,7 @@ def _disk(case: Case) -> Suspect | None:
     if share < DISK:
         return None
     said = (f"some task waited for a disk {per_cent(pressure)} of the time", *_loading(case))
-    return Suspect(Cause.DISK, share, said, inside=bool(case.inside))
+    return Suspect(Cause.DISK, share, said)
 
 
 def _loader(case: Case, disk: float) -> Suspect | None:
@@ -117,7 +117,7 @@ def _waiting(case: Case, disk: float) -> Suspect | None:
     if case.workers:
         children = wording.count(case.workers, "child process", "child processes")
         said.append(f"{children} used {case.total('children_cores'):.2g} cores")
-    return Suspect(Cause.WAITING, share, tuple(said), where, bool(case.inside))
+    return Suspect(Cause.WAITING, share, tuple(said), where)
 
 
 def straggler(case: Case) -> Suspect | None:
@@ -137,7 +137,7 @@ def straggler(case: Case) -> Suspect | None:
         elsewhere = (used for name, used in case.others_by_host.items() if name != host)
         most = f"{max(elsewhere, default=0.0):.1f} on another host at most"
         said = (*said, f"other processes used {on_host:.1f} cores on {host}, {most}")
-    return Suspect(Cause.STRAGGLER, share, said, subject, inside=bool(case.inside))
+    return Suspect(Cause.STRAGGLER, share, said, subject)
 
 
 #: Who is late, for what share of the ranks' time (0: nobody is), and the evidence.
