@@ -14,9 +14,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tuner.hosts.probe import live_file, probe_environment, probe_folder
@@ -70,39 +67,25 @@ def main() -> int:
 def _step_s(listens: bool) -> float:
     """What the end of an iteration takes, s, in a job of its own."""
     info = find(None, environ=os.environ)
-    ranks = RANKS if listens else 0
-    with _probed(launcher_for(info.kind).environment(info), ranks) as environ:
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        command = [info.mpirun, "--oversubscribe", "--bind-to", "none", *root, "-n", str(RANKS)]
-        program = [*command, sys.executable, "-c", LOOP]
-        ran = subprocess.run(program, env=environ, check=True, capture_output=True, text=True)
-    active, step_s = ran.stdout.split()
-    assert active == str(listens), f"the session is active: {active}"
-    return float(step_s)
-
-
-@contextmanager
-def _probed(more: Mapping[str, str], ranks: int) -> Iterator[dict[str, str]]:
-    """The environment of a trial, with ``more``; the tool listens to so many ranks."""
-    environ = {**os.environ, **more}
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+    environ = os.environ | launcher_for(info.kind).environment(info)
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    command = [info.mpirun, "--oversubscribe", "--bind-to", "none", *root, "-n", str(RANKS)]
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         probe_folder(folder).mkdir()
-        environ |= probe_environment(folder, environ)
-        if ranks:
-            server, is_over = JobServer(ranks, live_file(folder).write_text), threading.Event()
+        server = JobServer(RANKS, live_file(folder).write_text)
+        if listens:
             server.listen()
-
-            def read() -> None:
-                while not is_over.is_set():
-                    server.receive(0.1)
-                server.close()
-
-            thread = threading.Thread(target=read)
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(is_over.set)
-        yield environ
+        environ |= probe_environment(folder, environ)
+        job = subprocess.Popen(
+            [*command, sys.executable, "-c", LOOP], env=environ, stdout=subprocess.PIPE, text=True
+        )
+        while job.poll() is None:
+            server.receive(0.1)
+        server.close()
+    active, step_s = job.communicate()[0].split()
+    assert active == str(listens), f"the session is active: {active}"
+    return float(step_s)
 
 
 if __name__ == "__main__":

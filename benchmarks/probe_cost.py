@@ -1,4 +1,4 @@
-"""What the probe costs in a rank; `benchmarks/telemetry_cost.py` has the looks from outside.
+"""What the probe costs in a rank.
 
     python benchmarks/probe_cost.py [--pairs 40]
 
