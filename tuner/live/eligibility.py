@@ -142,8 +142,8 @@ def live_vs_cold(
             hint = " (session.step() says what an iteration is)" if is_first else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
-                f"live and cold disagree: {setting} took {took} in a running job than in launches of"
-                f" its own{hint}",
+                f"live and cold disagree: {setting} took {took} in a running job than in launches"
+                f" of its own{hint}",
             )
     return None
 
