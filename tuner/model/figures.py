@@ -1,4 +1,4 @@
-"""A study's figures as its user knows them: the one place where a cost becomes text. Pure.
+"""Turns costs into the figures that a study's user knows, and these into text. Pure.
 
 What is kept and compared is a cost (:class:`tuner.model.ObjectiveSpec`); what is shown is the
 figure in the user's own unit.
@@ -24,7 +24,7 @@ from tuner.model import (
 
 
 def shown(objective: ObjectiveSpec, cost: float) -> str:
-    """A figure with its unit: ``8.31 s``, ``12.3 ns/day``, ``4.57 ms/it``, ``123``."""
+    """Write a figure with its unit: ``8.31 s``, ``12.3 ns/day``, ``4.57 ms/it``, ``123``."""
     if objective.clock == "steady":
         unit = next((u for u in ("h", "min", "s", "ms") if cost >= TIME_UNITS_S[u]), "us")
         return f"{number(cost / TIME_UNITS_S[unit])} {unit}/it"
@@ -34,13 +34,13 @@ def shown(objective: ObjectiveSpec, cost: float) -> str:
 
 
 def number(value: float) -> str:
-    """A figure with three digits that count: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
+    """Write a figure with three digits that count: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
     power = math.floor(math.log10(value)) if value > 0 else 0
     return f"{value:.{max(0, 2 - power)}f}" if -4 <= power < 7 else f"{value:.3g}"
 
 
 def spread(objective: ObjectiveSpec, costs: Sequence[float]) -> str:
-    """The median of some runs and their range: ``3.60 s (3 runs, 3.58 s to 3.61 s)``."""
+    """Write the median of some runs and their range: ``3.60 s (3 runs, 3.58 s to 3.61 s)``."""
     ends = sorted((min(costs), max(costs)), reverse=objective.maximize)
     low, high = (shown(objective, cost) for cost in ends)
     runs = "one run" if len(costs) == 1 else f"{len(costs)} runs, {low} to {high}"
@@ -48,26 +48,26 @@ def spread(objective: ObjectiveSpec, costs: Sequence[float]) -> str:
 
 
 def unit(objective: ObjectiveSpec) -> str:
-    """The unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty if none is known."""
+    """Return the unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty if none is known."""
     if objective.clock == "steady":
         return "s/iteration"
     return objective.unit or ("s" if objective.is_time else "")
 
 
 def figure(objective: ObjectiveSpec, cost: float | None) -> float | None:
-    """The figure in :func:`unit`; ``None`` if there is none."""
+    """Return the figure in :func:`unit`; ``None`` if there is none."""
     return None if cost is None else objective.figure(cost)
 
 
 def title(objective: ObjectiveSpec) -> str:
-    """The heading above figures, each with its unit: ``time``, or the key of a log."""
+    """Return the heading above figures with a unit each: ``time``, or the key of a log."""
     if objective.is_time:
         return "time"
     return objective.key if objective.kind == "logreport" else "figure"
 
 
 def axis(objective: ObjectiveSpec) -> str:
-    """The heading of bare figures: ``seconds``, ``ms``, ``ns/day``, or the key of a log."""
+    """Return the heading of bare figures: ``seconds``, ``ms``, ``ns/day``, or the key of a log."""
     words = {"s": "seconds", "s/iteration": "seconds an iteration", "": title(objective)}
     return words.get(unit(objective), unit(objective))
 
@@ -81,13 +81,13 @@ class Words(NamedTuple):
 
 
 def words(objective: ObjectiveSpec) -> Words:
-    """The words for a time or a rate with a unit, or for whatever else is compared."""
+    """Return the words for a time or a rate with a unit, or for whatever else is compared."""
     is_speed = objective.is_time or (objective.maximize and objective.unit)
     return Words() if is_speed else Words("better", "worse", "good")
 
 
 def stopped(objective: ObjectiveSpec, ending: Stopped) -> str:
-    """``stopped after 4.10 s (projected 9.80 s)``: all that is known of a launch without an end."""
+    """Say all that is known of a launch without an end: ``stopped after 4.10 s (projected …)``."""
     going = f" (projected {shown(objective, ending.projection_s)})"
     if ending.bound_s <= 0:
         return "stopped before its log told anything"
@@ -97,7 +97,7 @@ def stopped(objective: ObjectiveSpec, ending: Stopped) -> str:
 
 
 def came_to(objective: ObjectiveSpec, outcome: Outcome) -> str:
-    """How a launch ended: its figure, where it was stopped, or why it failed."""
+    """Say how a launch ended: its figure, where it was stopped, or why it failed."""
     ending = outcome.ending
     if isinstance(ending, Finished):
         return shown(objective, ending.elapsed_s)
@@ -109,14 +109,14 @@ def came_to(objective: ObjectiveSpec, outcome: Outcome) -> str:
 
 
 def projected(objective: ObjectiveSpec, ending: Stopped) -> str:
-    """The same in a table: ``~9.80 s``; ``>4.10 s`` if nothing more is known."""
+    """Write where a launch was going, for a table: ``~9.80 s``, or ``>4.10 s`` as its least."""
     if ending.is_forecast:
         return f"~{shown(objective, ending.projection_s)}"
     return f">{shown(objective, ending.bound_s)}"
 
 
 def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:
-    """What a setting came to, for a table: its median, else where it was going."""
+    """Say what a setting came to, for a table: its median, else where it was going."""
     if measurement.elapsed_s is not None:
         return shown(objective, measurement.elapsed_s)
     return projected(objective, measurement.stopped) if measurement.stopped else "failed"

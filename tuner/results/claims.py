@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def comparison(result: Result) -> str:
-    """What the best setting is against the reference, with what that rests on.
+    """Say what the best setting is against the reference, with what that rests on.
 
     Before the confirmation these are medians of a few runs.
     """
@@ -63,7 +63,7 @@ def _how_good(result: Result) -> str:
 
 
 def _concluded(result: Result) -> str:
-    """What the launches of the comparison show."""
+    """Say what the launches of the comparison show."""
     finding, better = result.finding, words(result.objective).better
     if result.conclusion is Conclusion.BASELINE_FAILS:
         failed = result.baseline.failure if result.baseline else None
@@ -88,7 +88,7 @@ def _concluded(result: Result) -> str:
 
 
 def _not_compared(result: Result) -> str:
-    """Why the launches of the comparison came to nothing, or were not made."""
+    """Say why the launches of the comparison came to nothing, or were not made."""
     best, reference = result.candidate, result.reference
     if reference is None:
         return "they were not launched"
@@ -107,7 +107,7 @@ def _none_better(result: Result) -> str:
 
 
 def _is_baseline(result: Result) -> bool:
-    """Whether the best is compared with the defaults."""
+    """Return whether the best is compared with the defaults."""
     return result.baseline is not None and result.reference == result.baseline
 
 
