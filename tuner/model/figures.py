@@ -34,7 +34,7 @@ def shown(objective: ObjectiveSpec, cost: float) -> str:
 
 
 def number(value: float) -> str:
-    """Write a figure with three digits that count: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
+    """Write a figure with three digits: ``0.0123``, ``1.23``, ``12345``, ``1.23e+09``."""
     power = math.floor(math.log10(value)) if value > 0 else 0
     return f"{value:.{max(0, 2 - power)}f}" if -4 <= power < 7 else f"{value:.3g}"
 
@@ -48,7 +48,7 @@ def spread(objective: ObjectiveSpec, costs: Sequence[float]) -> str:
 
 
 def unit(objective: ObjectiveSpec) -> str:
-    """Return the unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty if none is known."""
+    """Return the unit of the figures: ``s``, ``s/iteration``, ``ns/day``; empty if unknown."""
     if objective.clock == "steady":
         return "s/iteration"
     return objective.unit or ("s" if objective.is_time else "")
@@ -87,7 +87,7 @@ def words(objective: ObjectiveSpec) -> Words:
 
 
 def stopped(objective: ObjectiveSpec, ending: Stopped) -> str:
-    """Say all that is known of a launch without an end: ``stopped after 4.10 s (projected …)``."""
+    """Say what is known of a launch without an end: ``stopped after 4.10 s (projected …)``."""
     going = f" (projected {shown(objective, ending.projection_s)})"
     if ending.bound_s <= 0:
         return "stopped before its log told anything"
