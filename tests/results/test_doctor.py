@@ -170,9 +170,7 @@ def stacks(fault: str) -> dict[str, Any]:
         ("database", INSIDE | {"file_system": "overlay"}, WARNING, "docker run --volume"),
     ],
 )
-def test_what_a_host_has(
-    name: str, changes: dict[str, Any], state: CheckState, words: str
-) -> None:
+def test_what_a_host_has(name: str, changes: dict[str, Any], state: CheckState, words: str) -> None:
     result = item(replace(VIEW, **changes), name)
     assert (result.state, words in f"{result.saw} {result.mend}") == (state, True), result
 
