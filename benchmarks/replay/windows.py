@@ -106,7 +106,10 @@ class LiveMachine(VirtualMachine):
             wall_s,
             None,
             window=Window(
-                *(number, self._live, started_s, switch_s),
+                number,
+                self._live,
+                started_s,
+                switch_s,
                 *(window.discarded, window.iterations, window.pace_s, error, wall_s / 2),
             ),
         )

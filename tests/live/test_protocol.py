@@ -271,10 +271,7 @@ def test_a_rank_is_switched(rank: ToRank) -> None:
     assert rank.gate.met
 
 
-#: What breaks the protocol, from either side.
-NONSENSE = [b"\xff\xfe\n", b'{"type":"weather"}\n', b"x" * 70_000]
-
-
+@pytest.mark.parametrize("sent", [*NONSENSE, b'{"type":"at"}\n', None])  # None: it is closed
 def test_nonsense_of_the_tool_ends_it_for_the_rank(rank: ToRank, sent: bytes | None) -> None:
     rank.begin()
     if sent is None:

@@ -110,7 +110,7 @@ def test_the_programs_own_python_is_asked(
 #: A host on which nothing is wrong.
 VIEW = HostView(
     *(MACHINE, (0, 1, 2, 3), (), "192.168.0.7", False, {}, {}, Load(0.0), ""),
-    *({}, "", {}, True, "/bin/sh", None, OPENMPI, "/a/tune.db", "ext4", {}),
+    *({}, "", {}, True, "/bin/sh", None, OPENMPI, "/a/tune.db", "ext4", {}),  # type: ignore[arg-type]
 )
 NETWORKS = (
     Network("docker0", "172.17.0.1", "172.17.0.0/16"),
