@@ -15,7 +15,7 @@ from tests.host_files import plant
 from tests.study_samples import MACHINE
 from tuner.hosts import interference, lock
 from tuner.hosts.networks import Network
-from tuner.hosts.survey import FolderSpace
+from tuner.hosts.survey import FolderSpace, ProgramOutput
 from tuner.model import LauncherInfo, Load
 from tuner.results.doctor.checks import CheckedItem, CheckState, diagnose
 from tuner.results.doctor.host_view import HostView, ProgramPython, look
