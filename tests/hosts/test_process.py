@@ -94,9 +94,9 @@ def test_what_cannot_be_started_is_named_and_nothing_stays_open(
 
 
 COMPUTES_IN_A_THREAD = """
-import itertools, os, threading
+import os, threading
 if not os.fork():
-    threading.Thread(target=sum, args=(itertools.repeat(0),)).start()
+    threading.Thread(target=exec, args=("while True: pass",)).start()
 """
 DAEMON = "( sleep 0.2; {last} ) </dev/null >/dev/null 2>&1 & exit 0"
 
