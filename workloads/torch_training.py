@@ -157,7 +157,7 @@ def network_of(arch: str, classes: int) -> Any:
     ``resnet50`` is torchvision's.
 
     Raises:
-        WorkloadError: torchvision is not installed.
+        WorkloadError: torchvision cannot be imported.
     """
     from torch import nn
 
@@ -165,7 +165,7 @@ def network_of(arch: str, classes: int) -> Any:
         try:
             from torchvision.models import resnet50
         except ImportError as error:
-            raise WorkloadError("--arch resnet50: needs torchvision (pip install)") from error
+            raise WorkloadError(f"--arch resnet50 needs torchvision: {error}") from error
         return resnet50(num_classes=classes)
     layers: list[Any] = []
     for channels, out, size, stride in ((3, 16, 5, 2), (16, 32, 3, 1), (32, 64, 3, 1)):
