@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     takes_tail=True,
     help="Check this host: launcher, MPI, Python, CPUs, network, database, disk, other work; with"
     " --hosts, --hostfile or --hosts-from, and in a Slurm allocation, all hosts of a job and the"
-    " links between them. Each check says what it saw; if something is wrong, also why it"
+    " network that they share. Each check says what it saw; if something is wrong, also why it"
     " matters and the command that mends it. Nothing is changed. The exit code is 3 if a study"
     " would fail, otherwise 0.",
     examples=(
         ("tune doctor", "this host, for the Python that runs tune"),
         ("tune doctor -- python train.py", "the MPI and the packages of your own program's Python"),
-        ("tune doctor --hosts h1,h2", "two hosts, and what is between them"),
+        ("tune doctor --hosts h1,h2", "two hosts, and the network that they share"),
         ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
     ),
 )

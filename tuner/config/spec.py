@@ -147,7 +147,7 @@ def build_spec(
         run, job = program.in_out(run, cwd), program.in_out(job, cwd)
     # A shipped trainer that is not told where its data lies runs anywhere.
     is_shipped = (program.script_of(template) or "").startswith("{workloads}/")
-    is_shipped &= not any(w.startswith(("--data", "--val")) for w in (*template, *study.job))
+    is_shipped &= not any(word.startswith("--data") for word in (*template, *study.job))
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
     stem = study.option("name") or program.stem(template)
     name = typed.get("name") or f"{stem}-n{layout.ranks}{on_hosts}"
