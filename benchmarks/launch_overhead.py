@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
-from tuner.launch.launchers import find
+from tuner.launch.launchers.discovery import find
 from tuner.launch.request import MeasurementRequest
 from tuner.model import Env, IntRange, Knob, Layout, Outcome, StudySpec
 from tuner.study import tune

@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 from tuner.hosts.probe import live_file, probe_environment, probe_folder
-from tuner.launch.launchers import find, launcher_for
+from tuner.launch.launchers import launcher_for
+from tuner.launch.launchers.discovery import find
 from tuner.live.job_server import JobServer
 
 RANKS = 2

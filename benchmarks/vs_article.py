@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from tuner.hosts.machine import this_machine
-from tuner.launch.launchers import find, launcher_for
+from tuner.launch.launchers import launcher_for
+from tuner.launch.launchers.discovery import find
 from tuner.model import Layout
 from tuner.stats.ranks import interval
 

@@ -8,7 +8,7 @@ import sys
 
 from tests.faults import case
 from tests.faults.rows import FAULTS, LIVE
-from tuner.launch import launchers
+from tuner.launch.launchers import discovery
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     parser.add_argument("--live", action="store_true", help="the faults of live jobs")
     parser.add_argument("words", nargs="*", default=[""])
     args = parser.parse_args()
-    launcher = launchers.find(args.mpirun, environ=os.environ)
+    launcher = discovery.find(args.mpirun, environ=os.environ)
     faults = [
         fault
         for fault in (LIVE if args.live else FAULTS)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.faults import bench, case
 from tests.faults.rows import FAULTS, RANKS, JobFault, groups
-from tuner.launch import launchers
+from tuner.launch.launchers import discovery
 
 #: So many trials are drawn together, and those that can share a study do.
 BLOCK = 4
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--mpirun")
     parser.add_argument("--first", type=int, default=0)
     args = parser.parse_args(argv)
-    launcher = launchers.find(args.mpirun, environ=os.environ)
+    launcher = discovery.find(args.mpirun, environ=os.environ)
     wrong, used, end = 0, list[tuple[int, int]](), args.first + args.trials
     for block in range(args.first, end, BLOCK):
         faults = [drawn(args.seed, number) for number in range(block, min(block + BLOCK, end))]

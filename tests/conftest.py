@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes is the machine's affair: no test asserts a time.
-settings.register_profile("no deadline", deadline=None)
+settings.register_profile("no deadline", deadline=None, max_examples=30)
 settings.load_profile("no deadline")
 # `make fuzz` asks for this one.
 settings.register_profile("fuzz", deadline=None, max_examples=20_000)

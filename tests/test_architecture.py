@@ -38,9 +38,6 @@ USERS = {
 #: What in `hosts` is a program of its own.
 PROGRAMS = {"supervisor", "dial.py"}
 
-#: What opens only files that no program under test can have written.
-OPENERS = {"kinds.py"}
-
 
 @cache
 def imports(path: Path, *, for_types: bool) -> list[tuple[str, str]]:
@@ -156,7 +153,7 @@ def test_only_cli_prints_and_what_a_program_wrote_is_opened_with_care() -> None:
         if not {"cli", *PROGRAMS} & set(path.parts):
             assert not calls & {"print", "exit", "sys.exit", "os._exit"}, path
         parts = set(path.relative_to(PACKAGE).parts)
-        if {"launch", "live", "study", "probe.py"} & parts and path.name not in OPENERS:
+        if {"launch", "live", "study", "probe.py"} & parts:
             opens = {
                 c
                 for c in calls

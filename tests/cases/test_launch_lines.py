@@ -97,11 +97,6 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
      {"command": "./solver x", "launcher": "torchrun", "mpi_procs": 2}),
     (TORCH, "python3 -u -m torch.distributed.run --nproc-per-node 4 -m pkg.train",
      {"command": "python3 -u -m pkg.train", "launcher": "torchrun", "mpi_procs": 4}),
-    # What stands before the launcher and changes nothing.
-    (O5, "nohup timeout -k 5 60 stdbuf -oL time -p mpirun -n 2 ./solver",
-     {"command": "./solver", "mpi_procs": 2}),
-    (O5, "bash -lc 'exec mpirun -n 2 ./solver \"a b\"'",
-     {"command": "./solver 'a b'", "mpi_procs": 2}),
     (O5, "mpirun -n 2 env A=1 ./solver", {"command": "env A=1 ./solver", "mpi_procs": 2}),
 ]  # fmt: skip
 
@@ -113,6 +108,8 @@ def test_what_init_makes_of_a_line(
     install(says)
     done = tune("init", "-", "--", *shlex.split(line))
     assert done.code == 0, done.err
+    if says and line.startswith(("mpirun", "mpiexec")):
+        study = {"mpirun": shlex.split(line)[0], **study}  # the one that was typed
     assert study_of(done.out) == study
 
 
@@ -125,11 +122,9 @@ REFUSED: list[tuple[str, str, str, str]] = [
     (O5, "mpirun ./solver", "without a number of ranks", "mpirun -n 4"),
     (O5, "mpirun -n 2 -H a --hostfile hosts ./solver", "names hosts more than once", ""),
     (TORCH, "torchrun --nnodes 2 t.py", "--nnodes 2 is typed once on each host", "hosts ="),
-    (O5, "env OMP_NUM_THREADS=4 mpirun -n 2 ./solver", "OMP_NUM_THREADS=4 before mpirun",
-     "export OMP_NUM_THREADS=4\n        tune init -- mpirun -n 2 ./solver"),
-    (O5, "numactl -N 0 mpirun -n 2 ./solver", "`numactl -N 0` before mpirun", "numactl -N 0 tune"),
-    (O5, "taskset -c 0-3 mpirun -n 2 ./solver", "`taskset -c 0-3` before mpirun", ""),
-    (O5, "sh -c 'cd sub && mpirun -n 2 ../solver'", "does more than start mpirun", ""),
+    (O5, "env OMP_NUM_THREADS=4 mpirun -n 2 ./solver", "no place for `env OMP_NUM_THREADS=4`",
+     "tune init -- mpirun -n 2 ./solver"),
+    (O5, "numactl -N 0 mpirun -n 2 ./solver", "`numactl -N 0` before mpirun", "leave it out"),
     (O5, "mpirun -n 2 torchrun t.py", "begins with torchrun", "--launcher torchrun"),
     ("", "horovodrun -np 2 python3 t.py", "begins with horovodrun", "tune -n RANKS"),
     (O5, "mpirun -n 2 ./solver --password s3cr3t-word", "--password '***'", '"$PASSWORD"'),
@@ -165,10 +160,7 @@ def test_what_init_refuses(
         ("mpirun -n 2 ./solver", "begins with mpirun, but tune starts", "tune init -- mpirun"),
         ("env A=1 mpirun -n 2 ./solver", "mpirun behind env", "tune -n RANKS"),
         ("nice -n 5 srun ./solver", "srun behind nice", "--launcher srun"),
-        ("numactl -N0 -m0 /opt/bin/mpiexec ./solver", "mpiexec behind numactl", ""),
         ("taskset 0x3 mpirun ./solver", "mpirun behind taskset", ""),
-        ("bash -c 'cd x; if true; then exec mpirun ./solver; fi'", "mpirun behind bash", ""),
-        ("bash -c './solver  # it is not\nmpirun ./solver'", "mpirun behind bash", ""),
         ("python -u -m torch.distributed.run t.py", "begins with torchrun", "--launcher torchrun"),
         ("accelerate launch t.py", "which starts ranks itself", "--launcher torchrun"),
         ("python -m accelerate.commands.launch t.py", "accelerate launch", ""),
@@ -188,10 +180,8 @@ def test_after_dashes_a_launcher_is_seen_and_refused(
 
 
 @pytest.mark.parametrize(
-    "line", ["numactl --membind=0 ./solver", "sh -c 'exec ./solver mpirun'", "accelerate config",
-             "env A=1 ./solver mpirun", "python3 t.py mpirun -n 2",
-             "sh -c './solver --note \"x; srun y\" \\; mpirun'"]
-)  # fmt: skip
+    "line", ["numactl --membind=0 ./solver", "accelerate config", "python3 t.py mpirun -n 2"]
+)
 def test_a_word_that_only_looks_like_a_launcher_is_left_alone(
     tune: Tune, install: Install, tmp_path: Path, line: str
 ) -> None:
@@ -200,22 +190,6 @@ def test_a_word_that_only_looks_like_a_launcher_is_left_alone(
         script(tmp_path / "bin" / name, "")
     done = tune("-n", "2", "--objective", "wall", "--dry-run", "--", *shlex.split(line))
     assert done.code == 0, done.err
-
-
-def test_what_stood_before_the_launcher_is_told(tune: Tune, install: Install) -> None:
-    done = tune("init", "--", *shlex.split("time mpirun -n 2 --hostfile later ./solver"))
-    assert "left out: time" in done.err
-
-
-def test_the_mpirun_that_was_typed_is_the_one_that_tune_takes(
-    tune: Tune, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(O5)
-    monkeypatch.delenv("TUNE_MPIRUN")
-    python = script(tmp_path / "venv" / "python", "")
-    script(tmp_path / "venv" / "mpirun", HYDRA)
-    done = tune("init", "-", "--", *f"mpirun -n 2 {python} t.py".split())
-    assert study_of(done.out)["mpirun"] == "mpirun", "on PATH, not the one beside the interpreter"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from tuner.model import (
     Choice,
     Failed,
     FailureKind,
-    Finished,
     Flag,
     Knob,
     ObjectiveSpec,
@@ -81,15 +80,12 @@ RATE = {"unit": "it/s", "maximize": True}
     [
         # Keras turns to whole seconds, tqdm to seconds an iteration.
         (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {}, [54, 1000]),
-        (r"([0-9.]+)m?s/step", ["1s 54ms/step", "5s 1s/step"], {"unit": "s"}, [0.054, 1]),
         (r"([0-9.]+)", ["540µs/step", "1ms/step"], {}, [540, 1000]),
         (r"([0-9.]+)(?:it/s|s/it)", ["1.25s/it]", "1.20it/s]"], RATE, [0.8, 1.2]),
         (r": ([0-9.]+)", ["time (ms): 54", "time (s): 1"], {}, [54, 1000]),
         (r"t: ([0-9.]+)", ["t: 58s", "t: 2m"], {"unit": "s"}, [58, DOUBTED]),
         (r"([0-9.]+) .B/s", ["940 MB/s", "1.2 GB/s"], {"maximize": True}, [940, DOUBTED]),
-        (r"([0-9.]+)", ["45%", "0.5"], {}, [45, DOUBTED]),
         (r"([0-9.]+)", ["980 img/s", "1.2k img/s"], {"maximize": True}, [980, DOUBTED]),
-        (r"([0-9.]+)", ["980 img/s", "1200 sequences/s"], {"maximize": True}, [980, DOUBTED]),
         # With a unit that was asked for, other words beside the number are none.
         (r"t=([0-9.]+)", ["t=12.5", "t=10.5 best"], {"unit": "s"}, [12.5, 10.5]),
         # Numbers that go on beyond the group.
@@ -97,7 +93,6 @@ RATE = {"unit": "it/s", "maximize": True}
         (r"t: ([0-9.]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, CUT]),
         (r"t: ([0-9.,]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, 1204.5]),
         (r"t: ([0-9:]+)", ["t: 0:00:55", "t: 1:02:03"], {"unit": "min"}, [55 / 60, 62.05]),
-        (r"[T ]([0-9:.]+) ", ["2026-11-26T12:00:05 end", "2026/1/6 12:00:05.5 "], {}, [BAD, BAD]),
         # A decimal comma is no mark of a number.
         (r"t: ([0-9.,]+)", ["t: 1,204", "t: 987.5"], {}, [1204, 987.5]),
         (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [BAD, 1204]),
@@ -111,20 +106,6 @@ def test_what_is_printed(
     tmp_path: Path,
 ) -> None:
     assert figures_of(printed(tmp_path, pattern, *lines, **objective)) == list(figures)
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["940 MB/s", "1.2 GB/s"], "has GB/s instead of MB/s: «1.2» GB/s; launch 1: «940» MB/s"),
-        (["12.5 s", "9 it"], "has it instead of s: «9» it; launch 1: «12.5» s"),
-    ],
-)
-def test_a_change_of_unit_or_mark_shows_both_lines(
-    tmp_path: Path, lines: list[str], said: str
-) -> None:
-    ending = printed(tmp_path, r"([0-9.,]+)", *lines).records[-1].outcome.ending
-    assert isinstance(ending, Failed) and said in ending.reason
 
 
 @pytest.mark.parametrize(
@@ -175,25 +156,3 @@ def test_a_log_whose_clock_goes_on_from_an_earlier_run_is_refused(
     ending = history.records[0].outcome.ending
     assert isinstance(ending, Failed) and ending.kind is DOUBTED
     assert ending.reason.startswith("a resumed log: its clock ends at 3618 s, but the launch took")
-
-
-def test_the_clock_of_another_objective_is_no_longer_than_the_launch() -> None:
-    spec = replace(SPEC, objective=ObjectiveSpec(kind="theirs"))
-    for wall_s, is_believed in ((5.0, True), (4.0, False)):
-        outcome = Outcome(Finished(5.0, 0), wall_s, 0)
-        launch = record(1, BASELINE, Purpose.BASELINE, outcome)
-        (judged,) = History.judged(spec, [launch]).records
-        ending = judged.outcome.ending
-        assert isinstance(ending, Finished) is is_believed
-        if isinstance(ending, Failed):
-            assert ending.kind is DOUBTED
-            assert ending.reason == "its figure is 5.00 s, but the launch took 4.00 s"
-
-
-def test_the_time_of_all_ranks_is_longer_than_the_launch_and_counts(tmp_path: Path) -> None:
-    objective = ObjectiveSpec(kind="pattern", pattern="took (.*)", unit="s")
-    launches = [(BASELINE, "took 8.0 s", 2.3), (FAST, "took 2.4 s", 0.8)]
-    records = study(tmp_path, objective, *launches).records
-    assert all(record.outcome.samples for record in records)
-    (note,) = believed_figures.notes(records, objective)
-    assert note.startswith("launch 1: its figure is 8.00 s, but the launch took 2.30 s")

@@ -38,8 +38,6 @@ def test_what_is_no_export_is_one_error(tune: Tune, database: Path, tmp_path: Pa
         ("other.json", "other.json is no export that can be read: KeyError"),
         ("file", "file is no export that can be read"),
         ("a/b", "a/b cannot be read: No such file"),
-        ("x" * 300, "File name too long"),
-        ("none.json", "none.json cannot be read: No such file"),
         ("nosuch", "no study"),
     ):
         done = tune("compare", name, "mnist", "--storage", str(database))

@@ -30,8 +30,6 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("s",), ["show", "studies", "scale"]),
         (("--trial",), ["--trials", "--trial-limit"]),
         (("--trials", "5", "--mpi"), ["--mpi-procs", "--mpirun", "--mpirun-arg"]),
-        (("--v",), ["--version"]),
-        (("export", "--f"), ["--format"]),
         (
             ("export", "--format", ""),
             list(SHIPPED),
@@ -40,7 +38,6 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("knobs", "ompi_a"), ["ompi_allreduce"]),
         (("--launcher", "m"), ["mpich"]),
         (("--objective", "log"), ["logreport", "logreport:steady"]),
-        (("show", ""), []),
         (("--sampler", "t"), ["tune", "tpe"]),
     ],
 )

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from tests.cli.conftest import Tune
-from tuner.cli import console
 from tuner.hosts import interference
 from tuner.model import Load
 
@@ -50,16 +49,3 @@ def test_as_json(tune: Tune, mpirun: str, program: str, code: int) -> None:
     (check,) = (check for check in document["checks"] if check["name"] == "program")
     assert set(check) == {"name", "state", "saw", "why", "mend"}
     assert check["state"] == ("failure" if code else "ok")
-
-
-def test_commands_are_whole_and_texts_are_wrapped_in_a_narrow_terminal(
-    tune: Tune, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(console, "is_live", lambda _: True)
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    lines = tune("doctor", "--mpirun", "/nowhere/mpirun", "--", "sh").out.splitlines()
-    assert any("\x1b[31m" in line and "launcher" in line for line in lines), "in red"
-    texts = [line[17:] for line in lines[2:-2] if "\x1b" not in line]
-    too_long = [text for text in texts if len(text) > 50 - 17 and " " in text]
-    assert texts and all(text.startswith(("next: ", "try:  ")) for text in too_long), too_long

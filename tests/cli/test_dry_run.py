@@ -29,7 +29,7 @@ def pasted(text: str, folder: Path) -> list[list[object]]:
 
 
 @pytest.mark.system
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12))
 def test_every_word_arrives_and_nothing_else_runs(
     tmp_path_factory: pytest.TempPathFactory, value: str

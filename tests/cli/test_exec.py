@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cli.conftest import Tune
 from tests.study_samples import study
@@ -41,11 +39,6 @@ def test_placeholders_are_replaced_and_other_braces_stay() -> None:
 def test_what_the_best_setting_leaves_out_goes_with_its_option() -> None:
     argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
     assert filled(argv, best_is({})) == ("train", "{other}", "x")
-
-
-@given(st.lists(st.text()))
-def test_a_command_without_knobs_is_left_alone(argv: list[str]) -> None:
-    assert filled(tuple(argv), best_is({})) == tuple(argv)
 
 
 @pytest.mark.system
@@ -79,8 +72,8 @@ sys.exit(5)
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("ends", "tries", "code", "runs"),
-    [("xx", "5", 5, 3), ("xx", "2", 137, 2), ("x", "1", 137, 1), ("", "5", 5, 1)],
-    ids=["until it ends by itself", "the limit", "one", "its own failure is final"],
+    [("xx", "5", 5, 3), ("xx", "2", 137, 2), ("", "5", 5, 1)],
+    ids=["until it ends by itself", "the limit", "its own failure is final"],
 )
 def test_a_command_that_a_signal_has_ended_is_started_again(
     tune: Tune, database: Path, tmp_path: Path, ends: str, tries: str, code: int, runs: int

@@ -10,22 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests import study_samples as samples
-from tests.cli.conftest import Tune, store_study
+from tests.cli.conftest import Tune
 from tests.study_samples import setting, study
-from tuner.cli import outfile
 from tuner.model import BASELINE
 from tuner.results.study_view import StudyView
 
 
 def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:
     return tune("export", "--storage", str(database), *args)
-
-
-def test_the_suffix_chooses_the_format(tune: Tune, database: Path, tmp_path: Path) -> None:
-    code, out, err = export(tune, database, "-o", "a.csv")
-    assert (code, out) == (0, "")
-    assert "wrote a.csv" in err
-    assert (tmp_path / "a.csv").read_text().startswith("kind,")
 
 
 @pytest.mark.parametrize("words", [("export", "--format", "csv"), ("report",)])
@@ -87,22 +79,6 @@ def test_a_pipe_and_a_device_stay(tune: Tune, database: Path, tmp_path: Path) ->
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode), "also for root"
 
 
-def test_the_name_of_stdout_is_stdout(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is never opened, so that no mistake here can touch it."""
-    monkeypatch.setattr(outfile, "write", lambda *_: pytest.fail("it was opened"))
-    assert export(tune, database, "-o", "/dev/stdout", "--format", "args") == (
-        export(tune, database, "--format", "args")
-    )
-
-
-def test_a_warning_names_what_a_format_cannot_carry(tune: Tune, database: Path) -> None:
-    _, out, err = export(tune, database, "--format", "env")
-    assert "OMP_NUM_THREADS=1\n" in out
-    assert "tune: warning: an environment cannot carry iterator_workers=1\n" in err
-
-
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -134,18 +110,6 @@ def test_a_missing_client_is_one_error_with_its_installation(
 # --- `tune report` ----------------------------------------------------------------------------
 
 
-def test_the_page_is_written_whole_for_its_owner_only(
-    tune: Tune, database: Path, tmp_path: Path
-) -> None:
-    code, out, err = tune("report", "--storage", str(database))
-    assert (code, out) == (0, "")
-    assert err.startswith("wrote report.html (4.")
-    assert "MB, study mnist)" in err
-    path = tmp_path / "report.html"
-    assert path.read_text().startswith("<!doctype html>")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -161,11 +125,3 @@ def test_what_cannot_be_done_is_one_error(
     code, out, err = tune("report", "--storage", str(database), *args)
     assert (code, out) == (2, "")
     assert said in err
-
-
-def test_the_commands_of_the_page_hold_in_every_folder(tune: Tune, tmp_path: Path) -> None:
-    store_study(tmp_path / "x.db", samples.study())
-    page = tune("report", "--storage", "x.db", "-o", "-").out
-    assert page.count(f"--storage {tmp_path / 'x.db'} ") == 2
-    assert f"tune show mnist --storage {tmp_path / 'x.db'}</code>" in page
-    assert "--storage x.db" not in page

@@ -11,36 +11,8 @@ import click
 import pytest
 
 import tuner
-from tests.cli.conftest import Tune, store_study
-from tests.study_samples import study
-from tuner.cli import options
 from tuner.cli.app import COMMANDS, cli
 from tuner.cli.base import split_tail
-from tuner.results import words
-from tuner.results.dashboard import web_server
-
-
-@pytest.mark.system
-def test_the_commands_at_the_end_of_a_run_and_of_a_report_work_word_for_word(
-    tune: Tune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    data = study()
-    database = store_study(tmp_path / "my tune.db", data)
-    monkeypatch.setattr(options, "spec_of", lambda *_: data.spec)
-    monkeypatch.setattr("tuner.study.tuning.tune", lambda *_, **__: data.result)
-    monkeypatch.setattr(web_server.DashboardServer, "serve", lambda self: None)
-    end = tune("-q", "--storage", str(database)).out.partition("Next")[2]
-    printed = re.findall(r"^  (tune .*?)(?:   .*)?$", end, re.MULTILINE)
-    assert [line.split()[1] for line in printed] == ["export", "exec", "show", "dashboard"]
-    reported = [line for line, _ in words.use(data, data.result.storage)]
-    for line in (*printed, *reported):
-        args = shlex.split(line.replace("COMMAND", "true"))[1:]
-        if args[0] == "dashboard":
-            args += ["--port", "0"]
-        monkeypatch.setenv("TUNE_STORAGE", str(database))
-        args = [str(database) if arg == data.result.storage else arg for arg in args]
-        done = tune(*args)
-        assert done.code == 0, (line, done.err)
 
 
 def printed_commands() -> set[str]:

@@ -15,11 +15,8 @@ from tests.study_samples import study
 @pytest.mark.parametrize(
     "words",
     [
-        ("show",),
         ("show", "--json"),
-        ("studies",),
         ("export", "mnist", "--format", "sh"),
-        ("export", "mnist", "--format", "json"),
         ("compare", "mnist", "other"),
         ("explain", "mnist"),
     ],

@@ -47,7 +47,6 @@ train.py:
     (default: 'true')
   --output_dir: Where checkpoints go.
 """
-LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,6 @@ LIGHTNING = "  --data.num_workers NUM_WORKERS\n  --trainer.logger LOGGER"
         (CLICK, {"out": "--out", "iterator_workers": "--n-workers"}),
         (TYPER, {"iterator_workers": "--num-workers", "out": "--out-dir"}),
         (ABSL, {"iterator_workers": "--num_workers", "out": "--output_dir"}),
-        (LIGHTNING, {"iterator_workers": "--data.num_workers"}),
         ("-j N  jobs\n-o DIR  output", {"iterator_workers": "-j", "out": "-o"}),
     ],
 )  # fmt: skip

@@ -76,11 +76,3 @@ def test_the_default_study(place: Path) -> None:
         "communicator": Choice(("naive",)),
     }
     assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}
-
-
-def test_the_gpu_study_has_a_rank_and_every_communicator_for_each_gpu(place: Path) -> None:
-    spec = spec_of("chainer_mnist_gpu", place)
-    assert (spec.name, spec.layout.ranks) == ("chainer_mnist_gpu-n2", 2)
-    domains = {knob.name: knob.domain for knob in spec.knobs}
-    assert domains["communicator"] == Choice(("naive", "flat", "non_cuda_aware", "pure_nccl"))
-    assert "fp16_gradients" not in domains

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.knobs import space
-from tuner.knobs.conditions import active, cycle
+from tuner.knobs.conditions import active
 from tuner.model import BASELINE, Choice, Env, Knob, Setting, When
-from tuner.search import Proposal, Search
-from tuner.search.grid import Grid, Space
-from tuner.search.launch_groups import SearchObservation
 
 
 def knob(name: str, size: int, when: When = ()) -> Knob:
     return Knob(name, Choice(tuple(range(size))), Env((name.upper(),)), when=when)
-
-
-BOUND = (
-    knob("bind", 3),
-    knob("map", 2, (("bind", (1, 2)),)),
-    knob("deep", 2, (("map", (1,)), ("elsewhere", (7,)))),
-    knob("free", 2),
-)
 
 
 @st.composite
@@ -68,43 +55,7 @@ def test_each_setting_is_walked_once_and_none_has_what_does_not_exist(
     assert space.contains(knobs, BASELINE, setting) == (setting in settings(knobs))
 
 
-@given(conditional())
-def test_the_grid_has_a_row_for_each_setting(knobs: tuple[Knob, ...]) -> None:
-    grid = Grid(Space(tuple(space.axes(knobs)), 1, 4))
-    assert grid.all is not None
-    names = [each.name for each in knobs]
-    found = {space.there(knobs, dict(zip(names, grid.key(row), strict=True))) for row in grid.all}
-    assert len(grid.all) == len(found) == space.size(knobs)
-    assert found == settings(knobs)
-    assert (grid.canonical(grid.all) == grid.all).all()
-    full = np.array(list(itertools.product(*map(range, grid.sizes))))
-    assert {tuple(row) for row in grid.canonical(full)} == {tuple(r) for r in grid.all}
-
-
 def test_what_does_not_exist_is_not_branched_over() -> None:
     # By all combinations of the parents it would take 2**60 steps.
     chain = [knob("k0", 2)] + [knob(f"k{n}", 2, ((f"k{n - 1}", (1,)),)) for n in range(1, 60)]
     assert space.size(chain) == 61
-
-
-def test_a_circle_is_found() -> None:
-    assert cycle({"a": (("b", (1,)),), "b": (("c", (1,)),), "c": (("a", (1,)),)}) != ()
-    assert cycle({each.name: each.when for each in BOUND}) == ()
-
-
-@pytest.mark.parametrize("size", [3, 12], ids=["walked whole", "sampled"])
-def test_the_search_proposes_no_value_of_a_knob_that_does_not_exist(size: int) -> None:
-    more = (knob(f"more{n}", size, (("bind", (2,)),)) for n in range(3))
-    tried = Space(tuple(space.axes((*BOUND, *more))), 1, 4)
-    grid, search, history = Grid(tried), Search(tried), list[SearchObservation]()
-    assert (grid.all is None) == (size == 12)
-    while len(history) < 15 and isinstance(step := search.next(history), Proposal):
-        elapsed_s = 10.0 + 0.1 * sum(v for v in step.setting or () if isinstance(v, int))
-        history.append(
-            SearchObservation(
-                step.setting, "finished", step.purpose, elapsed_s, elapsed_s=elapsed_s
-            )
-        )
-    rows = grid.rows([seen.setting for seen in history if seen.setting is not None])
-    assert len(rows) > 10
-    assert (grid.canonical(rows) == rows).all()

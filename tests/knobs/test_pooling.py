@@ -86,8 +86,6 @@ def test_an_overridden_knob_is_dropped_with_the_reason_and_what_depends_on_it() 
     [
         ([overridden(1, 2), honoured(2), capped(8, 2)], True),  # what the program sets anyway
         ([overridden(1, 2), honoured(4)], False),
-        ([overridden(1, 2), overridden(4, 8)], False),
-        ([overridden(1, 2), UNSEEN], True),
         ([overridden(1, None)], True),  # the program does not use it
         ([overridden(1, None), UNSEEN], False),  # one launch may have used it
     ],
@@ -132,23 +130,3 @@ def test_canonical_is_idempotent_and_no_order_matters(
     assert pooling.canonical(once) == once
     source.shuffle(seen)
     assert pooled(*seen) == pooling
-
-
-LISTS = st.lists(SMALL, min_size=1, max_size=8, unique=True).map(lambda v: Choice(tuple(v)))
-
-
-@given(st.data(), st.just(Choice(tuple(range(1, 17)))) | LISTS, SMALL)
-def test_equal_effects_have_one_form_and_others_do_not(
-    data: st.DataObject, domain: Choice, true_cap: int
-) -> None:
-    """On a machine that really caps: pooled if, and only if, it comes to the same."""
-    value = st.sampled_from([v for v in domain.values if isinstance(v, int)])
-    asked = data.draw(st.lists(value, min_size=1))
-    seen = [capped(v, true_cap) if v > true_cap else honoured(v) for v in asked]
-    pooling = pooled(*seen, knobs=(replace(OMP, domain=domain), WORKERS))
-    one, other = data.draw(value), data.draw(value)
-    forms = {pooling.canonical(Setting.of({"omp": v, "workers": 1})) for v in (one, other)}
-    assert all(form.as_dict()["workers"] == 1 for form in forms)
-    is_same = min(one, true_cap) == min(other, true_cap)
-    is_cap_known = any(v > true_cap for v in asked)
-    assert (len(forms) == 1) == (is_same if is_cap_known else one == other)

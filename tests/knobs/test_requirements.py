@@ -6,11 +6,9 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.study_surface import SPEC
-from tuner.knobs import core_budget, requirements, space
+from tuner.knobs import requirements, space
 from tuner.knobs.requirements import Requirements
 from tuner.model import UNSET, Choice, Env, IntRange, Knob, Layout, Setting, Value
 from tuner.model.errors import UsageError
@@ -34,7 +32,6 @@ def settings(knobs: tuple[Knob, ...], *texts: str, ranks: int = 4) -> list[dict[
     ("text", "python"),
     [
         ("px * py * pz == ranks", lambda x, y, z: x * y * z == 4),
-        ("px < py <= pz", lambda x, y, z: x < y <= z),
         ("not (px == 1 or py != 2) and pz >= 1", lambda x, y, z: x != 1 and y == 2),
         ("px ** 2 - -py % 3 // 2 > +pz / 2", lambda x, y, z: x**2 - -y % 3 // 2 > z / 2),
         ("ranks // px == py", lambda x, y, z: 4 // x == y),
@@ -53,26 +50,13 @@ def test_settings_are_those_for_which_python_would_say_so(text: str, python: obj
         ("mode == 'fast'", 3),
         ("mode != 'fast'", 3 * 2 + 3),
         ("mode == 8", 3),  # a text of a number is that number
-        ("mode > 4", 3),  # a text is neither more nor less than a number
         ("size == 'unset' or size >= 2", 2 * (1 + 2 + 1)),
         ("size >= 0", 2 * 4),  # "unset" has no value to compare
-        ("4 / size == 2", 4),  # what divides by zero does not meet it
         ("deep == 1", 3 * 2 + 3),  # nothing is said of settings without that knob
     ],
 )
 def test_texts_what_is_unset_and_knobs_that_are_not_there(text: str, number: int) -> None:
     assert len(settings(KINDS, text)) == number
-
-
-@given(st.lists(st.sampled_from(("px*py == 4", "px < pz", "py != 2", "px + py + pz <= 6"))))
-def test_several_all_hold(texts: list[str]) -> None:
-    expected = [
-        setting
-        for setting in settings(GRID)
-        if all(Requirements((text,), 4).meets(setting) for text in texts)
-    ]
-    order = sorted(settings(GRID, *texts), key=str)
-    assert order == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize(
@@ -82,24 +66,11 @@ def test_several_all_hold(texts: list[str]) -> None:
         (["px * py"], "px * py cannot stand here, as it is no comparison"),
         (["px * foo(py) == 4"], "foo(py) cannot stand here"),
         (["é == px"], "no knob 'é' in this study"),
-        (["px == py.real"], "py.real cannot stand here"),
-        (["px in (1, 2)"], "px in (1, 2) cannot stand here"),
-        (["9**9**9 < px"], "no setting meets"),
-        (["px ** 999 == 2"], "is too large"),
         (["px / 0 == 1"], "division by zero"),
-        (["px == 'a' * 9"], "'a' is no number"),
         (["px == True"], "True cannot stand here"),
-        (["(px := 4) == 4"], "(px := 4) cannot stand here"),
-        (["[px for px in 1] == 4"], "[px for px in 1] cannot stand here"),
         (["__import__('os') == 4"], "__import__('os') cannot stand here"),
         (["px == 3"], "no setting meets --require 'px == 3': px is 1, 2, 4; ranks is 4"),
-        (["ranks == 8"], "it names no knob; ranks is 4"),
-        (["+".join(["px"] * 400) + " == 4"], "more than 300"),
         (["(" * 290 + "px"], "cannot be read"),
-        (["-" * 290 + "px"], ""),
-        (["px\0 == 1"], "cannot be read"),
-        (["\udcff == 1"], "cannot be read"),
-        ([""], "cannot be read"),
         (["py == 1"], "the baseline (py=2) does not meet --require 'py == 1'"),
         (["gone == 1"], "gone is not tuned here: no GPU"),
         (["pxx == 1"], "no knob 'pxx'"),
@@ -128,8 +99,4 @@ def test_a_guess_that_does_not_meet_it_moves_to_the_nearest_setting_that_does() 
     assert guess.as_dict()["omp_threads"] == 1
     assert space.guesses(replace(spec, require=())) == (
         Setting.of({"px": 1, "py": 1, "pz": 1, "omp_threads": 1}),
-    )
-    # What the core budget leaves out is counted among those that meet it.
-    assert core_budget.beyond(replace(spec, oversubscription=1.0)) < space.size(
-        spec.knobs, Requirements(spec.require, 4)
     )

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tuner.launch.clocks import OtherSide, once_compared, stopper_by
 from tuner.model import Clock, ObjectiveSpec, Progress, Stopped
@@ -94,22 +90,3 @@ def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
     verdict = at(0.3, 40, 13.5)
     assert isinstance(verdict, Stopped)
     assert verdict.projection_s == pytest.approx(0.3) and verdict.bound_s <= 0.3
-
-
-@given(st.lists(st.floats(0.01, 10.0), min_size=10, max_size=60), st.integers(1, 50))
-def test_the_bound_of_a_steady_state_never_lies_above_what_it_comes_to(
-    steps: list[float], moment: int
-) -> None:
-    """Whatever the log: what counts as certain while it runs holds at the end."""
-    log, elapsed_s = [], 0.0
-    for number, step_s in enumerate(steps, start=1):
-        elapsed_s += step_s
-        log.append((number, elapsed_s))
-    final = throughput.steady_s(log)
-    assert final is not None
-    assert all(a < b for a, b in pairwise(log))
-    seen = log[: min(moment, len(log) - 1)]
-    since_s = 1.0 + (seen[-1][1] + log[len(seen)][1]) / 2
-    verdict = verdict_of("steady", TimeLimitStopper(0.0, len(log)), seen, since_s, len(log))
-    if isinstance(verdict, Stopped):
-        assert verdict.bound_s <= final * (1 + 1e-9)

@@ -84,26 +84,16 @@ TRACEBACK = raised("ValueError: bad batch size")
     ("code", "text", "kind", "reason"),
     [
         (1, TRACEBACK + ABNORMAL, CRASHED, "exit code 1: ValueError: bad batch size"),
-        (3, ABNORMAL, CRASHED, "exit code 3: prterun detected that one or more"),
-        (3, "no data here\n" + ABNORMAL, CRASHED, "exit code 3: no data here"),
         (1, LAMMPS, CRASHED, "1: ERROR: Cannot open input script in.lj: No such file"),
-        (1, "sleep: bad time\nTry 'sleep --help' for more information.\n", CRASHED, "sleep: bad"),
         (139, "epoch 1\n" + SEGFAULT, CRASHED, "(SIGSEGV): prterun noticed that process"),
-        (-9, "epoch 1\n", CRASHED, "killed by SIGKILL: epoch 1"),
         (11, "epoch 1" + HYDRA, CRASHED, "EXIT STRING: Segmentation fault"),
         (183, NO_PROGRAM, LAUNCHER, "executable: Executable: /nonexistent Node: host"),
         (127, "sh: 1: exec: train: not found", LAUNCHER, "train: not found"),
-        (1, "MemoryError\n", MEMORY, "out of memory: MemoryError"),
         (1, NO_THREADS + "\nbye\n", THREADS, "could not start its threads"),
         (14, CRASH_OVER_SSH, CRASHED, "Signal: Segmentation fault (11)"),
         (6, MPI_ERROR, CRASHED, "MPI_ERR_RANK: inv"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
-        # Tags of ranks are not their words.
-        (1, "[1,0]<stderr>:no data\n" + ABNORMAL, CRASHED, "exit code 1: no data"),
-        (1, "[0] no data\n", CRASHED, "exit code 1: no data"),
         # Only the launcher tells that it could not launch.
-        (2, notice("An unrecognized option was included on the line:"), LAUNCHER, "unrecognized"),
-        (2, "usage: t.py [-h]\nt.py: error: unrecognized arguments: -c 1\n", CRASHED, "arguments"),
     ],
 )
 def test_the_most_telling_line_is_the_reason(
@@ -129,32 +119,20 @@ NO_SPACE = "No space left on device (28)"
     ("text", "kind"),
     [
         (raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 TiB"), MEMORY),
-        (raised("OSError: [Errno 12] Cannot allocate memory"), MEMORY),
-        (raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB"), MEMORY),
         ("terminate called after throwing an instance of 'std::bad_alloc'\n", MEMORY),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nsrun: done\n", MEMORY),
-        ("libgomp: Out of memory allocating 8 bytes\n" + 100 * "step\n", MEMORY),
-        ("/bin/sh: 1: Cannot fork\n", THREADS),
         (raised("RuntimeError: can't start new thread"), THREADS),
         (raised("BlockingIOError: [Errno 11] Resource", "os.fork()\n    ~~~~^^^^"), THREADS),
-        ("libgomp: Thread creation failed: Resource temporarily unavailable\n", THREADS),
-        (NO_THREADS + "\n" + 8 * raised("KeyboardInterrupt"), THREADS),
-        (raised("MemoryError") + raised("RuntimeError: can't start new thread"), THREADS),
         (raised("OSError: [Errno 122] Disk quota exceeded: 'log'"), DISK),
         ("cat: write error: No space left on device\n", DISK),
         ("ssh: connect to host h2 port 22: No route to host\n", HOST),
         (LOST, HOST),
-        ("[mpiexec@h1] control_cb (mpiexec/cb.c:280): assert (!closed) failed\n", HOST),
         # Shared memory is no disk.
         (raised(f"RuntimeError: unable to write to file </torch_4711_1>: {NO_SPACE}"), MEMORY),
-        (raised("OSError: '/dev/shm/joblib/1.pkl': No space left on device"), MEMORY),
         (raised(f"OSError: [Errno 28] {NO_SPACE}", "SharedMemory(create=True)"), MEMORY),
         # A word alone decides nothing.
         ("this trainer handles MemoryError gracefully\n" + TRACEBACK, CRASHED),
-        ("No space left on device? then use --tmp\n" + TRACEBACK, CRASHED),
         (raised("MemoryError") + "\nDuring handling of the above exception\n" + TRACEBACK, CRASHED),
-        (raised("BlockingIOError: [Errno 11] Resource temporarily", "sock.recv(1)"), CRASHED),
-        ("Out of memory is a film\n" + 10 * "step\n", CRASHED),
     ],
 )
 def test_failures_have_kinds(text: str, kind: FailureKind) -> None:
@@ -238,15 +216,10 @@ UNSET = "ValueError: env:// rendezvous: environment variable RANK expected, but 
     [
         (raised(UNSET), CRASHED, "(--launcher torchrun sets it for each"),
         (RAISED + failed(1), CRASHED, "exit code 1: ValueError: a bad thing"),
-        ("no data here\n" + failed(3), CRASHED, "exit code 3: no data here"),
-        (failed(3), CRASHED, "exit code 3: rank 1 was the first to end"),
         ("epoch 1\n" + failed(-9, "(SIGKILL)"), CRASHED, "killed by SIGKILL: rank 1 was killed"),
         (GONE + failed(-11, "(SIGSEGV)"), CRASHED, "killed by SIGSEGV: rank 1 was killed"),
         (tagged(1, RAISED) + tagged(0, GONE) + failed(1), CRASHED, "1: ValueError: a bad thing"),
-        ("sh: 1: exec: train: not found\n" + failed(127), LAUNCHER, "code 127: sh: 1"),
-        ("MemoryError\n" + failed(1), MEMORY, "out of memory: MemoryError"),
         (NO_PORT, LAUNCHER, "DistNetworkError: The server socket has failed to listen"),
-        ("usage: torchrun\ntorchrun: error: no such option", LAUNCHER, "no such option"),
         (STOPPED, FailureKind.INTERRUPTED, "torchrun was ended by SIGTERM from outside"),
     ],
 )
@@ -272,14 +245,8 @@ BEHIND = "ValueError: halo of 4"
     ("text", "line"),
     [
         (f"model starts\n{HALO}", BEHIND),
-        (HALO.replace(BEHIND, "__main__.Diverged"), "__main__.Diverged"),
-        (f"{HALO}\nDuring handling of the above exception, another exception occurred:\n\n{HALO}",
-         BEHIND),
         ("".join(line * 2 for line in HALO.splitlines(keepends=True)), BEHIND),  # of two ranks
         (tagged(1, HALO), BEHIND),
-        (f"{HALO}[rank1]:[W1126 12:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: process\n", BEHIND),
-        (f"{HALO}/usr/lib/python3.11/multiprocessing/resource_tracker.py:254: UserWarning: 1\n"
-         "  warnings.warn('resource_tracker: There appear to be 1 leaked semaphore')\n", BEHIND),
         ("usage: model.py [--chunk N]\nmodel.py: error: argument --chunk: invalid choice: 4\n",
          "model.py: error: argument --chunk: invalid choice: 4"),
         ("run.sh: line 3: 71 Segmentation fault      (core dumped) ./solver\n",
@@ -292,30 +259,16 @@ BEHIND = "ValueError: halo of 4"
         ("Abort(7) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Recv: error stack:\n"
          "PMPI_Recv(177)........: MPI_Recv(src=5, MPI_COMM_WORLD) failed\n",
          "Abort(7) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Recv: error stack:"),
-        ("srun: error: h1: task 0: Exited with exit code 1\n",
-         "srun: error: h1: task 0: Exited with exit code 1"),
-        ("reading input\nSTOP 1\n", "STOP 1"),
         ("Fortran runtime error: End of file\n\nError termination. Backtrace:\n#0  0x7f in ???\n",
          "Fortran runtime error: End of file"),
         ("forrtl: severe (174): SIGSEGV, segmentation fault occurred\n"
          "Image              PC                Routine            Line        Source\n"
          "a.out              000000000040A3B4  Unknown               Unknown  Unknown\n",
          "forrtl: severe (174): SIGSEGV, segmentation fault occurred"),
-        ("thread 'main' panicked at src/main.rs:2:5:\nhalo of 4\nstack backtrace:\n   0: main\n",
-         "thread 'main' panicked at src/main.rs:2:5: halo of 4"),
-        ("./solve: error while loading shared libraries: libx.so.1: cannot open it\n",
-         "./solve: error while loading shared libraries: libx.so.1: cannot open it"),
-        ("terminate called after throwing an instance of 'std::runtime_error'\n  what():  halo\n",
-         "terminate called after throwing an instance of 'std::runtime_error'"),
         *[(f"{line}\n", line) for line in (
             "corrupted size vs. prev_size", "malloc(): corrupted top size",
             "munmap_chunk(): invalid pointer",
             "[h1:mpi_rank_0][error_sighandler] Caught error: Segmentation fault (signal 11)")],
-        ("solve: solve.c:12: main: Assertion `n > 0' failed.\nAborted (core dumped)\n",
-         "solve: solve.c:12: main: Assertion `n > 0' failed."),
-        ("Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n"
-         '  File "x.py", line 1 in <module>\n\nExtension modules: numpy (total: 1)\n',
-         "Fatal Python error: Segmentation fault"),
     ],
 )  # fmt: skip
 def test_an_output_that_ends_in_a_death(text: str, line: str) -> None:
@@ -327,10 +280,8 @@ def test_an_output_that_ends_in_a_death(text: str, line: str) -> None:
     "text",
     [
         "",
-        "STOP 0\n",
         "STOP converged\n",
         "Error: 0.001\nMax error 3e-4\n",
-        "Aborted 3 of 7 attempts\n",
         "run.sh: line 9: 71 Killed                  ./monitor\n",
         f"done\nException ignored in: <function Pool.__del__ at 0x7f>\n{HALO}",
         f"done\nError in atexit._run_exitfuncs:\n{HALO}",

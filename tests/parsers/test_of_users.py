@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from tests.parsers.strategies import DEEP, HEX, LONG, holds, texts, trees
-from tests.study_samples import SPEC, study
 from tests.study_surface import MACHINE
-from tuner.config import hosts, knob_selection, study_file
+from tuner.config import knob_selection, study_file
 from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS
 from tuner.config.spec import check_command
@@ -19,10 +17,8 @@ from tuner.hosts.machine import HostFeatures
 from tuner.knobs import space
 from tuner.launch import render
 from tuner.launch.command import shipped_dir
-from tuner.model import BASELINE, JsonDict, LauncherInfo, Layout, StudySpec
-from tuner.model.errors import TunerError, UsageError, shown
-from tuner.results.compared_studies import compare, read
-from tuner.results.exporters.json import dumps, export
+from tuner.model import BASELINE, LauncherInfo, Layout, StudySpec
+from tuner.model.errors import UsageError
 
 _LAUNCHER = LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11")
 _FEATURES = HostFeatures({"jemalloc": "/usr/lib/libjemalloc.so.2"}, glibc=(2, 36))
@@ -114,103 +110,3 @@ def test_a_study_file(data: bytes) -> None:
         assert error.message.strip()
         return
     check_study(file, {}, None)
-
-
-@holds(
-    texts(
-        b"k omp_threads=1..16\nk a=1,2,4\nf iterator_workers=2",
-        b"k omp_threads=unset,1,2\nk communicator=naive,flat\nd a=3\nf a=-3",
-        words="k f d .. cores opencv_threads 1..10000000000000 +1",
-    ),
-    b"k a=" + LONG,
-    b"f a=" + LONG,
-    b"k omp_threads=1.." + b"9" * 30,
-    b"k a=1,1" + b"0" * 400,
-    "k a=²\nf omp_threads=٣".encode(),
-    b"k a=1\nk a=2",
-    b"k \xffomp_threads=1..16",  # a byte that is no text, in a message
-    b"k omp_threads=1.\xff.16",
-)
-def test_knob_options(data: bytes) -> None:
-    """``--knob``, ``--fix`` and ``--baseline`` (``k``, ``f``, ``d``), a line each."""
-    lines = data.replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n")
-    given_ = {kind: tuple(x[2:] for x in lines if x.startswith(f"{kind} ")) for kind in "kfd"}
-    typed = {"knobs": given_["k"], "fixes": given_["f"], "baselines": given_["d"]}
-    template = ("python", "train.py", "--out", "{out}", "-j", "{iterator_workers}", "--a={a}")
-    check_study({}, typed, template)
-
-
-def test_what_an_error_shows_is_short_and_moves_no_cursor() -> None:
-    assert shown(4) == "4" and shown("a'b") == '"a\'b"'
-    assert shown(int("f" * 4000, 16)) == "a very long number"
-    assert len(shown([[list(range(100))] * 100] * 100)) < 130
-    error = TunerError("a\x1b[2Jb\r\x9bc\u202ed\0", "x\x7fy\tz\nw")
-    assert error.message == str(error) == r"a\x1b[2Jb\r\x9bc\u202ed\x00"
-    assert error.hint == "x\\x7fy\tz\nw"
-
-
-_HOSTFILES = (
-    b"# ours\nh1 slots=2 max_slots=4\nh2 slots=4 # fast\n",
-    b"h1:2\nnode-2.example.org:4\n10.0.0.1:1\n",
-    b"h1\nh1\nh2\n",
-)
-
-
-@holds(
-    texts(
-        *_HOSTFILES,
-        b"n[08-10,2]x,login",
-        b"n[8-9,8-9]",
-        b"h1:4,h2:4",
-        b"2(x3),1",
-        words="slots cpu -x @",
-    )
-)
-def test_where_ranks_run(data: bytes) -> None:
-    text = data.decode(errors="replace")
-    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": text}
-    tasks = {**slurm, "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": text}
-    readers: tuple[Callable[[], tuple[hosts.Offer, ...]], ...] = (
-        lambda: hosts.parse_hostfile(text, "a hostfile"),
-        lambda: hosts.parse_hosts(text),
-        lambda: hosts.from_slurm(slurm),
-        lambda: hosts.from_slurm(tasks),
-    )
-    for reader in readers:
-        try:
-            offers = reader()
-        except UsageError as error:
-            assert error.message.strip() and error.hint and len(error.message) < 50_000
-            continue
-        if not offers:
-            continue
-        for ranks in (1, 7, None):
-            with suppress(UsageError):
-                layout = hosts.place(offers, source="here", ranks=ranks, oversubscribe=True)
-                assert layout.ranks == sum(number for _, number in layout.slots)
-                assert all(number > 0 for _, number in layout.slots)
-                assert set(layout.hosts) <= {offer.name for offer in offers}
-                assert not any(set(name) & set(" ,:\n") or name[0] == "-" for name in layout.hosts)
-
-
-_EXPORT = json.loads(export(study({BASELINE: 8.316}, SPEC)).text)
-#: Without what is not read, so that more of the changes are of what is.
-_LAUNCH: JsonDict = {"setting": {}, "samples": [{"figure": 8.4}], "window": None, "counts_for": {}}
-_LAUNCH |= {"purpose": "confirm", "observation": {"ranks": [{"packages": [["numpy", "2.0"]]}]}}
-_RESULT = {key: _EXPORT["result"][key] for key in ("unit", "direction", "best")}
-_READ = _EXPORT | {"result": _RESULT, "launches": [_LAUNCH]}
-
-
-@holds(trees(_READ) | texts(json.dumps(_READ).encode()), DEEP, LONG)
-def test_an_export_of_another_host(data: bytes) -> None:
-    other = read("other.json", json.dumps(_EXPORT))
-    try:
-        typed = read("main.json", data.decode(errors="replace"))
-        pair = compare(typed, other), compare(other, typed)
-    except UsageError as error:
-        assert error.message.strip() and error.hint and len(error.message) < 50_000
-        return
-    for comparison in pair:
-        verdict = comparison.verdict(0.05)
-        assert json.loads(dumps(comparison.json(0.05)))["verdict"] == verdict
-        assert all(math.isfinite(row.gain.ratio) for row in comparison.rows)

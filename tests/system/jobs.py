@@ -18,6 +18,7 @@ from tests.marked import eventually, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import machine
 from tuner.launch import launchers, render, trial
+from tuner.launch.launchers import discovery
 from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
@@ -64,7 +65,7 @@ def spec_of(
         **{
             "name": "test",
             "command": (sys.executable, str(script), "{out}", *words),
-            "launcher": launcher or launchers.find(None, environ=ENVIRON),
+            "launcher": launcher or discovery.find(None, environ=ENVIRON),
             "layout": on_slots(Layout(ranks), machine.this_machine(), (), {}),
             "machine": machine.this_machine(),
             "knobs": (),
@@ -123,7 +124,7 @@ def launch_of(
 ) -> Launch:
     """Python with these arguments on several ranks, each with what is assigned by the wrapper."""
     pytest.importorskip("mpi4py")
-    info = info or launchers.find(None, environ=os.environ)
+    info = info or discovery.find(None, environ=os.environ)
     launcher = launchers.launcher_for(info.kind)
     words = [f"{name}={value}" for name, value in (assigned or {}).items()]
     wrapper = [*launchers.wrapper_argv(), *words, "--"] if words else []

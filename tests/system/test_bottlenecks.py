@@ -19,7 +19,8 @@ import pytest
 
 from tuner.hosts import machine, process
 from tuner.knobs import KNOBS
-from tuner.launch import launchers, render, trial
+from tuner.launch import render, trial
+from tuner.launch.launchers import discovery
 from tuner.launch.request import MeasurementRequest
 from tuner.model import BASELINE, Finished, Launch, Layout, StudySpec
 from tuner.results.explain import Cause, explain
@@ -86,7 +87,7 @@ def precedence(*, quota: bool) -> Iterator[tuple[str, ...]]:
 
 def compiled(folder: Path) -> str:
     """The program without Python."""
-    mpicc = Path(launchers.find(None, environ=os.environ).mpirun).with_name("mpicc")
+    mpicc = Path(discovery.find(None, environ=os.environ).mpirun).with_name("mpicc")
     command = [str(mpicc), "-O1", "-pthread", "-o", str(folder / "program")]
     try:
         subprocess.run([*command, str(INSIDE / "program.c")], check=True)
@@ -114,7 +115,7 @@ def test_a_planted_bottleneck_is_named(
         pytest.skip("no control group with a CPU quota can be made (root?)")
     python = (sys.executable, "-m", "mpi4py", str(INSIDE / "trainer.py"), "--out", "{out}")
     program = python if options.startswith("--") else (compiled(tmp_path), "{out}/log")
-    mpirun, host = launchers.find(None, environ=os.environ), machine.this_machine()
+    mpirun, host = discovery.find(None, environ=os.environ), machine.this_machine()
     command = (*program, *options.split())
     spec = StudySpec("planted", command, mpirun, Layout(2), host, KNOBS, trial_limit_s=90.0)
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

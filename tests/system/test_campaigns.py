@@ -19,7 +19,7 @@ from campaigns.phases import LIVE_PHASES, PHASES
 from campaigns.races import PROCESSES
 from tests.faults import case
 from tests.faults.rows import FAULTS, SOME, JobFault, groups
-from tuner.launch import launchers
+from tuner.launch.launchers import discovery
 from tuner.model import LauncherInfo
 
 pytestmark = pytest.mark.system
@@ -38,7 +38,7 @@ def campaign(name: str, *options: str) -> str:
 def launcher() -> LauncherInfo:
     """The mpirun of this environment, or that which ``TUNE_TEST_MPIRUN`` names."""
     pytest.importorskip("mpi4py")
-    return launchers.find(os.environ.get("TUNE_TEST_MPIRUN"), environ=os.environ)
+    return discovery.find(os.environ.get("TUNE_TEST_MPIRUN"), environ=os.environ)
 
 
 @pytest.mark.parametrize(

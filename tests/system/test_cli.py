@@ -143,27 +143,13 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
     assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
 
 
-def test_ctrl_c_ends_what_prepares_a_launch(tmp_path: Path) -> None:
-    (tmp_path / "prepare.sh").write_text("echo $$ > pid; kill -INT $TUNE; sleep 300")
-    program = ("--objective", "wall", "--knob", "omp_threads", "--", "true")
-    words = [sys.executable, "-c", MAIN, "--prepare", "sh prepare.sh", *program]
-    ended = subprocess.run(
-        ["sh", "-c", 'export TUNE=$$; exec "$@"', "sh", *words],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        check=False,
-    )
-    assert ended.returncode == 130
-    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
-
-
 # --- what is exported is used as a user would: run, checked, sourced ------------------------
 
 
 @pytest.fixture(scope="module")
 def exported(quick_study: Path) -> Path:
     """A folder with the exports of a study."""
-    for name in ("job.sh", "best.env", "best.json"):
+    for name in ("job.sh", "best.json"):
         assert tune(quick_study, "export", "-o", name).returncode == 0
     return quick_study
 
@@ -188,9 +174,3 @@ def test_the_script_is_clean_under_shellcheck(exported: Path, require_program: o
     assert callable(require_program)
     path = require_program("shellcheck")
     subprocess.run([path, "--shell=sh", "job.sh"], cwd=exported, check=True)
-
-
-def test_the_environment_file_is_sourced(exported: Path) -> None:
-    script = ["sh", "-c", "set -a; . ./best.env; set +a; exec env"]
-    done = subprocess.run(script, cwd=exported, capture_output=True, text=True, check=True)
-    assert f"OMP_NUM_THREADS={best(exported)[0]}" in done.stdout.splitlines()

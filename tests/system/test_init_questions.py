@@ -81,47 +81,15 @@ def test_enter_is_enough_for_a_study_that_runs(tmp_path: Path) -> None:
     assert (study.option("mpi_procs"), study.objective.kind) == (3, "wall")
 
 
-def test_the_command_behind_dashes_is_not_asked_for_and_a_no_leaves_it_as_it_is(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "train.py").write_text(TRAIN)
-    words = ("my.toml", "--", sys.executable, "train.py")
-    code, screen = on_terminal(tmp_path, *words, answers=["n", "0", "2"])
-    assert code == 0, screen
-    assert "0 is not in the range" in screen
-    assert screen.endswith("next: tune --study my.toml --dry-run, then: tune --study my.toml\n")
-    study = study_file.study_of(study_file.load(tmp_path / "my.toml"))
-    assert study.command == (sys.executable, "train.py")
-    assert study.option("mpi_procs") == 2
-
-
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("import sys; sys.exit('no such option')", "can set: exit code 1: no such option"),
-        (
-            "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "os.fork()\ntime.sleep(300)",
-            "does not end within 0.5 s",
-        ),
-    ],
-)
-def test_a_program_without_a_help_is_named_and_nothing_of_it_is_left(
-    tmp_path: Path, program: str, said: str
-) -> None:
-    (tmp_path / "train.py").write_text(program)
+def test_a_program_without_a_help_is_named_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.fork()\ntime.sleep(300)"
+    )
     mark = os.urandom(16).hex()
     words = ("--", "mpirun", "-n", "2", sys.executable, "train.py")
-    limit_s = 0.5 if "sleep" in program else 60
-    code, screen = on_terminal(tmp_path, *words, answers=[""], limit_s=limit_s, OF_TEST=mark)
+    code, screen = on_terminal(tmp_path, *words, answers=[""], limit_s=0.5, OF_TEST=mark)
     assert code == 0, screen
-    assert said in screen
+    assert "does not end within 0.5 s" in screen
     assert marked(mark, "OF_TEST") == []
     assert "train.py" in (tmp_path / "tune.toml").read_text()
-
-
-def test_the_end_of_input_at_a_question_writes_nothing(tmp_path: Path) -> None:
-    code, screen = on_terminal(tmp_path, answers=["\x04"])
-    assert code == 130
-    assert screen.endswith("\ntune: interrupted\n")
-    assert not (tmp_path / "tune.toml").exists()

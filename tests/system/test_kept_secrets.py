@@ -100,20 +100,26 @@ def contents(folder: Path, *but: str) -> bytes:
     return b"\n".join(parts)
 
 
+SHOWN = [("show",), ("show", "--json"), ("studies",)]
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of a study, and all that was said about it."""
     folder = tmp_path_factory.mktemp("canaries") / "work"
     folder.mkdir(mode=0o700)
     (folder / "train.py").write_text(TALKATIVE)
-    said = []
-    commands = [("show",), ("show", "--json"), ("studies",)]
-    for name in FILES:
-        commands.append(("export", "-f", name, "-o", f"exports.{name}"))
-    for done in (study(folder), *(tune(folder, *words) for words in commands)):
-        assert done.returncode == 0, done.stderr
-        said += [done.stdout, done.stderr]
-    return folder, "\n".join(said)
+    done = study(folder)
+    assert done.returncode == 0, done.stderr
+    exports = [("export", "-f", name, "-o", f"exports.{name}") for name in FILES]
+    code = f"from tuner.cli.main import main; print(*map(main, {[*SHOWN, *exports]}))"
+    env = light_trainer.environment(folder, **ENV, TUNE_LOCK_DIR=str(folder.parent / "lock"))
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder, env=env, capture_output=True, text=True, check=True, umask=0,
+    )  # fmt: skip
+    assert {*shown.stdout.splitlines()[-1].split()} == {"0"}, shown.stderr
+    return folder, "\n".join([done.stdout, done.stderr, shown.stdout, shown.stderr])
 
 
 def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(

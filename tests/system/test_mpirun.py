@@ -16,7 +16,7 @@ import pytest
 from tests.marked import PATIENCE_S, eventually, marked
 from tests.system.jobs import launch_of
 from tuner.hosts import process
-from tuner.launch import launchers
+from tuner.launch.launchers import discovery
 from tuner.model import LauncherInfo
 
 pytestmark = pytest.mark.system
@@ -52,7 +52,7 @@ if len(sys.argv) > 2:
 @pytest.fixture(scope="module", params=MPIRUNS, ids=lambda path: path or "own")
 def info(request: pytest.FixtureRequest) -> LauncherInfo:
     pytest.importorskip("mpi4py")
-    return launchers.find(request.param, environ=os.environ)
+    return discovery.find(request.param, environ=os.environ)
 
 
 def start(

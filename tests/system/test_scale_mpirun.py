@@ -108,16 +108,6 @@ def test_each_layout_is_tuned_by_a_study_of_its_own(folder: Path) -> None:
     assert min(launches(folder, "job-1x1", "job-1x2")) >= 3
 
 
-@pytest.mark.slow
-def test_a_job_that_works_in_one_layout_only_has_no_scaling(folder: Path) -> None:
-    (folder / "program.py").write_text(PROGRAM + "raise SystemExit(ranks > 1)\n")
-    done = tune(folder, *FIXED, *COMMAND)
-    assert done.returncode == 3
-    studies = "program-1x1-fixed and program-1x2-fixed"
-    assert f"1x2 with 1x1: the studies {studies}" in done.stderr
-    assert "error: nothing could be measured: 2 launches in a row failed" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -11,24 +11,22 @@ from pathlib import Path
 import pytest
 
 from tests.system.jobs import ENVIRON, failed, finished, run, run_trainer
-from tuner.config.applicability import TargetHost, answer
+from tuner.config.applicability import TargetHost, knob_on_host
 from tuner.config.spec import build_spec
 from tuner.config.study_file import find_study_file
 from tuner.hosts import machine
 from tuner.hosts.machine import host_features
 from tuner.knobs import knob
-from tuner.launch import launchers
+from tuner.launch.launchers import discovery
 from tuner.model import (
     Choice,
     Env,
     FailureKind,
-    Finished,
     IntRange,
     Knob,
     LauncherInfo,
     Layout,
     Outcome,
-    Progress,
     Setting,
     Stopped,
     Value,
@@ -41,29 +39,6 @@ pytestmark = pytest.mark.system
 OMP = Knob("omp_threads", IntRange(1, 64), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")))
 OPENCV = Knob("opencv_threads", IntRange(1, 64), Env(("OPENCV_FOR_THREADS_NUM",)))
 CPUS = len(os.sched_getaffinity(0))
-
-
-def test_a_run_that_may_win_is_followed_to_its_end(tmp_path: Path) -> None:
-    seen: list[Progress] = []
-    body = """
-from mpi4py import MPI
-if rank == 0:
-    report(0.5)
-MPI.COMM_WORLD.Barrier()
-time.sleep(0.5)
-if rank == 0:
-    report(0.5, 1.25)
-"""
-    stopper = ProjectionStopper(Limit(1.4), Noise(), 2)
-    options = {"expected_iterations": 2, "on_progress": seen.append, "stopper": stopper}
-    outcome = run_trainer(tmp_path, body, options=options)
-    assert outcome.ending == Finished(1.25, 2), outcome.ending
-    assert [(entry.iteration, entry.elapsed_s) for entry in seen] == [(1, 0.5), (2, 1.25)]
-    assert all(entry.seen_s is not None for entry in seen)
-    assert outcome.observation is not None
-    for rank in outcome.observation.ranks:
-        assert (rank.world_size, bool(rank.mpi_library)) == (2, True)
-        assert rank.threads >= 1 and rank.affinity
 
 
 @pytest.mark.slow
@@ -158,17 +133,17 @@ ASKED: dict[str, Value] = {
 
 def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
-    info = launchers.find(None, environ=os.environ)
+    info = discovery.find(None, environ=os.environ)
     if info.kind != "openmpi":
         pytest.skip("Open MPI's own knobs")
     host = TargetHost(machine.this_machine(), Layout(2), info, host_features(os.environ))
-    preloads = answer(knob("allocator"), host).knob
+    preloads = knob_on_host(knob("allocator"), host).knob
     assert isinstance(preloads.domain, Choice)
     asked = ASKED | {"allocator": preloads.domain.values[-1]}
     outcome = run_trainer(
         *(tmp_path, WHAT_IT_GOT, "--half", "{fp16_gradients}"),
         setting=Setting.of(asked),
-        knobs=tuple(answer(knob(name), host).knob for name in asked),
+        knobs=tuple(knob_on_host(knob(name), host).knob for name in asked),
         trial_limit_s=60.0,
     )
     finished(outcome)
@@ -193,18 +168,7 @@ def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
 @pytest.fixture
 def torchrun() -> LauncherInfo:
     pytest.importorskip("torch")
-    return launchers.find(None, kind="torchrun", program=sys.executable, environ=ENVIRON)
-
-
-@pytest.mark.slow
-def test_a_full_run_under_torchrun(tmp_path: Path, torchrun: LauncherInfo) -> None:
-    setting = Setting.of({"omp_threads": 1})
-    body = "import numpy; report(0.5)"
-    outcome = run_trainer(tmp_path, body, setting=setting, knobs=(OMP,), launcher=torchrun)
-    finished(outcome)
-    assert [effect.verdict for effect in outcome.effects] == [Verdict.HONOURED]
-    assert outcome.observation is not None
-    assert [(r.rank, r.world_size) for r in outcome.observation.ranks] == [(0, 2), (1, 2)]
+    return discovery.find(None, kind="torchrun", program=sys.executable, environ=ENVIRON)
 
 
 @pytest.mark.slow

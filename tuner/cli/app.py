@@ -71,9 +71,8 @@ class TuneGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage("tune", "[OPTIONS]")
-        formatter.write_usage("tune", "[OPTIONS] -- PROGRAM [ARGUMENTS]", prefix=" " * 7)
-        formatter.write_usage("tune", "COMMAND [ARGUMENTS]", prefix=" " * 7)
+        for end in ("[OPTIONS]", "[OPTIONS] -- PROGRAM [ARGUMENTS]", "COMMAND [ARGUMENTS]"):
+            formatter.write_usage("tune", end, prefix="Usage: " if end == "[OPTIONS]" else " " * 7)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples, commands, then the options of ``tune run``, which are ``tune``'s own."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import exits
+from tuner.cli import console, exits
 from tuner.cli.base import TYPED, TuneCommand
-from tuner.cli.options import files_and_studies, json_option, option, storage_option
+from tuner.cli.click_options import files_and_studies, option, shared
 from tuner.config.options import SHARE
 from tuner.hosts.typed_paths import read_typed, typed_path
+from tuner.model import wording
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,14 +55,10 @@ WORSE = 0.05
     help="If what is stored cannot tell, launch the best setting of both here by pairs,"
     " side by side if nothing speaks against it.",
 )
-@option("--wait", is_flag=True, help="Wait while another study runs on this host.")
-@storage_option()
-@json_option()
+@shared("wait", "storage", "json")
 @click.pass_context
 def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int:
     """Compare them."""
-    from tuner.cli import console
-    from tuner.model import wording
     from tuner.results.compared_studies import compare, read
     from tuner.results.exporters.json import dumps
 
@@ -94,7 +91,7 @@ def _is_file(name: str) -> bool:
 
 
 def _export(name: str, storage: str | None) -> str:
-    """What a file holds, or the export of a study."""
+    """Return what a file holds, or the export of a study."""
     from tuner.cli import stored
     from tuner.results.exporters.json import export
 
@@ -107,8 +104,8 @@ def _export(name: str, storage: str | None) -> str:
 def _remeasure(
     comparison: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
 ) -> Comparison:
-    """The comparison by pairs of launches; they end as soon as their interval tells."""
-    from tuner.cli import console, pair_lines, stored
+    """Compare by pairs of launches, which end as soon as their interval tells."""
+    from tuner.cli import progress, stored
     from tuner.study.pairs_of_studies import ByPairs, Fails, require_different, to_launch
 
     store, specs = stored.open_store(given["storage"]), []
@@ -127,11 +124,11 @@ def _remeasure(
         return comparison.with_best(sides, pairs.gain, is_side_by_side=pairs.is_side_by_side)
 
     def is_enough(pairs: Pairs) -> bool:
-        console.err(pair_lines.so_far(names, pairs))
+        console.err(progress.pairs_so_far(names, pairs))
         return not by(pairs).best.is_open(share)
 
     by_pairs = ByPairs(given["storage"], fresh=True, wait=given["wait"])
-    pairs = by_pairs.launch(specs, [*map(pair_lines.view, names, specs)], is_enough)
+    pairs = by_pairs.launch(specs, [*map(progress.view_of_pairs, names, specs)], is_enough)
     if isinstance(pairs, Fails):
         raise pairs.error
     return by(pairs)

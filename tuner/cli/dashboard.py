@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import option, storage_option
+from tuner.cli.click_options import option, shared
 
 
 @click.command(
@@ -37,10 +38,10 @@ from tuner.cli.options import option, storage_option
     help="Listen on this address or name [127.0.0.1]; 0.0.0.0: on all. There is no encryption:"
     " prefer ssh -L.",
 )
-@storage_option()
+@shared("storage")
 def command(port: int, host: str, storage: str | None) -> None:
     """Serve the dashboard until Ctrl-C."""
-    from tuner.cli import console, stored
+    from tuner.cli import stored
     from tuner.results.dashboard import access, web_server
     from tuner.results.report.page import report
 

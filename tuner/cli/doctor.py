@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import exits
+from tuner.cli import console, exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import (
-    HOST_OPTIONS,
-    host_options,
-    json_option,
-    launcher_options,
-    storage_option,
-)
+from tuner.cli.click_options import HOST_OPTIONS, LAUNCHER_OPTIONS, shared, table_options
+from tuner.model import Machine, wording
+from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import Machine
     from tuner.results.doctor.checks import CheckedItem
 
 
@@ -42,14 +37,11 @@ if TYPE_CHECKING:
         ("tune doctor --json | jq '.checks[] | select(.state != \"ok\")'", "for programs"),
     ),
 )
-@launcher_options
-@host_options
-@storage_option()
-@json_option()
+@table_options(*LAUNCHER_OPTIONS, *HOST_OPTIONS)
+@shared("storage", "json")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Check this host, and the others of a job."""
-    from tuner.model.errors import UsageError
     from tuner.results.doctor.checks import CheckState, diagnose
     from tuner.results.doctor.host_view import look
     from tuner.results.doctor.several import diagnose_hosts
@@ -103,9 +95,6 @@ MARKS = {
 
 def _print(items: list[CheckedItem], machine: Machine, *, would_fail: bool) -> None:
     """Print a line a check, with why it matters and what mends it unless all is well."""
-    from tuner.cli import console
-    from tuner.model import wording
-
     cpus = wording.count(machine.cores, "usable CPU")
     memory = wording.gibibytes(machine.memory_bytes)
     console.out(f"{machine.hostname}: {machine.cpu_model}, {cpus}, {memory}", bold=True)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tuner.cli import console
 from tuner.knobs import core_budget, setting_text, space
@@ -16,11 +15,8 @@ from tuner.knobs.requirements import requirements_of
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN, Redactor, redact_spec
-from tuner.model import BASELINE, wording
+from tuner.model import BASELINE, Launch, Setting, StudySpec, wording
 from tuner.results.exporters.json import dumps, spec_json
-
-if TYPE_CHECKING:
-    from tuner.model import Launch, Setting, StudySpec
 
 #: Stands for the folder of the study's launches, below the current one.
 OUTPUTS = Path("OUTPUTS")

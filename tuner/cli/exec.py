@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import option, storage_option, study_names
+from tuner.cli.click_options import option, shared, study_names
 from tuner.config.options import WORDS
-from tuner.model import Env
+from tuner.model import Env, StudySpec
+from tuner.model.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import StudySpec
     from tuner.results.study_view import StudyView
 
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         ),
     ),
 )
-@storage_option()
+@shared("storage")
 @option(
     "--tries",
     type=click.IntRange(1),
@@ -57,12 +58,6 @@ if TYPE_CHECKING:
     help="Append WORDS from the second try on. A pattern at their end becomes its newest file; if"
     " there is none, nothing is appended.",
 )
-@option(
-    "--hosts-from",
-    type=WORDS.read,
-    metavar="COMMAND",
-    help="Ask it before each try what {hosts} is [as the study].",
-)
 @click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY] -- COMMAND")
 @click.pass_context
 def command(
@@ -72,16 +67,14 @@ def command(
     storage: str | None,
     tries: int,
     resume_arg: tuple[str, ...],
-    hosts_from: tuple[str, ...] | None,
 ) -> int:
     """Run a command with the best setting."""
     import shutil
 
-    from tuner.cli import console, stored
+    from tuner.cli import stored
     from tuner.hosts import process
     from tuner.launch import render
     from tuner.launch.command import knobs_in
-    from tuner.model.errors import TunerError, UsageError
     from tuner.results import claims
 
     typed = tail(ctx)
@@ -105,7 +98,7 @@ def command(
     for number in range(1, tries + 1):
         resumed = _newest(resume_arg) if number > 1 else ()
         try:
-            with _hosts_of(data.spec, hosts_from or data.spec.hosts_from, argv) as (ready, lost):
+            with _hosts_of(data.spec, argv) as (ready, lost):
                 ended = process.execute((*ready, *resumed), env, lost)
                 is_last = number == tries and not lost()
         except TunerError as error:  # a host that has just been lost may still be named
@@ -131,24 +124,23 @@ def _newest(words: tuple[str, ...]) -> tuple[str, ...]:
 
 @contextmanager
 def _hosts_of(
-    spec: StudySpec, command: tuple[str, ...], argv: tuple[str, ...]
+    spec: StudySpec, argv: tuple[str, ...]
 ) -> Iterator[tuple[list[str], Callable[[], str]]]:
     """Return ``argv`` with its hosts put in, and what says which of them are lost.
 
-    ``command`` says which hosts there are; empty: those of the study. Without ``{hosts}`` in
-    ``argv`` no host is watched. If there are not enough, or one cannot be reached, that is a
-    ``TunerError``.
+    They are those that the study's ``--hosts-from`` names now, else those of the study. Without
+    ``{hosts}`` in ``argv`` no host is watched. If there are not enough, or one cannot be reached,
+    that is a ``TunerError``.
     """
     from tuner.config.hosts import hosts_from, with_room
     from tuner.launch.start_agents import reach
-    from tuner.model.errors import TunerError
 
     names, ranks = spec.layout.hosts, spec.layout.ranks_per_host
     if spec.layout.is_local or not any("{hosts}" in word for word in argv):
         yield list(argv), lambda: ""
         return
-    if command:
-        offered = with_room(hosts_from(command), ranks)
+    if spec.hosts_from:
+        offered = with_room(hosts_from(spec.hosts_from), ranks)
         if len(offered) < len(names):
             what = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(offered)}"
             raise TunerError(f"the job needs {what}", "COMMAND may wait until they are there")

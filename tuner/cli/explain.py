@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, option, storage_option, study_argument
+from tuner.cli.click_options import option, shared, study_argument
+from tuner.model import BASELINE, JsonDict, LaunchRecord, figures
+from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import JsonDict, LaunchRecord
     from tuner.results.explain.explained_runs import ExplainedRun
     from tuner.results.study_view import StudyView
     from tuner.store import Store
@@ -27,31 +29,24 @@ if TYPE_CHECKING:
     ),
     examples=(
         ("tune explain", "best setting and baseline of the latest study"),
-        ("tune explain 12", "the median run of the setting that was tried as 12/50"),
         ("tune explain NAME --launch 7", "one launch of it, by the number of its folder"),
         ("tune explain --json | jq .runs[0].verdict", "for a program"),
     ),
 )
 @study_argument()
-@click.argument("trial", required=False, type=click.IntRange(1), metavar="[TRIAL]")
 @option("--launch", type=click.IntRange(1), metavar="N", help="Explain this launch.")
-@storage_option()
-@json_option()
-def command(
-    study: str | None, trial: int | None, launch: int | None, storage: str | None, as_json: bool
-) -> None:
+@shared("storage", "json")
+def command(study: str | None, launch: int | None, storage: str | None, as_json: bool) -> None:
     """Explain one launch or two."""
     from tuner.cli import stored
     from tuner.results.explain.explained_runs import explained_run
     from tuner.results.exporters.json import dumps
 
     store = stored.open_store(storage)
-    if study is not None and trial is None and study.isdecimal() and not store.has(study):
-        trial, study = int(study), None  # of the latest study
     data = stored.load(store, study)
     runs = [
         explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
-        for name, record in _chosen(data, trial, launch)
+        for name, record in _chosen(data, launch)
     ]
     if as_json:
         document = {"schema": "tuner.explain/1", "study": data.spec.name}
@@ -60,35 +55,20 @@ def command(
         _print(data, runs)
 
 
-def _chosen(
-    data: StudyView, trial: int | None = None, launch: int | None = None
-) -> list[tuple[str, LaunchRecord]]:
+def _chosen(data: StudyView, launch: int | None = None) -> list[tuple[str, LaunchRecord]]:
     """Return the launches to explain, by the names they go by; by default best and baseline."""
-    from tuner.model import BASELINE
-    from tuner.model.errors import UsageError
     from tuner.results.explain.explained_runs import median_run
-    from tuner.stats import evidence
 
     name, canonical = data.spec.name, data.pooling.canonical
-    if launch is not None and trial is not None:
-        raise UsageError(
-            f"trial {trial} and --launch {launch} ask for two different things",
-            "give one of them: a launch, or the median run of a trial's setting",
-        )
     if launch is not None:
         for record in data.records:
             if record.number == launch:
                 return [(f"launch {launch}", record)]
         raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
-    if trial is not None:
-        tried = evidence.tried(data.records)
-        if trial > len(tried):
-            raise UsageError(f"study {name} has no trial {trial}", f"it has 1 to {len(tried)}")
-        settings = {f"trial {trial}": canonical(tried[trial - 1])}
-    else:
-        best = canonical(data.best_setting) if data.result.best else BASELINE
-        settings = {} if best.is_baseline else {"best": best}
-        settings["baseline"] = BASELINE
+    best = canonical(data.best_setting) if data.result.best else BASELINE
+    settings = {"best": best, "baseline": BASELINE}
+    if best.is_baseline:
+        del settings["best"]
     runs = {what: median_run(data.records, settings[what], canonical) for what in settings}
     chosen = [(what, run) for what, run in runs.items() if run is not None]
     if not chosen:
@@ -111,6 +91,7 @@ def line(store: Store, data: StudyView) -> str:
 
 
 def _json(run: ExplainedRun) -> JsonDict:
+    """Return an explained launch as a document."""
     explanation = run.explanation
     verdicts = [
         {"verdict": each.cause.name.lower(), "share": each.share, "evidence": each.evidence}
@@ -132,9 +113,8 @@ def _json(run: ExplainedRun) -> JsonDict:
 
 
 def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
-    from tuner.cli import console
+    """Print the explained launches side by side, then what held each back."""
     from tuner.knobs import setting_text
-    from tuner.model import figures
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:

@@ -8,15 +8,10 @@ from pathlib import Path
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import option, storage_option, study_argument
+from tuner.cli.click_options import option, shared, study_argument
 from tuner.results.exporters import SHIPPED
-
-
-def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from tuner.results.exporters import names
-
-    return [name for name in names() if name.startswith(incomplete)]
 
 
 @click.command(
@@ -36,7 +31,7 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
     "-f",
     "format_name",
     metavar="|".join(SHIPPED),
-    shell_complete=_complete_format,
+    shell_complete=lambda _c, _p, text: [name for name in SHIPPED if name.startswith(text)],
     help="The format [by the file's suffix, else sh].",
 )
 @option(
@@ -47,12 +42,12 @@ def _complete_format(ctx: click.Context, param: click.Parameter, incomplete: str
     type=click.Path(),
     help="Write to this file instead of to stdout.",
 )
-@storage_option()
+@shared("storage")
 def command(
     study: str | None, format_name: str | None, filename: str | None, storage: str | None
 ) -> None:
     """Export one study."""
-    from tuner.cli import console, outfile, stored
+    from tuner.cli import outfile, stored
     from tuner.results import exporters
     from tuner.results.claims import comparison
 

@@ -6,22 +6,19 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.types import FuncParamType
 
 from tuner.cli import console, exits
 from tuner.cli.base import TuneCommand, tail
-from tuner.cli.options import option
+from tuner.cli.click_options import option
 from tuner.config.options import WORDS
 from tuner.hosts.typed_paths import require_text, typed_path
 from tuner.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from tuner.launch.launch_line import LaunchLine
+from tuner.model.wording import failed_command
 
 #: A ``--help`` that takes longer is ended, s: to import PyTorch may take a while.
 HELP_LIMIT_S = 60.0
@@ -74,6 +71,7 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     """Return a study file for a command; if it ``asks``, for what the user answers."""
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
+    from tuner.config.typed_launch import typed_launch
     from tuner.launch.command import OUT, placeholders
     from tuner.launch.launch_line import LAUNCHERS, launch_line
     from tuner.launch.secrets import refuse_secrets
@@ -87,9 +85,9 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     refuse_secrets(words, os.environ)
     line = launch_line(words)
     keys: dict[str, Any] = {}
-    command = list(words)
+    command: Sequence[str] = words
     if line is not None and line.name in LAUNCHERS:
-        keys, command = _without_launcher(line)
+        keys, command = typed_launch(line, os.environ)
     check_command(command, "to tune")
     program.check(command, environ=os.environ, cwd=Path.cwd())
     options = _options(command) if asks else {}
@@ -101,33 +99,11 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     return first_study.study_text(keys, command, options, "logreport" if has_log else "wall")
 
 
-def _without_launcher(line: LaunchLine) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a study for a launch line, and the program that it starts."""
-    from tuner.config.typed_launch import typed_launch
-    from tuner.launch import launchers
-    from tuner.launch.launch_line import LAUNCHERS, MPIRUN
-
-    mpirun = ""
-    if LAUNCHERS[line.name] is MPIRUN:
-        with suppress(UsageError):  # there is none here, or it cannot be asked
-            mpirun = launchers.find(line.launcher[0], environ=os.environ).mpirun
-    keys, command, left_out = typed_launch(line, os.environ)
-    for words in left_out:
-        console.err(f"left out: {words}, since tune starts, times and ends the launches")
-    if mpirun and command and "mpirun" not in keys:
-        with suppress(UsageError):
-            usual = launchers.find(None, program=command[0], environ=os.environ)
-            if Path(usual.mpirun).parent != Path(mpirun).parent:
-                keys["mpirun"] = line.launcher[0]
-    return keys, command
-
-
 def _options(command: Sequence[str]) -> dict[str, list[str]]:
     """Return the options of the program's ``--help`` that ``tune`` can set, if it may ask."""
     from tuner.config.first_study import proposals
     from tuner.hosts.process import run_tool
     from tuner.launch.command import OUT, shipped_dir, substitute
-    from tuner.model.wording import failed_command
 
     own = {"python": sys.executable, "workloads": str(shipped_dir("workloads")), OUT: os.devnull}
     argv = (*substitute(command, own), "--help")

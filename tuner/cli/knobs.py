@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, knob_names, launcher_options, option
+from tuner.cli.click_options import LAUNCHER_OPTIONS, knob_names, option, shared, table_options
+from tuner.model import Env, Flag, IntRange, JsonDict, Knob, Layout
 
 if TYPE_CHECKING:
-    from tuner.config.applicability import Answer
-    from tuner.model import JsonDict, Knob
+    from tuner.config.applicability import KnobOnHost
 
 
 @click.command(
@@ -37,43 +38,40 @@ if TYPE_CHECKING:
     default=2,
     help="MPI ranks [2].",
 )
-@launcher_options
-@json_option()
+@table_options(*LAUNCHER_OPTIONS)
+@shared("json")
 def command(
     name: str | None, ranks: int, mpirun: str | None, launcher: str | None, as_json: bool
 ) -> None:
     """List the table, or show one row."""
-    from tuner.cli import console
-    from tuner.config.applicability import TargetHost, answer
+    from tuner.config.applicability import TargetHost, knob_on_host
     from tuner.config.hosts import on_slots
     from tuner.hosts.machine import host_features, this_machine
     from tuner.knobs import KNOBS, knob
-    from tuner.launch import launchers
-    from tuner.model import Layout
+    from tuner.launch.launchers import discovery
     from tuner.results.exporters.json import dumps
 
     rows = KNOBS if name is None else (knob(name),)
-    info = launchers.find(mpirun, (), kind=launcher, environ=os.environ)
+    info = discovery.find(mpirun, (), kind=launcher, environ=os.environ)
     machine = this_machine()
     layout = on_slots(Layout(ranks), machine, (), os.environ)
     host = TargetHost(machine, layout, info, host_features(os.environ))
-    answers = [answer(row, host) for row in rows]
+    knobs_here = [knob_on_host(row, host) for row in rows]
     if as_json:
-        document = {"schema": "tuner.knobs/1", "knobs": list(map(_json, answers))}
+        document = {"schema": "tuner.knobs/1", "knobs": list(map(_json, knobs_here))}
         sys.stdout.write(dumps(document))
     elif name is not None:
-        _print_row(answers[0])
+        _print_row(knobs_here[0])
     else:
-        cells = [[a.knob.name, values(a.knob), _applies_here(a), route(a.knob)] for a in answers]
+        cells = [[a.knob.name, values(a.knob), _applies_here(a), route(a.knob)] for a in knobs_here]
         titles = ["knob", "values here", "applies here", "reaches the program by"]
         console.print_table(titles, cells)
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 
-def _print_row(applicability: Answer) -> None:
-    from tuner.cli import console
-
-    knob = applicability.knob
+def _print_row(here: KnobOnHost) -> None:
+    """Print all that is known of one knob on this host."""
+    knob = here.knob
     console.out(f"{knob.name}: {knob.help}", bold=True)
     facts = {
         "why": knob.why,
@@ -83,8 +81,8 @@ def _print_row(applicability: Answer) -> None:
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
         "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
-        "applies here": _applies_here(applicability),
-        "then": applicability.hint,
+        "applies here": _applies_here(here),
+        "then": here.hint,
     }
     for label, text in facts.items():
         if text:
@@ -92,25 +90,21 @@ def _print_row(applicability: Answer) -> None:
 
 
 def values(knob: Knob) -> str:
-    """The values in short: ``1..8``, ``none, core``."""
-    from tuner.model import IntRange
-
+    """Return the values in short: ``1..8``, ``none, core``."""
     if isinstance(knob.domain, IntRange):
         return f"{knob.domain.low}..{knob.domain.high}"
     return ", ".join(str(value) for value in knob.domain.values)
 
 
 def conditions(knob: Knob) -> str:
-    """In which settings the knob exists: ``if bind_to is core or numa``."""
+    """Return in which settings the knob exists: ``if bind_to is core or numa``."""
     return " and ".join(
         f"if {parent} is {' or '.join(map(str, enabling))}" for parent, enabling in knob.when
     )
 
 
 def route(knob: Knob) -> str:
-    """How its value reaches the program."""
-    from tuner.model import Env, Flag
-
+    """Return how its value reaches the program."""
     if isinstance(knob.route, Env):
         return " ".join(knob.route.names)
     if isinstance(knob.route, Flag):
@@ -118,21 +112,21 @@ def route(knob: Knob) -> str:
     return f"the launcher's {knob.route.option.replace('_', '-')}"
 
 
-def _applies_here(applicability: Answer) -> str:
-    if applicability.why_not:
-        return f"no: {applicability.why_not}"
-    marks = ["yes"] + ["changes numerics"] * applicability.knob.changes_numerics
-    where = conditions(applicability.knob)
+def _applies_here(here: KnobOnHost) -> str:
+    if here.why_not:
+        return f"no: {here.why_not}"
+    marks = ["yes"] + ["changes numerics"] * here.knob.changes_numerics
+    where = conditions(here.knob)
     return ", ".join([*marks, where] if where else marks)
 
 
-def _json(applicability: Answer) -> JsonDict:
+def _json(here: KnobOnHost) -> JsonDict:
     from tuner.results.exporters.json import knob_json
 
-    document: dict[str, Any] = knob_json(applicability.knob)
+    document: dict[str, Any] = knob_json(here.knob)
     return document | {
-        "applies": not applicability.why_not,
-        "why_not": applicability.why_not,
-        "hint": applicability.hint,
-        "possible": applicability.possible,
+        "applies": not here.why_not,
+        "why_not": here.why_not,
+        "hint": here.hint,
+        "possible": here.possible,
     }

@@ -28,10 +28,9 @@ COMPLETE = "_TUNE_COMPLETE"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; returns the exit code and never raises.
+    """Run one command line; return the exit code, and never raise.
 
-    Without ``argv``, the words after the program's name, the process is the command's own: its
-    words, its streams and its signals.
+    Without ``argv``, the words after the program's name, the process is the command's own.
     """
     _open_streams()
     is_own = argv is None
@@ -53,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(args: list[str], is_own: bool) -> int:
+    """Run a command line; return its exit code, or that of the error that it ended with."""
     try:
         try:
             code = _run(args)
@@ -86,6 +86,7 @@ def _open_streams() -> None:
 
 
 def _run(args: list[str]) -> int:
+    """Run the command that the words name, and return its exit code."""
     if COMPLETE in os.environ:
         from tuner.cli.completion import complete
 
@@ -114,9 +115,6 @@ def _report(error: Exception) -> int:
         message, hint, code = error.message, error.hint, error.exit_code
     elif isinstance(error, click.ClickException):
         message, hint = _click_error(error)
-    elif isinstance(error, MemoryError):
-        message, code = "the memory does not suffice", exits.STOPPED
-        hint = "free memory, or raise the limit with ulimit -v unlimited"
     elif isinstance(error, OSError) and error.errno in _NEXT:
         where = f": {error.filename}" if error.filename else ""
         message, hint = f"{error.strerror}{where}", _NEXT[error.errno]
@@ -147,16 +145,16 @@ def _lines(text: str) -> list[str]:
 
 #: What to do about the errors of the system that no place foresaw but the user can mend.
 _NEXT = {
-    errno.ENOSPC: "free space, or name another place with --storage, --run-dir or -o",
-    errno.EDQUOT: "free space within your quota, or name another place with --storage or --run-dir",
-    errno.EACCES: "give yourself the permission, or name another place",
-    errno.EPERM: "give yourself the permission, or name another place",
+    **dict.fromkeys(
+        (
+            *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
+            *(errno.EIO, errno.ESTALE),
+        ),
+        "free space or give yourself the permission, or name another place with --storage,"
+        " --run-dir or -o",
+    ),
     errno.EFBIG: "raise the limit of a file's size: ulimit -f unlimited",
-    errno.EIO: "the disk or terminal failed: name another place with --storage, --run-dir or -o",
-    errno.ESTALE: "its file server has lost it: name another place",
-    errno.EROFS: "name a place that can be written, with --storage, --run-dir or -o",
-    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
-    errno.ENFILE: "the whole machine has too many open files: close some programs",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files: ulimit -n 4096"),
     errno.ENOMEM: "free memory, and type the same command again",
 }
 

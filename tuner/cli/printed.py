@@ -14,7 +14,7 @@ from tuner.store.urls import display_url
 
 
 def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None:
-    """What was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
+    """Print what was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
 
     ``held_back`` says what holds the best setting back, if that is known.
     """
@@ -56,10 +56,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
 
 
 def print_next(data: StudyView, storage: str | None) -> None:
-    """The commands to type next: to be copied as they are, but for a hidden password.
-
-    ``storage`` is the database as it was typed; ``None`` if it goes without saying.
-    """
+    """Print the commands to type next; ``storage`` is the database as it was typed, if it was."""
     place = display_url(storage) if storage and "://" in storage else storage or ""
     more = f" --storage {shlex.quote(place)}" if place else ""
     rows = [*words.use(data, place), (f"tune dashboard{more}", "the same in the browser")]
@@ -67,7 +64,7 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
 
 def print_settings(data: StudyView) -> None:
-    """A table of every setting, the fastest first."""
+    """Print a table of every setting, the fastest first."""
     table = settings_table(data)
     console.out()
     console.out("Settings", bold=True)
@@ -77,13 +74,13 @@ def print_settings(data: StudyView) -> None:
 
 
 def print_contributions(data: StudyView) -> None:
-    """What each knob alone contributes to the best setting."""
+    """Print what each knob alone contributes to the best setting."""
     title = "What each knob alone contributes (95 % interval)"
     _print_block(title, _columns(words.contribution_rows(data), gap=2))
 
 
 def print_failures(data: StudyView) -> None:
-    """Each launch that failed, with its reason and where its log lies, and each excluded one."""
+    """Print each launch that failed, with its reason and its log, and each excluded one."""
     lines = []
     for record in data.failures:
         why = figures.came_to(data.spec.objective, record.outcome)
@@ -99,7 +96,7 @@ def _line(data: StudyView, record: LaunchRecord, why: str) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, str]], gap: int) -> list[str]:
-    """Lines of two columns."""
+    """Return lines of two columns."""
     width = max((len(name) for name, _ in rows), default=0) + gap
     return [f"{name.ljust(width)}{text}" for name, text in rows]
 

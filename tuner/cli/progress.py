@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,53 +15,235 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.cli import console
-from tuner.cli.tally import Tally
 from tuner.knobs import setting_text
-from tuner.model import Purpose, figures, wording
+from tuner.model import (
+    Effect,
+    Failed,
+    Finding,
+    Finished,
+    LaunchRecord,
+    ObjectiveSpec,
+    Progress,
+    Purpose,
+    Setting,
+    StudySpec,
+    figures,
+    wording,
+)
+from tuner.results.claims import how_compared
 from tuner.stats import evidence
-from tuner.study.events import Event, LaunchEnded, LaunchStarted, Note, StudyStarted
+from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted, Note, StudyStarted
+from tuner.study.pairing import Pairs
 
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
 REFRESH_HZ = 2
 
+#: What a launch is for that is no new trial.
+_AGAIN = {
+    Purpose.REPEAT: "repeat",
+    Purpose.SIMPLIFY: "fewer changes",
+    Purpose.CONFIRM: "confirmation",
+}
+
+Show = Callable[[Event], None]
+
+
+# --- one launch, or a pair, in one line -----------------------------------------------------------
+
+
+def launch_name(
+    spec: StudySpec | None,
+    purpose: Purpose,
+    setting: Setting,
+    effects: Sequence[Effect] = (),
+    where: str = "",
+) -> str:
+    """Return what a launch is for (``baseline``, ``warm-up``), or its setting.
+
+    ``where`` says which running job it is a window of: ``job 3``, ``starts job 3``.
+    """
+    if purpose is Purpose.WARM_UP:
+        return "warm-up (not counted)"
+    name = "baseline"
+    if not setting.is_baseline:
+        name = setting_text.assigned(setting, spec.knobs if spec else (), effects)
+    more = ", ".join(filter(None, (_AGAIN.get(purpose, ""), where)))
+    return f"{name} ({more})" if more else name
+
+
+def ended_line(spec: StudySpec, record: LaunchRecord) -> str:
+    """Return one launch that ended, with what it came to."""
+    where, window = "", record.outcome.window
+    if window is not None:
+        where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
+    name = launch_name(spec, record.purpose, record.setting, record.outcome.effects, where)
+    if record.outcome.exclusion is not None:
+        return f"{name}: excluded: {record.outcome.exclusion.text}"
+    return f"{name}: {figures.came_to(spec.objective, record.outcome)}"
+
+
+def _pair_line(spec: StudySpec, first: LaunchRecord, second: LaunchRecord) -> str:
+    """Return what two launches came to that ran side by side."""
+    if second.outcome.exclusion is not None:
+        return "side by side: this pair does not count"  # a note says why
+    sides, slices = [], 0
+    for record in (first, second):
+        pair = record.outcome.side_by_side
+        slices += 0 if pair is None else len(pair.slices)
+        name = launch_name(spec, Purpose.SEARCH, record.setting)
+        sides.append(f"{name} {figures.came_to(spec.objective, record.outcome)}")
+    return f"side by side: {', '.join(sides)}; {wording.count(slices, 'slice')}"
+
+
+def _pairs_line(finding: Finding, objective: ObjectiveSpec) -> str:
+    """Return what the pairs of the comparison show: ``3 pairs, best 3.41 times faster …``."""
+    words = figures.words(objective)
+    word = words.better if finding.low > 1 else f"as {words.good}"
+    if finding.high is None:
+        shown = f"at least {finding.low:.2f} times {word}"
+    elif finding.pairs == 1:  # it proves nothing
+        shown = f"{finding.ratio:.2f} times as {words.good}"
+    else:
+        shown = f"{finding.ratio:.2f} times {word} ({finding.low:.2f} to {finding.high:.2f})"
+    return f"{how_compared(finding)}: {wording.count(finding.pairs, 'pair')}, best {shown}"
+
+
+# --- a study --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Current:
+    """The launch that runs now, or two side by side.
+
+    ``beside`` is the setting of the launch that takes turns with it. ``progress`` is the last entry
+    in the log of each launch, by its number; both launches of a pair have one from the start.
+    """
+
+    purpose: Purpose
+    setting: Setting
+    started_s: float
+    live: bool = False  # it is a window of a running job
+    beside: Setting | None = None
+    progress: dict[int, Progress] = field(default_factory=dict)
+
 
 class PlainView:
-    """Writes a line for each launch that ends, with the time since the start."""
+    """Counts what happens, and writes a line for each launch or pair that ends, with the time."""
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], None] = console.err,
     ) -> None:
-        self.tally, self.write = Tally(clock), write
+        self._clock, self._write = clock, write
+        self._started_s, self._spent_s = clock(), 0.0
+        self.spec: StudySpec | None = None
+        self.done = self.max_trials = self.failures = 0
+        self.best: Setting | None = None
+        self.best_s: float | None = None
+        self.baseline_s: float | None = None
+        self.iterations: int | None = None
+        self.current: Current | None = None
+        self.so_far: Finding | None = None  # by the pairs of the comparison
+        self.is_searching = True
+        self._first: LaunchRecord | None = None  # of a pair whose second launch still runs
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
-        tally, text = self.tally, ""
-        tally.add(event)
-        if isinstance(event, StudyStarted) and event.resumed:
-            measured = f"{wording.count(event.measured, 'setting')} measured so far"
-            text = f"continuing {event.spec.name}: {measured}"
-            if event.so_far is None:
-                text = f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)"
+        """Count one event and show it."""
+        if isinstance(event, StudyStarted):
+            self._begin(event)
+        elif isinstance(event, LaunchStarted):
+            self._started(event)
+        elif isinstance(event, LaunchProgress) and self.current is not None:
+            self.current.progress[event.number] = event.progress
         elif isinstance(event, LaunchEnded):
-            is_trial = event.record.purpose.stage.counts_as_trial
-            counts = is_trial and not evidence.is_excluded(event.record)
-            place = f"{tally.done}/{tally.max_trials}" if counts else "-"
-            left_s = tally.left_s
-            left = f"  [about {wording.duration(left_s)} left]" if left_s else ""
-            text = f"{place} {tally.line}{left}" if tally.line else ""
-        elif isinstance(event, LaunchStarted) and event.purpose is Purpose.WARM_UP:
-            text = "warm-up: this launch does not count"
+            self._ended(event)
         elif isinstance(event, Note):
-            text = event.text
-        if text:
-            self._write(text)
-        if isinstance(event, LaunchEnded) and tally.new_pair:
-            self._write(tally.pairs_line)
+            self._say(event.text)
 
-    def _write(self, text: str) -> None:
-        self.write(f"[{wording.clock(self.tally.elapsed_s)}] {text}")
+    def _say(self, text: str) -> None:
+        self._write(f"[{wording.clock(self.elapsed_s)}] {text}")
+
+    def _begin(self, event: StudyStarted) -> None:
+        """Count what a study has from earlier runs, and say that it goes on."""
+        self.spec, self.max_trials, result = event.spec, event.spec.trials, event.so_far
+        if result is not None:
+            self.done, self._spent_s = result.trials, result.search_s
+            if result.best is not None:
+                self.best, self.best_s = result.best.setting, result.best.elapsed_s
+            if result.baseline is not None:
+                self.baseline_s = result.baseline.elapsed_s
+        if event.resumed and result is None:
+            self._say(f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)")
+        elif event.resumed:
+            measured = f"{wording.count(event.measured, 'setting')} measured so far"
+            self._say(f"continuing {event.spec.name}: {measured}")
+
+    def _started(self, event: LaunchStarted) -> None:
+        if event.beside is not None and self.current is not None:
+            self.current.beside = event.setting
+            self.current.progress = dict.fromkeys((event.beside, event.number), Progress(0, 0.0))
+            return
+        self.current = Current(event.purpose, event.setting, self._clock(), event.live)
+        self.is_searching &= event.purpose.stage.counts_for_budget
+        self.max_trials = event.trials
+        if event.trial is not None:
+            self.done = event.trial - 1
+        if event.purpose is Purpose.WARM_UP:
+            self._say("warm-up: this launch does not count")
+
+    def _ended(self, event: LaunchEnded) -> None:
+        """Count a launch that ended, and write its line; a pair has one line, at its second end."""
+        record, self.current, spec = event.record, None, self.spec
+        assert spec is not None  # a study has begun
+        pairs_before = 0 if self.so_far is None else self.so_far.pairs
+        self.so_far, is_new_best = event.so_far, False
+        counts = not evidence.is_excluded(record)  # else it is launched again
+        if counts:
+            is_new_best = self._count(event)
+        pair = record.outcome.side_by_side
+        if pair is not None and pair.other > record.number:
+            self._first = record
+            return
+        line = ended_line(spec, record) + "  (best so far)" * is_new_best
+        if self._first is not None:
+            line, self._first = _pair_line(spec, self._first, record), None
+        is_trial = counts and record.purpose.stage.counts_as_trial
+        place = f"{self.done}/{self.max_trials}" if is_trial else "-"
+        left = f"  [about {wording.duration(self.left_s)} left]" if self.left_s else ""
+        self._say(f"{place} {line}{left}")
+        if self.so_far is not None and self.so_far.pairs > pairs_before:
+            self._say(_pairs_line(self.so_far, spec.objective))
+
+    def _count(self, event: LaunchEnded) -> bool:
+        """Count a launch; return whether its setting is a new best."""
+        record, ending, measurement = event.record, event.record.outcome.ending, event.measurement
+        if record.purpose.stage.counts_as_trial:
+            self.done = min(self.max_trials, self.done + 1)
+        if isinstance(ending, Finished):
+            self.iterations = ending.iterations
+        self.failures += isinstance(ending, Failed)
+        if measurement is None or measurement.elapsed_s is None:
+            return False
+        if record.setting.is_baseline:
+            self.baseline_s = measurement.elapsed_s
+        if not event.is_best:
+            return False
+        is_new = measurement.setting != self.best and record.purpose is not Purpose.CONFIRM
+        self.best_s, self.best = measurement.elapsed_s, measurement.setting
+        return is_new
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since this run of ``tune`` began."""
+        return self._clock() - self._started_s
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the search may still take; ``None`` without a budget or once it is over."""
+        if self.spec is None or self.spec.budget_s is None or not self.is_searching:
+            return None
+        return max(0.0, self.spec.budget_s - self._spent_s - self.elapsed_s)
 
 
 class LiveView(PlainView):
@@ -87,54 +270,77 @@ class LiveView(PlainView):
 
     def draw(self) -> RenderableType:
         """Return what is redrawn; before the study begins (it may have to wait) a clock."""
-        tally = self.tally
-        elapsed = wording.clock(tally.elapsed_s)
-        if tally.spec is None:
+        elapsed = wording.clock(self.elapsed_s)
+        if self.spec is None:
             return Text(elapsed, style="dim")
-        left = f"about {wording.duration(tally.left_s)} left" if tally.left_s else ""
-        failed = f", {tally.failures} failed" if tally.failures else ""
+        left = f"about {wording.duration(self.left_s)} left" if self.left_s else ""
+        failed = f", {self.failures} failed" if self.failures else ""
         bar = Table.grid(padding=(0, 2))
         bar.add_column(width=20)
         bar.add_row(
-            ProgressBar(total=max(1, tally.max_trials), completed=tally.done),
-            f"{tally.done} of at most {tally.max_trials} settings{failed}",
+            ProgressBar(total=max(1, self.max_trials), completed=self.done),
+            f"{self.done} of at most {self.max_trials} settings{failed}",
             Text(f"{elapsed}  {left}", style="dim"),
         )
-        lines = [self._best(), self._now()]
+        lines = [self._best(self.spec), self._now(self.spec)]
         return Group(bar, *(Text(console.harmless(line)) for line in lines if line))
 
-    def _best(self) -> str:
-        tally = self.tally
-        if tally.best_s is None or tally.best is None:
+    def _best(self, spec: StudySpec) -> str:
+        if self.best_s is None or self.best is None:
             return ""
-        name = setting_text.assigned(tally.best, tally.spec.knobs if tally.spec else ())
-        text = f"best  {figures.shown(tally.objective, tally.best_s)}  {name}"
-        if tally.so_far is not None:
-            return f"{text}  ({tally.pairs_line})"
-        if tally.ratio is not None and not tally.best.is_baseline:
-            text += f"  {tally.ratio:.2f} times as fast as the baseline"
+        name = setting_text.assigned(self.best, spec.knobs)
+        text = f"best  {figures.shown(spec.objective, self.best_s)}  {name}"
+        if self.so_far is not None:
+            return f"{text}  ({_pairs_line(self.so_far, spec.objective)})"
+        if self.baseline_s is not None and not self.best.is_baseline:
+            text += f"  {self.baseline_s / self.best_s:.2f} times as fast as the baseline"
         return text
 
-    def _now(self) -> str:
-        tally, current = self.tally, self.tally.current
+    def _now(self, spec: StudySpec) -> str:
+        """Return the line about the launch that runs, or the two that take turns."""
+        current = self.current
         if current is None:
             return ""
-        name = tally.name(current.purpose, current.setting)
+        name = launch_name(spec, current.purpose, current.setting)
         if current.beside is not None:
             sides = (current.setting, current.beside)
-            name = " and ".join(tally.name(Purpose.SEARCH, side) for side in sides)
-        text = f"now   {wording.clock(tally.clock() - current.started_s)}  {name}"
+            name = " and ".join(launch_name(spec, Purpose.SEARCH, side) for side in sides)
+        text = f"now   {wording.clock(self._clock() - current.started_s)}  {name}"
         iterations = [progress.iteration for progress in current.progress.values()]
         if current.live:
             text += "  in a running job"
         elif any(iterations):
-            of = f" of {tally.iterations}" if tally.iterations else ""
+            of = f" of {self.iterations}" if self.iterations else ""
             text += f"  iteration {' and '.join(map(str, iterations))}{of}"
         return text
 
 
-def view(quiet: bool) -> AbstractContextManager[Callable[[Event], None]]:
+def view(quiet: bool) -> AbstractContextManager[Show]:
     """Return the live view on a terminal, timed lines elsewhere, nothing if ``quiet``."""
     if quiet:
         return nullcontext(lambda _: None)
     return LiveView() if console.is_live(sys.stderr) else nullcontext(PlainView())
+
+
+# --- two studies by pairs -------------------------------------------------------------------------
+
+
+def view_of_pairs(name: str, spec: StudySpec) -> Show:
+    """Return what writes a line for each launch of a study that ended, and for each note."""
+
+    def show(event: Event) -> None:
+        if isinstance(event, LaunchEnded):
+            console.err(f"{name}: {ended_line(spec, event.record)}")
+        elif isinstance(event, Note):
+            console.err(f"{name}: {event.text}")
+
+    return show
+
+
+def pairs_so_far(names: Sequence[str], pairs: Pairs) -> str:
+    """Return ``side by side: 3 pairs, new 1.20 times as fast as old (1.12 to 1.29)``."""
+    (before, after), gain = names, pairs.gain
+    number = wording.count(len(pairs.launches), "pair")
+    times = f"{gain.ratio:.2f} times as fast as {before}"
+    span = f" ({gain.low:.2f} to {gain.high:.2f})" if len(pairs.launches) > 1 else ""
+    return f"{pairs.how}: {number}, {after} {times}{span}"

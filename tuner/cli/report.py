@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import option, storage_option, study_argument
+from tuner.cli.click_options import option, shared, study_argument
 
 
 @click.command(
@@ -32,10 +33,10 @@ from tuner.cli.options import option, storage_option, study_argument
     show_default=True,
     help="Write to this file; -: to stdout.",
 )
-@storage_option()
+@shared("storage")
 def command(study: str | None, filename: str, storage: str | None) -> None:
     """Write the page of one study."""
-    from tuner.cli import console, outfile, stored
+    from tuner.cli import outfile, stored
     from tuner.results.exporters import Export
     from tuner.results.report.page import report
 

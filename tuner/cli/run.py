@@ -6,26 +6,16 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from tuner.cli import exits, options
+from tuner.cli import click_options, console, exits
 from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
-from tuner.cli.options import (
-    OUTPUT,
-    PLACE,
-    json_option,
-    option,
-    place_options,
-    quiet_option,
-    study_options,
-)
-from tuner.model.errors import NothingMeasuredError, UsageError
-
-if TYPE_CHECKING:
-    from tuner.model import Result, StudySpec
+from tuner.cli.click_options import OUTPUT, PLACE, option, shared, study_options
+from tuner.model import Result, StudySpec
+from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
 
 #: What else can be typed beside ``--join``: all the rest is in the stored study.
 _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
@@ -43,7 +33,7 @@ _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet
     ),
 )
 @study_options()
-@place_options()
+@shared("storage", "run_dir", "join", "fresh", "wait", heading=PLACE)
 @option(
     "--remeasure",
     is_flag=True,
@@ -51,12 +41,11 @@ _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet
     help="Keep the stored study, but count none of its times; measure again.",
 )
 @option("--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing.")
-@json_option(OUTPUT)
-@quiet_option()
+@shared("json", "quiet", heading=OUTPUT)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Make the `StudySpec`, tune, and print the result."""
-    spec = _joined(ctx, given["join"]) if given["join"] else options.spec_of(given, tail(ctx))
+    spec = _joined(ctx, given["join"]) if given["join"] else click_options.spec_of(given, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])
     if given["dry_run"]:
         from tuner.cli import dry_run
@@ -108,10 +97,7 @@ def _joined(ctx: click.Context, name: str) -> StudySpec:
 
 
 def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
-    """Print the result, and give the exit code.
-
-    ``shown`` is the storage that the commands to type next must name, if any.
-    """
+    """Print the result, whose next commands name the storage ``shown``; return the exit code."""
     from tuner.cli import explain, printed, stored
     from tuner.results.exporters.json import dumps, result_json
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.cli import exits, options
+from tuner.cli import click_options, console, exits
 from tuner.cli.base import TYPED, TuneCommand, tail
+from tuner.model import UNSET, StudySpec
 from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
 
 if TYPE_CHECKING:
-    from tuner.model import StudySpec
     from tuner.results.layouts import MeasuredLayout, Scaling
     from tuner.study.pairing import Pairs
     from tuner.study.pairs_of_studies import ByPairs, Fails
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     " side by side if nothing speaks against it. The same command continues.",
     examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
 )
-@options.study_options(without={"ppn", "price_per_hour"}, more=options.OF_SCALE)
-@options.place_options(can_join=False)
-@options.json_option(options.OUTPUT)
-@options.quiet_option()
+@click_options.study_options(without={"ppn", "price_per_hour"}, more=click_options.OF_SCALE)
+@click_options.shared("storage", "run_dir", "fresh", "wait", heading=click_options.PLACE)
+@click_options.shared("json", "quiet", heading=click_options.OUTPUT)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Measure every layout and compare them."""
-    from tuner.cli import console
     from tuner.results.exporters.json import dumps
     from tuner.results.layouts import MeasuredLayout, Scaling
 
@@ -63,7 +61,6 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     from tuner.config.hosts import smaller
     from tuner.hosts.machine import host_features
     from tuner.knobs.space import values
-    from tuner.model import UNSET
 
     setting, ppn = given["setting"], given["ppn"] or ""
     if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
@@ -73,7 +70,7 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     if setting is not None:
         fixed = () if setting == "defaults" else tuple(setting.split(","))
         typed |= {"setting": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
-    largest = options.spec_of(typed, words)
+    largest = click_options.spec_of(typed, words)
     layouts = smaller(largest.layout, ppns)
     if len(layouts) < 2:
         raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
@@ -93,7 +90,7 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
         end = "" if setting is None else "-fixed"
         typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
         typed["price_per_hour"] = of_host * len(layout.hosts) or None
-        specs.append(options.spec_of(typed, words, part=layout, **facts))
+        specs.append(click_options.spec_of(typed, words, part=layout, **facts))
     return specs
 
 
@@ -103,7 +100,7 @@ _Measured = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
 
 def _tuned(scaling: Scaling, given: dict[str, Any]) -> _Measured:
     """Tune each layout by a study of its own."""
-    from tuner.cli import console, progress, stored
+    from tuner.cli import progress, stored
     from tuner.results.layouts import MeasuredLayout
     from tuner.study import tune
 
@@ -131,10 +128,7 @@ def _tuned(scaling: Scaling, given: dict[str, Any]) -> _Measured:
 
 
 def _by_pairs(scaling: Scaling, given: dict[str, Any]) -> _Measured:
-    """Launch each layout by pairs with the last one that was worth it.
-
-    A layout that fails is left out, and the others are compared.
-    """
+    """Launch each layout by pairs with the last one that was worth it, without those that fail."""
     from tuner.study.pairs_of_studies import ByPairs, Fails
 
     failed = None
@@ -166,7 +160,7 @@ def _launched(
     is_quiet: bool,
 ) -> Pairs | Fails:
     """Launch two layouts by pairs until it is known whether the second is worth it."""
-    from tuner.cli import console, pair_lines
+    from tuner.cli import progress
 
     before, after = layouts
     labels, specs = [each.label for each in layouts], [each.spec for each in layouts]
@@ -176,10 +170,12 @@ def _launched(
 
     def is_enough(pairs: Pairs) -> bool:
         if not is_quiet:
-            console.err(pair_lines.so_far(labels, pairs))
+            console.err(progress.pairs_so_far(labels, pairs))
         return scaling.judge(before, after, pairs) is not None
 
-    views = [(lambda _: None) if is_quiet else pair_lines.view(p.label, p.spec) for p in layouts]
+    views = [
+        (lambda _: None) if is_quiet else progress.view_of_pairs(p.label, p.spec) for p in layouts
+    ]
     try:
         return by_pairs.launch(specs, views, is_enough)
     except KeyboardInterrupt:

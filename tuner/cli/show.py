@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, storage_option, study_argument
+from tuner.cli.click_options import shared, study_argument
 
 
 @click.command(
@@ -22,8 +22,7 @@ from tuner.cli.options import json_option, storage_option, study_argument
     ),
 )
 @study_argument()
-@storage_option()
-@json_option()
+@shared("storage", "json")
 def command(study: str | None, storage: str | None, as_json: bool) -> None:
     """Show one study."""
     from tuner.cli import printed, stored

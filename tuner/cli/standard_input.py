@@ -19,11 +19,7 @@ FIRST_S = 1.0
 
 
 def file_at_input() -> Path | None:
-    """Return the file that stands at the input; ``None``: it is empty, a terminal or a device.
-
-    Raises:
-        UsageError: What stands there cannot be read again for each launch.
-    """
+    """Return the file that stands at the input; ``None``: it is empty, a terminal or a device."""
     status, path = os.fstat(0), Path(_INPUT).readlink()
     has_content = bool(status.st_size)
     if stat.S_ISREG(status.st_mode) and path.exists() and path.samefile(_INPUT):

@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 
 
 def open_store(storage: str | None) -> Store:
-    """The database, which must exist; the errors are those of ``Store.open``."""
+    """Open the database, which must exist; the errors are those of ``Store.open``."""
     from tuner.store import Store, resolve_url
 
     return Store.open(resolve_url(storage, os.environ), create=False)
 
 
 def chosen(store: Store, study: str | None) -> str:
-    """The study that was named, else the latest one.
-
-    Raises:
-        UsageError: There is no study yet.
-    """
+    """Return the name of the study that was named, else of the latest one."""
     from tuner.store import display_url
 
     if study is not None:
@@ -40,11 +36,10 @@ def chosen(store: Store, study: str | None) -> str:
 
 
 def watched(store: Store, data: StudyView) -> StudyView:
-    """The same study as a page shows it.
+    """Return the study as a page shows it.
 
-    It has what was recorded of a launch of the best and one of the defaults; :func:`load` leaves
-    that out: there is much of it, and it is of no use to the others. Its commands name the
-    database so that they hold in every folder.
+    It has the telemetry of a launch of the best setting and one of the defaults, which :func:`load`
+    leaves out, and its commands name the database so that they hold in every folder.
     """
     from tuner.results.explain.explained_runs import median_run
     from tuner.store.urls import place
@@ -64,8 +59,5 @@ def watched(store: Store, data: StudyView) -> StudyView:
 
 
 def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
-    """All that is known of one study; the latest if none is named.
-
-    ``detail=False`` leaves out what ``Store.launches`` then leaves out.
-    """
+    """Load one study, the latest if none is named; ``detail`` is that of ``Store.launches``."""
     return study_view.load(store, chosen(store, study), detail=detail)

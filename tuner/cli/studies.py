@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.cli import console
 from tuner.cli.base import TuneCommand
-from tuner.cli.options import json_option, option, storage_option, study_names
-from tuner.model import JsonDict
+from tuner.cli.click_options import option, shared, study_names
+from tuner.model import JsonDict, figures
 
 if TYPE_CHECKING:
     from tuner.store.rows import StudyRow
@@ -26,12 +27,10 @@ if TYPE_CHECKING:
     ),
 )
 @option("--delete", "gone", metavar="STUDY", shell_complete=study_names, help="Delete this study.")
-@option("--run-dir", metavar="FOLDER", help="Its folder of launches [beside the database].")
-@storage_option()
-@json_option()
+@shared("run_dir", "storage", "json")
 def command(gone: str | None, run_dir: str | None, storage: str | None, as_json: bool) -> None:
     """List the studies."""
-    from tuner.cli import console, stored
+    from tuner.cli import stored
     from tuner.results.exporters.json import dumps
     from tuner.store import display_url
 
@@ -62,7 +61,6 @@ def command(gone: str | None, run_dir: str | None, storage: str | None, as_json:
 def _row(study: StudyRow) -> list[str]:
     """Return a study in the table; the last cell is what an export holds."""
     from tuner.knobs import setting_text
-    from tuner.model import figures
     from tuner.results import claims
 
     answer = study.answer
@@ -71,39 +69,31 @@ def _row(study: StudyRow) -> list[str]:
         "" if cost is None else figures.shown(study.spec.objective, cost)
         for cost in (answer.best_s, answer.baseline_s)
     ]
-    held = (
-        ""
-        if answer.best_setting is None
-        else setting_text.assigned(answer.best_setting, (), cut=True)
-    )
+    handed_over = ""
     if answer.conclusion and answer.conclusion.keeps_baseline:
-        held = "defaults"
+        handed_over = "defaults"
+    elif answer.best_setting is not None:
+        handed_over = setting_text.assigned(answer.best_setting, (), cut=True)
     gain = claims.gain(answer.conclusion, answer.finding, ratio)
-    return [study.name, str(study.state), *times, gain, str(answer.trials), held]
+    return [study.name, str(study.state), *times, gain, str(answer.trials), handed_over]
 
 
 def _json(study: StudyRow) -> JsonDict:
     """Return a study as a document; times are none if its figures are none."""
-    from tuner.model import figures
     from tuner.results.exporters.json import plain
 
     objective, answer = study.spec.objective, study.answer
-    document: JsonDict = plain(answer)
     times = {} if objective.is_time else {"best_s": None, "baseline_s": None}
-    return (
-        document
-        | times
-        | {
-            "name": study.name,
-            "state": str(study.state),
-            "reason": study.reason,
-            "created_at": study.created_at,
-            "updated_at": study.updated_at,
-        }
-        | {
-            "best_figure": figures.figure(objective, answer.best_s),
-            "baseline_figure": figures.figure(objective, answer.baseline_s),
-            "unit": figures.unit(objective),
-            "direction": "maximize" if objective.maximize else "minimize",
-        }
-    )
+    return {
+        **plain(answer),
+        **times,
+        "name": study.name,
+        "state": str(study.state),
+        "reason": study.reason,
+        "created_at": study.created_at,
+        "updated_at": study.updated_at,
+        "best_figure": figures.figure(objective, answer.best_s),
+        "baseline_figure": figures.figure(objective, answer.baseline_s),
+        "unit": figures.unit(objective),
+        "direction": "maximize" if objective.maximize else "minimize",
+    }

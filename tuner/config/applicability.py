@@ -50,11 +50,11 @@ class TargetHost:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer says what a knob is here.
+class KnobOnHost:
+    """A knob with only the values that can be set on a host.
 
-    ``knob`` has its values cut to this host. ``why_not`` is empty if it applies; else there
-    is a ``hint``, and ``possible`` says that it can be set all the same, to no avail.
+    ``why_not`` is empty if some of them may make a launch faster; else there is a ``hint`` what to
+    do, and ``possible`` says that the knob can be set all the same, to no avail.
     """
 
     knob: Knob
@@ -67,13 +67,13 @@ class Answer:
 _Problem = tuple[str, str, bool]
 
 
-def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
-    """Judge a row of the table, or a knob of the user's.
+def knob_on_host(row: Knob, host: TargetHost, *, own: bool = False) -> KnobOnHost:
+    """Return a row of the table, or a knob of the user's, as it is on a host.
 
-    If the user named its values (``own``), none of them is cut, and one that cannot be set here
-    makes a problem.
+    If the user named its values (``own``), none of them is left out, and one that cannot be set
+    here is the reason why the knob does not apply.
     """
-    knob = _on_host(row, host)
+    knob = _with_values_of(row, host)
     listed = space.values(knob.domain, host.machine)
     refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
     if not own:
@@ -93,7 +93,7 @@ def answer(row: Knob, host: TargetHost, *, own: bool = False) -> Answer:
         problem = (*next(iter(refused.values())), False)
     elif idle and problem is None:
         problem = ("nothing but the default can be set here", "leave it out", False)
-    return Answer(knob) if problem is None else Answer(knob, *problem)
+    return KnobOnHost(knob) if problem is None else KnobOnHost(knob, *problem)
 
 
 def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
@@ -206,7 +206,7 @@ def _is_binding(knob: Knob) -> bool:
     return isinstance(knob.route, LauncherOption) and knob.route.option == "bind_to"
 
 
-def _on_host(knob: Knob, host: TargetHost) -> Knob:
+def _with_values_of(knob: Knob, host: TargetHost) -> Knob:
     """Return the row with what differs from host to host, unless the user changed its route."""
     if _is_binding(knob) and UNSET not in space.values(knob.domain):
         # Of values that the user names, that of the launcher changes nothing.

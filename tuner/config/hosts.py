@@ -1,11 +1,8 @@
 """Which hosts a job runs on, and how many ranks on each: read from what users have.
 
-A hostfile is Open MPI's (``h1 slots=2``, in short ``h1 2``) or MPICH's (``h1:2``); bare names are
-both. What it says is put into the words of whichever launcher is used, so any launcher takes
-either. A name in several lines has a slot a line, as batch systems write it.
-
-Ranks are placed here and not by the launcher, so that all launchers place them alike: the hosts
-are filled in their order, each to its slots, or to ``--ppn``.
+A hostfile is Open MPI's (``h1 slots=2``, in short ``h1 2``) or MPICH's (``h1:2``). A name in
+several lines has a slot a line, as batch systems write it. Ranks are placed here, so that all
+launchers place them alike: the hosts are filled in order, each to its slots, or to ``--ppn``.
 """
 
 from __future__ import annotations
@@ -42,11 +39,7 @@ class Offer(NamedTuple):
 
 
 def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
-    """Return the hosts of a hostfile; ``place`` names it in messages.
-
-    Raises:
-        UsageError: With the line that is wrong.
-    """
+    """Return the hosts of a hostfile; ``place`` names it in messages."""
     offers: list[Offer] = []
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{place}, line {number}"
@@ -66,11 +59,7 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
 
 
 def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
-    """Return the hosts of ``h1:4,h2:4`` or ``h1,h2``.
-
-    Raises:
-        UsageError: With what is wrong.
-    """
+    """Return the hosts of ``h1:4,h2:4`` or ``h1,h2``."""
     where = f"{place} {shown(text)}"
     return _merged([_offer(part.strip(), where) for part in text.split(",")], place)
 
@@ -78,12 +67,7 @@ def parse_hosts(text: str, place: str = "--hosts") -> tuple[Offer, ...]:
 def hosts_from(
     command: Sequence[str], cancelled: Callable[[], bool] = lambda: False
 ) -> tuple[Offer, ...]:
-    """Return the hosts that a command prints, as in a hostfile: those that there are now.
-
-    Raises:
-        KeyboardInterrupt: Cancelled.
-        UsageError: It fails, or prints something else.
-    """
+    """Return the hosts that a command prints, as in a hostfile: those that there are now."""
     source = f"--hosts-from {shlex.join(command)}"
     hint = "run the command by itself: it must print one host a line, such as `h1 4`"
     try:
@@ -96,18 +80,12 @@ def hosts_from(
 
 
 def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
-    """Return the hosts of the Slurm allocation that this runs in, with its tasks a node; else none.
-
-    Raises:
-        UsageError: Slurm's variables are not as Slurm writes them.
-    """
+    """Return the hosts of the Slurm allocation, with its tasks a node; outside of one none."""
     nodes = environ.get("SLURM_JOB_NODELIST", "")
     if not nodes or not in_slurm(environ):
         return ()
     place = f"SLURM_JOB_NODELIST={shown(nodes)}"
     names = expand_nodes(nodes, place)
-    if len(set(names)) < len(names):
-        raise UsageError(f"{place} names a node twice", _SLURM_HINT)
     tasks = environ.get("SLURM_TASKS_PER_NODE", "")
     if not tasks:
         return tuple(Offer(name, None) for name in names)
@@ -119,15 +97,13 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
             raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
         slots += [_slots(tasks_of_nodes[1], place)] * min(int(tasks_of_nodes[2] or 1), MOST)
     if len(slots) != len(names):
-        raise UsageError(
-            f"{place} is for {count(len(slots), 'node')}, SLURM_JOB_NODELIST has {len(names)}",
-            _SLURM_HINT,
-        )
+        many = f"{count(len(slots), 'node')}, SLURM_JOB_NODELIST has {len(names)}"
+        raise UsageError(f"{place} is for {many}", _SLURM_HINT)
     return tuple(map(Offer, names, slots))
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> int:
-    """Return the tasks of the Slurm allocation that this runs in, 0 without; errors as there."""
+    """Return the tasks of the Slurm allocation that this runs in, 0 without one."""
     return sum(offer.slots or 0 for offer in from_slurm(environ))
 
 
@@ -147,11 +123,7 @@ def on_slots(
 
 
 def expand_nodes(text: str, place: str) -> list[str]:
-    """Return ``n[01-03,7]x,login`` as single names, in order.
-
-    Raises:
-        UsageError: It is not as Slurm writes it.
-    """
+    """Return ``n[01-03,7]x,login`` as single names, in order."""
     wrong = UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
     if not re.fullmatch(rf"{_NODE}(?:,{_NODE})*", text):
         raise wrong
@@ -222,9 +194,6 @@ def place(
 
     Without ``ranks`` there is one a slot, or ``ppn`` on each host. The last host may take fewer
     than the others. With ``oversubscribe`` a host may take more than it has slots.
-
-    Raises:
-        UsageError: There are more ranks than slots, or nothing says how many ranks there are.
     """
     if ranks is None and ppn is None and offers[0].slots is None:
         raise UsageError(

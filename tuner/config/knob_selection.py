@@ -11,16 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner import knobs as table
-from tuner.config.applicability import TargetHost, answer
+from tuner.config.applicability import TargetHost, knob_on_host
 from tuner.config.study_file import KnobEntry, Study
 from tuner.knobs import conditions, space
 from tuner.knobs.domains import parse_value
 from tuner.launch import command as templates
 from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherOption, Setting
 from tuner.model.errors import UsageError, suggestion
-
-#: More products of a space with conditions than are walked before the first launch.
-MAX_WORLDS = 4096
 
 #: Knobs without which a study of a trainer may look incomplete.
 _EXPECTED = frozenset({"iterator_workers", "communicator"})
@@ -55,10 +52,6 @@ def select(
     placeholder is in the command ``template``, or that an option names; ``--all-knobs`` names
     every one that can reach the program. What changes the numerics is there only if it is named.
     If the command ``is_typed``, a knob that the file lists may not reach it.
-
-    Raises:
-        UsageError: An unknown knob, a value that makes no sense for it, or a knob that
-            nothing carries to the program.
     """
     entries, places = _entries(file, typed)
     placed = templates.knobs_in(template)
@@ -187,32 +180,25 @@ def _one_a_variable(
 ) -> tuple[tuple[Knob, ...], dict[str, str]]:
     """Return the knobs of which no setting has two for a variable, and why others are left out.
 
-    Raises:
-        UsageError: The user named two that do.
+    A usual knob gives way to one that the user named; two that the user named are refused.
     """
     setters: dict[str, list[Knob]] = {}
     doubled: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row.name not in named):
         variables: tuple[str, ...] = ()
-        if isinstance(row.route, LauncherOption):
+        if row.name in placed:
+            pass
+        elif isinstance(row.route, LauncherOption):
             variables = (f"the launcher's {row.route.option}",)
         elif isinstance(row.route, Env):
             variables = (*row.route.names, *dict(row.route.also))
-        variables = () if row.name in placed else variables
-        shared = [
-            (variable, other)
-            for variable in variables
-            for other in setters.get(variable, ())
-            if _meet(row, other)
-        ]
-        for variable, other in shared[:1]:
+        both = [(v, other) for v in variables for other in setters.get(v, ()) if _meet(row, other)]
+        for variable, other in both[:1]:
             if row.name in named:
-                raise UsageError(
-                    f"the knobs {other.name} and {row.name} both set {variable}",
-                    "keep one of them",
-                )
+                two = f"the knobs {other.name} and {row.name} both set {variable}"
+                raise UsageError(two, "keep one of them")
             doubled[row.name] = f"the knob {other.name} sets {variable}"
-        for variable in () if shared else variables:
+        for variable in () if both else variables:
             setters.setdefault(variable, []).append(row)
     return tuple(row for row in rows if row.name not in doubled), doubled
 
@@ -247,23 +233,17 @@ def needs_placeholder(knob: Knob) -> bool:
 def applying(
     chosen: Selection, host: TargetHost
 ) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
-    """Return the knobs of the study, their values cut to the host, and why the others are left out.
-
-    Raises:
-        UsageError: One that the user named cannot be set here, exists in no setting, or depends
-            on a knob that there is not; or none is left.
-    """
+    """Return the knobs of the study, cut to the host, and why the others are left out."""
     kept: dict[str, Knob] = {}
     lost: dict[str, str] = {}
     for row in chosen.knobs:
-        here = answer(row, host, own=row.name in chosen.own)
+        here = knob_on_host(row, host, own=row.name in chosen.own)
         if not here.why_not or (here.possible and row.name in chosen.named):
             kept[row.name] = here.knob
         elif row.name in chosen.named:
             raise UsageError(f"{row.name}: {here.why_not}", here.hint)
         elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else nobody misses it
             lost[row.name] = here.why_not
-    _check_conditions(kept)
     while never := _never_there(kept):
         for name, (why, hint) in never.items():
             if name in chosen.named:
@@ -271,12 +251,6 @@ def applying(
             lost[name] = why
             del kept[name]
     knobs = tuple(kept.values())
-    if any(number == MAX_WORLDS for number, _ in enumerate(conditions.worlds(space.axes(knobs)))):
-        raise UsageError(
-            f"the conditions (when) split the settings into more than {MAX_WORLDS} parts: so many"
-            " are not searched",
-            "fix some knobs that others depend on, with --fix NAME=VALUE, or leave out conditions",
-        )
     if not knobs:
         reasons = "; ".join(f"{name}: {why}" for name, why in lost.items())
         raise UsageError(
@@ -286,28 +260,25 @@ def applying(
     return knobs, (*chosen.left_out, *lost.items())
 
 
-def _check_conditions(knobs: Mapping[str, Knob]) -> None:
-    for knob in knobs.values():
-        for parent, _ in knob.when:
-            if parent not in knobs and not table.is_known(parent):
-                raise UsageError(
-                    f"knobs.{knob.name}.when: there is no knob {parent!r}",
-                    suggestion(parent, [*knobs, *table.names()]),
-                )
-    circle = conditions.cycle({knob.name: knob.when for knob in knobs.values()})
-    if circle:
-        raise UsageError(
-            f"knobs.{circle[0]}.when: it depends on itself ({', '.join(circle)})",
-            "let one of them stand without a condition",
-        )
-
-
 def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
     """Return the knobs with a condition that holds in no setting: why, and what to do."""
     problems: dict[str, tuple[str, str]] = {}
-    for name, knob in kept.items():
+    known = set[str]()
+    for knob in conditions.parents_first(kept.values()):
+        name = knob.name
+        if circle := [parent for parent, _ in knob.when if parent in kept.keys() - known]:
+            raise UsageError(
+                f"knobs.{name}.when: it and {circle[0]} depend on each other in a circle",
+                "let one of them stand without a condition",
+            )
+        known.add(name)
         for parent, values in knob.when:
             listed = " or ".join(map(repr, values))
+            if parent not in kept and not table.is_known(parent):
+                raise UsageError(
+                    f"knobs.{name}.when: there is no knob {parent!r}",
+                    suggestion(parent, [*kept, *table.names()]),
+                )
             if parent in kept:
                 holds = not set(space.values(kept[parent].domain)).isdisjoint(values)
                 hint = f"leave it out, or add {listed} to the values of {parent}"

@@ -41,9 +41,6 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
 
     The path is absolute, links not resolved: the ``bin`` folder of a virtual environment stays
     what it is.
-
-    Raises:
-        UsageError: The program, its script or a shipped trainer's needs are missing.
     """
     path = _program(template[0], environ, cwd)
     script = script_of(template)
@@ -63,6 +60,7 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
 
 
 def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
+    """Return the path of the program that a command begins with; ``UsageError``: it cannot run."""
     if word == "{python}":
         return sys.executable
     if templates.names_in(word):
@@ -124,12 +122,8 @@ def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
 def in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     """Return the template run in ``{out}``, each path from ``cwd`` made absolute; none stays none.
 
-    A path is what begins with ``./`` or ``../``, also with placeholders after it. Of words without
-    placeholders it is what has another slash, if it is there, and a script that is a file: the
-    ``.py`` file that Python is given, or the first argument of any program.
-
-    Raises:
-        UsageError: It runs a module of ``cwd``, which Python would not find from ``{out}``.
+    A path begins with ``./`` or ``../``. Of words without placeholders it is also what has another
+    slash, if it is there, and a script: the ``.py`` file of Python, or a program's first argument.
     """
     script, words = script_of(template) if template else "", []
     option, module = _python_target(template) if template else ("", "")
@@ -192,11 +186,7 @@ def stem(template: Sequence[str]) -> str:
 
 
 def check_name(name: str, place: str = "name") -> str:
-    """Return the name of a study, which was given at ``place``: of a folder, and a word when typed.
-
-    Raises:
-        UsageError: It could not be a folder's name or would be taken for an option.
-    """
+    """Return the name of a study, given at ``place``, if a folder and a typed word can have it."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         raise UsageError(
             f"{place} {name!r} is not a name for a study",

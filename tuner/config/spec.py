@@ -25,7 +25,6 @@ from tuner.hosts.typed_paths import read_typed, typed_path
 from tuner.knobs import ROLES, requirements, space
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
-from tuner.launch import launchers
 from tuner.launch.launch_line import (
     ASSIGNMENT,
     LAUNCHERS,
@@ -33,6 +32,7 @@ from tuner.launch.launch_line import (
     SUBCOMMANDS,
     launch_line,
 )
+from tuner.launch.launchers import discovery, launcher_for
 from tuner.launch.objectives import objective_for, with_argument
 from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
@@ -67,18 +67,13 @@ def build_spec(
     features: HostFeatures | None = None,
     find: Callable[..., LauncherInfo] | None = None,
 ) -> StudySpec:
-    """Merge and check everything that is asked for.
+    """Merge and check everything that is asked for, as a study.
 
-    ``file`` is what the study file says, ``source`` how the user knows it. The words of
-    ``command`` were typed after ``--``, and replace the file's command, job and name. ``options``
-    are what else was typed: keys of :mod:`tuner.config.options`, ``None`` or ``()`` for those
-    that were not. All else is by default that of this process and this host: ``environ`` and
-    ``cwd``; ``machine``, the tightest host, and the ``features`` beside it; ``find``, which is
-    :func:`tuner.launch.launchers.find`. ``part`` is where the ranks run instead of on all hosts
-    that are named.
-
-    Raises:
-        UsageError: What is wrong, with its place and the next step.
+    ``file`` is what the study file says, ``source`` how the user knows it. The words of ``command``
+    were typed after ``--``; ``options`` are what else was typed, by the keys of
+    :mod:`tuner.config.options`. ``part`` is where the ranks run instead of on all hosts. All else
+    is by default that of this process and host; ``machine`` is the host with the fewest cores,
+    and ``find`` looks for its launcher.
     """
     environ = os.environ if environ is None else environ
     cwd = cwd or Path.cwd()
@@ -109,7 +104,7 @@ def build_spec(
             "A program without a log: --objective wall, or --objective 'pattern:REGEX'",
         )
     path = program.check(template, environ=environ, cwd=cwd)
-    info = (find or launchers.find)(
+    info = (find or discovery.find)(
         study.option("mpirun"),
         study.option("mpirun_args") or (),
         kind=study.option("launcher"),
@@ -118,9 +113,9 @@ def build_spec(
     )
     launcher = replace(info, ssh=study.option("ssh") or ())
     if launcher.kind == "torchrun" and not layout.is_local:
-        launcher = launchers.with_carrier(launcher, environ)
+        launcher = discovery.with_carrier(launcher, environ)
     # The launcher refuses the user's own arguments now, not at the first launch.
-    launchers.launcher_for(launcher.kind).argv(launcher, layout, {}, ())
+    launcher_for(launcher.kind).argv(launcher, layout, {}, ())
     why_not_live = eligibility.why_cold(objective, layout, environ)
     if fields["live"] == "on" and why_not_live:
         raise UsageError(
@@ -185,13 +180,7 @@ def _tightest(
 def _layout(
     study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: Path
 ) -> tuple[Layout, tuple[str, ...]]:
-    """Return where the ranks run: on the hosts that are named, else on those of Slurm, else here.
-
-    The second part are the hosts that could take the place of any of them.
-
-    Raises:
-        UsageError: The hosts cannot be read, or do not take the ranks.
-    """
+    """Return where the ranks run, and the hosts that could take the place of any of them."""
     ranks, ppn = map(study.option, ("mpi_procs", "ppn"))
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
     if not offers:
@@ -247,11 +236,7 @@ def offered(
 def _objective(study: Study, typed: Mapping[str, Any], fields: Mapping[str, Any]) -> ObjectiveSpec:
     """Return how the figure is read.
 
-    A typed objective takes the place of the file's, with its key, pattern and unit;
-    the file's kind without an argument stays as the file has it.
-
-    Raises:
-        UsageError: Another option has no meaning for the objective.
+    A typed objective takes the place of the file's, with its key, pattern and unit.
     """
     filed = study.objective
     spec, kind, log = filed, typed.get("objective"), typed.get("log")
@@ -287,7 +272,7 @@ def check_command(words: Sequence[str], place: str) -> None:
         )
     if line := launch_line(words):  # each rank would start ranks of its own
         name = " ".join(filter(None, (line.name, SUBCOMMANDS.get(line.name))))
-        behind = "".join(f" behind {PurePath(words[0]).name}" for words in line.before[:1])
+        behind = f" behind {PurePath(line.before[0]).name}" if line.before else ""
         how = " --launcher torchrun" if line.name in ("torchrun", *OF_TORCH) else ""
         how = " --launcher srun" if line.name == "srun" else how
         hint = f"name the program that each rank runs: tune -n RANKS{how} -- python train.py …"

@@ -119,11 +119,7 @@ class KnobEntry:
         return self.range is not None or self.values is not None or self.fix is not None
 
     def knob(self, name: str, where: str) -> Knob:
-        """Return the tool's row with this entry's changes, or a knob of the user's own.
-
-        Raises:
-            UsageError: The entry, which stands at ``where``, makes no sense for the knob.
-        """
+        """Return the tool's row with this entry's changes, or a knob of the user's own."""
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
             raise UsageError(f"{where}: cannot be the name of a knob", "letters, digits and _")
         for keys in (("range", "values", "fix"), ("env", "flag", "switch", "launcher_option")):
@@ -205,9 +201,6 @@ def study_of(
 
     A typed command takes the place of the file's command, job and name. A typed mpirun is not of
     the kind that the file names, and the other way round.
-
-    Raises:
-        UsageError: Every mistake of form.
     """
     replaced = {"command", "job", "name"} if command is not None else set()
     if not typed.keys().isdisjoint({"mpirun", "launcher"}):
@@ -299,9 +292,6 @@ def find_study_file(
 
     In this order: ``given`` (a path, or the name of a shipped study), ``tune.toml`` in
     ``cwd``, and the shipped ``chainer_mnist`` unless a command was typed.
-
-    Raises:
-        UsageError: There is no such file, or it has mistakes.
     """
     shipped = {path.stem: path for path in sorted(shipped_dir("studies").glob("*.toml"))}
     if given is None:
@@ -324,17 +314,12 @@ def find_study_file(
 
 
 def load(path: Path) -> Document:
-    """Read a study file.
-
-    Raises:
-        UsageError: It cannot be read, is not TOML (line and column), or holds mistakes: all
-            of them, each with its place.
-    """
+    """Read a study file."""
     return parse(read_typed(path, f"the study file {path}", MOST_BYTES), str(path))
 
 
 def parse(data: bytes, place: str) -> Document:
-    """Return what the content of a file at a ``place`` says; errors as those of :func:`load`."""
+    """Return what the content of a file at a ``place`` says."""
     try:
         document = tomllib.loads(data.decode("utf-8"))
         check(document, place)
@@ -365,6 +350,7 @@ def _holds_nul(value: object) -> bool:
 
 
 def _senseless(study: Study) -> list[str]:
+    """Return what is wrong with a study whose keys and types are right."""
     mistakes = []
     for name, entry in study.knobs.items():
         try:
@@ -392,8 +378,7 @@ def _sentences(error: UsageError) -> str:
 def template(name: str) -> str:
     """Return the text that ``tune init`` writes: a study file with comments that loads as it is.
 
-    ``name`` is the study's; ``tune`` (of ``tune.toml``) is none, and leaves it to be made of the
-    program's.
+    ``name`` is the study's; ``tune`` (of ``tune.toml``) is none.
     """
     from tuner.config.program import as_name
 

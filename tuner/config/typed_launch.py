@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from tuner.config.hosts import expand_nodes
 from tuner.launch.launch_line import (
-    ASSIGNMENT,
-    KEEPS,
     LAUNCHERS,
     MPIRUN,
-    SHELLS,
     SRUN,
     TORCHRUN,
     LaunchLine,
-    Option,
+    LaunchOption,
     Role,
     Syntax,
     options_of,
@@ -28,37 +26,30 @@ from tuner.model.errors import UsageError
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
-_ByRole = Mapping[Role, Sequence[Option]]
+_ByRole = Mapping[Role, Sequence[LaunchOption]]
 
 
-class TypedLaunch(NamedTuple):
-    """What a launch line says: keys of the study file, and the program that each rank runs.
-
-    ``left_out`` stood before the launcher and changes nothing that is measured.
-    """
-
-    keys: dict[str, Any]
-    command: list[str]
-    left_out: list[str]
-
-
-def typed_launch(line: LaunchLine, environ: Mapping[str, str]) -> TypedLaunch:
-    """Return the keys of a study, and the program, of a line that begins with a launcher of ours.
-
-    Raises:
-        UsageError: A study cannot hold what the line says.
-    """
-    left_out = _checked_before(line)
+def typed_launch(
+    line: LaunchLine, environ: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the keys of a study file that a launch line says, and the program of each rank."""
+    if line.before:
+        raise UsageError(
+            f"a study has no place for `{shlex.join(line.before)}` before {line.name}: each launch"
+            " inherits what tune itself was started with",
+            f"leave it out: tune init -- {shlex.join((*line.launcher, *line.arguments))}\nSet"
+            " variables, CPUs and priorities for tune itself; it times and ends the launches",
+        )
     syntax = LAUNCHERS[line.name]
     options, program = options_of(syntax, line.arguments)
     keys: dict[str, Any] = {}
     if syntax in (SRUN, TORCHRUN):
         keys["launcher"] = syntax.name
-    if "/" in line.launcher[0] and syntax is not TORCHRUN:
-        keys["mpirun"] = line.launcher[0]
-    elif syntax is MPIRUN and line.name not in ("mpirun", "mpiexec"):
-        keys["mpirun"] = line.name
-    by_role: dict[Role, list[Option]] = {}
+    starter = line.launcher[0]
+    is_on_path = syntax is MPIRUN and shutil.which(starter, path=environ.get("PATH"))
+    if syntax is not TORCHRUN and ("/" in starter or is_on_path):
+        keys["mpirun"] = starter
+    by_role: dict[Role, list[LaunchOption]] = {}
     arguments: list[str] = []
     for option in options:
         if role := syntax.roles.get(option.name):
@@ -84,7 +75,7 @@ def typed_launch(line: LaunchLine, environ: Mapping[str, str]) -> TypedLaunch:
         arguments = kept
     if arguments:
         keys["mpirun_args"] = arguments
-    return TypedLaunch(keys, list(program), left_out)
+    return keys, program
 
 
 def _refuse_unheld(syntax: Syntax, by_role: _ByRole, program: Sequence[str]) -> None:
@@ -109,34 +100,6 @@ def several_programs(what: str) -> UsageError:
         "tune one of them by itself; or start a script in each rank that runs the program for"
         " it, such as sh -c 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then exec ./a; else exec ./b; fi'",
     )
-
-
-def _checked_before(line: LaunchLine) -> list[str]:
-    """Return what stands before the launcher and may be left out."""
-    if line.in_shell:
-        raise UsageError(
-            f"the script of the shell does more than start {line.name}, and a study has one"
-            " program",
-            f"type the line with {line.name} by itself, as the shell makes it",
-        )
-    rest = shlex.join((*line.launcher, *line.arguments))
-    for words in line.before:
-        name = PurePath(words[0]).name
-        assignments = " ".join(shlex.join((w,)) for w in words if ASSIGNMENT.fullmatch(w))
-        if ASSIGNMENT.fullmatch(words[0]) or (name == "env" and assignments):
-            raise UsageError(
-                f"a study has no place for {assignments} before {line.name}: each launch has the"
-                " environment of tune",
-                f"export {assignments}\ntune init -- {rest}",
-            )
-        if name in KEEPS:
-            raise UsageError(
-                f"a study has no place for `{shlex.join(words)}` before {line.name}: each launch"
-                " inherits what tune itself was started with",
-                f"leave it out, tune init -- {rest}\nand start tune under it: {shlex.join(words)}"
-                " tune",
-            )
-    return [shlex.join(words) for words in line.before if PurePath(words[0]).name not in SHELLS]
 
 
 def _hosts(syntax: Syntax, by_role: _ByRole) -> dict[str, Any]:
@@ -198,7 +161,7 @@ def _ranks_of_torchrun(by_role: _ByRole) -> dict[str, Any]:
     return {"mpi_procs": _count(by_role[Role.RANKS][-1]) if Role.RANKS in by_role else 1}
 
 
-def _count(option: Option) -> int:
+def _count(option: LaunchOption) -> int:
     """Return the number that an option says; ``-pernode`` and ``-rr`` stand for 1."""
     text = option.value[0] if option.value else "1"
     if _COUNT.fullmatch(text):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import Protocol, TypeVar
 
 from tuner.knobs import Role
@@ -119,7 +118,7 @@ def size(axes: Sequence[KnobAxis], requirements: Requirements = NONE) -> int:
 
 
 def _parts(axis: KnobAxis, axes: Iterable[KnobAxis]) -> list[tuple[Value, ...]]:
-    """Return the axis's values, those together that mean the same to all that depends on it."""
+    """Return the values in groups: no condition of another knob tells those of a group apart."""
     value_sets = [
         frozenset(values) for other in axes for parent, values in other.when if parent == axis.name
     ]
@@ -127,12 +126,3 @@ def _parts(axis: KnobAxis, axes: Iterable[KnobAxis]) -> list[tuple[Value, ...]]:
     for value in axis.values:
         alike.setdefault(tuple(value in value_set for value_set in value_sets), []).append(value)
     return [tuple(values) for values in alike.values()] or [()]
-
-
-def cycle(conditions: Conditions) -> tuple[str, ...]:
-    """Return knobs whose conditions depend on each other in a circle; empty if there is none."""
-    try:
-        TopologicalSorter({name: dict(when) for name, when in conditions.items()}).prepare()
-    except CycleError as error:
-        return tuple(error.args[1][1:])
-    return ()

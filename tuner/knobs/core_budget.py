@@ -6,8 +6,6 @@ physical ones, within affinity and cgroup quota: two hardware threads of a core 
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -50,10 +48,7 @@ def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
 
 
 def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ...]]:
-    """Return the numbers that each role can take; a role without a knob has what is not asked for.
-
-    A value that is not a number, such as ``unset``, counts as 1.
-    """
+    """Return the numbers that each role can take; what is not a number, such as ``unset``, is 1."""
     numbers_by_role: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for name, values in world.items():
         if role := ROLES.get(name):
@@ -61,24 +56,6 @@ def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ..
             numbers = (value if isinstance(value, int) else 1 for value in values)
             numbers_by_role[role] = tuple(max(number, least) for number in numbers)
     return numbers_by_role
-
-
-def beyond(spec: StudySpec) -> int:
-    """Return how many settings of the space ask for more cores than are tried."""
-    most = most_demand(spec)
-    if most is None:
-        return 0
-    per_rank, total = most * spec.machine.usable_cores / spec.layout.ranks_per_host + 1e-9, 0
-    for world in worlds(axes(spec.knobs), requirements_of(spec)):
-        numbers = _counts(world)
-        workers = sorted(numbers["workers"])
-        too_many = sum(
-            len(workers) - bisect_right(workers, (per_rank - threads) / worker_threads)
-            for threads in numbers["threads"]
-            for worker_threads in numbers["worker_threads"]
-        )
-        total += too_many * math.prod(len(v) for name, v in world.items() if name not in ROLES)
-    return total
 
 
 def summary(spec: StudySpec) -> str:
@@ -96,13 +73,13 @@ def summary(spec: StudySpec) -> str:
 
 def left_out(spec: StudySpec) -> str:
     """Return what the budget leaves out and why, in a sentence; empty if it leaves out nothing."""
-    number, most = beyond(spec), most_demand(spec)
-    if not number or most is None:
+    most, cores = most_demand(spec), spec.machine.usable_cores
+    if most is None or _cores_used(spec, max) <= most * cores:
         return ""
     why = f"--oversubscribe {spec.oversubscription:g}"
     if most > (spec.oversubscription or most):
         why += ", in multiples of the least that the knobs can ask for"
     return (
-        f"not tried: {number} of the settings, which ask for more than"
-        f" {most * spec.machine.usable_cores:g}, {most:g} times as many ({why})"
+        f"not tried: settings that ask for more than {most * cores:g}, {most:g} times as many"
+        f" ({why})"
     )

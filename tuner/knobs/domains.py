@@ -30,12 +30,7 @@ def parse_value(text: str) -> Value:
 
 
 def parse_domain(text: str, *, where: str) -> Domain:
-    """Return a domain as written: ``1..16``, ``1..cores``, ``1,2,4``, ``naive,flat`` or ``4``.
-
-    Raises:
-        UsageError: It is empty, reversed, not a number where one belongs, holds a value
-            twice, or is too large. ``where`` names the place (an option, a key).
-    """
+    """Return a domain as written: ``1..16``, ``1..cores``, ``1,2,4``, ``naive,flat`` or ``4``."""
     text = text.strip()
     low, is_range, high = (part.strip() for part in text.partition(".."))
     if is_range:
@@ -80,9 +75,6 @@ def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
     A counting knob takes whole numbers from its own lowest upwards (a user's upper end is
     never cut), a knob of the environment or the launcher also ``unset``; a choice takes its own
     names only.
-
-    Raises:
-        UsageError: A value makes no sense for the knob.
     """
     for value in (domain.low,) if isinstance(domain, IntRange) else domain.values:
         if value == UNSET and isinstance(knob.route, Env | LauncherOption):

@@ -19,9 +19,7 @@ from tuner.model import (
 )
 
 #: A knob under another name is judged by what it sets.
-_OMP_VARIABLES = frozenset(
-    {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}
-)
+_OMP_VARIABLES = frozenset(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "BLIS"))
 _OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
 
 _NO_REPORT = (
@@ -59,6 +57,7 @@ _Seen = tuple[Value | None, Verdict, str]
 def _judged(
     name: str, requested: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
 ) -> _Seen:
+    """Return what one knob came to in the ranks."""
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
     option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
     if option == "bind_to":
@@ -138,6 +137,7 @@ def shared_cpus(
 
 
 def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+    """Judge by the thread pools of the OpenMP and BLAS libraries in each rank."""
     ranks_with_pools = [rank for rank in ranks if rank.pools]
     if not ranks_with_pools:
         if ranks and all(rank.ignores_thread_variables for rank in ranks):
@@ -161,6 +161,7 @@ def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
 
 
 def _opencv(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+    """Judge by the number of OpenCV's threads in each rank."""
     observations = [
         (rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None
     ]

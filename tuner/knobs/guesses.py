@@ -25,11 +25,8 @@ GUESSES: tuple[Mapping[str, Value], ...] = (
 class GuessedKnob(NamedTuple):
     """What a guess has to know of a knob.
 
-    Attributes:
-        name: The knob's name.
-        role: What the knob's number costs in cores; ``None``: nothing.
-        values: The values that it can take.
-        usual: Its value in a guess that names neither the knob nor its role.
+    ``role`` says what its number costs in cores (``None``: nothing), and ``usual`` is its value in
+    a guess that names neither the knob nor its role.
     """
 
     name: str
@@ -39,12 +36,9 @@ class GuessedKnob(NamedTuple):
 
 
 def guesses(knobs: Sequence[GuessedKnob], share: int) -> list[dict[str, Value]]:
-    """Return a value of each knob for each guess of the list.
+    """Return a value of each knob for each guess of the list; each rank has ``share`` cores.
 
-    Args:
-        knobs: The knobs. A count takes its nearest value that is no more than the guess says, or
-            else its least value.
-        share: How many cores each rank has.
+    A count takes its nearest value that is no more than the guess says, or else its least value.
     """
     return [{knob.name: _value(knob, guess, share) for knob in knobs} for guess in GUESSES]
 

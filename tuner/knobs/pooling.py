@@ -31,11 +31,11 @@ from tuner.model import (
 
 @dataclass(frozen=True)
 class Pooling:
-    """What is known of the knobs' effects; what contradicts itself is not relied on.
+    """Which settings of a study run the program in the same way, by what its launches showed.
 
     ``caps`` holds per knob the value that every larger one comes to; ``dropped`` the knobs
     that the program overrides, with the reason; ``unchanged`` the values that come to the same as
-    to leave the knob out.
+    to leave the knob out. Observations that contradict each other change none of these.
     """
 
     knobs: tuple[Knob, ...] = ()
@@ -71,17 +71,16 @@ class Pooling:
         return cls(tuple(spec.knobs), fixed, caps, tuple(dropped.items()), _unchanged(spec))
 
     def canonical(self, setting: Setting) -> Setting:
-        """Return the one form of all settings that come to the same. The baseline is its own.
+        """Return the setting that stands for all settings with the same effect as this one.
 
-        A dropped knob is left out; a value at or above the cap becomes the smallest value
-        of the knob's domain that is (so what stands here can always be asked for). A knob that
-        does not exist with what another one came to is left out as well. What a setting leaves out
-        has the value that comes to the same, if one does.
+        A knob without effect is left out; a value at or above the cap becomes the smallest such
+        value of the knob's domain. What a setting leaves out has the value that comes to the same.
+        The baseline stays as it is.
         """
         return setting if setting.is_baseline else self.filled(setting)
 
     def filled(self, setting: Setting) -> Setting:
-        """Return the canonical form, of the baseline too; a study asks for the same ones often."""
+        """Return the same as :meth:`canonical`, but all values of the baseline, too."""
         if setting not in self._filled:
             self._filled[setting] = self._canonical_form(setting)
         return self._filled[setting]
@@ -91,6 +90,7 @@ class Pooling:
         return {}
 
     def _canonical_form(self, setting: Setting) -> Setting:
+        """Return a setting with what its values come to, and without knobs of no effect."""
         gone = {name for name, _ in self.dropped}
         when = {knob.name: knob.when for knob in self.knobs}
         chosen = setting.as_dict()
@@ -117,7 +117,10 @@ class Pooling:
         )
 
     def short(self, setting: Setting) -> Setting:
-        """Return the same; one that changes nothing stays as it is: it is not the baseline."""
+        """Return the same as :meth:`changed`, but the whole setting if it changes nothing.
+
+        An empty one would be taken for the baseline.
+        """
         reduced = self.changed(setting)
         return setting if reduced.is_baseline else reduced
 
@@ -146,11 +149,7 @@ class Pooling:
 
 
 def _unchanged(spec: StudySpec) -> dict[str, Value]:
-    """Return per knob the value that comes to the same as to leave it out, if one is known.
-
-    That is the placeholder's own default, what the launcher does by itself, or no variable if none
-    is set.
-    """
+    """Return per knob the value that comes to the same as to leave the knob out, if known."""
     environ, same = dict(spec.environment), dict[str, Value]()
     for knob in spec.knobs:
         is_set = isinstance(knob.route, Env) and any(name in environ for name in knob.route.names)
@@ -170,11 +169,10 @@ def _least_cap(spec: StudySpec) -> int:
 
 
 def _override(effects: Sequence[Effect]) -> str:
-    """Return why the knob is dropped; empty if it is not.
+    """Return why the program overrides a knob; empty if it does not.
 
-    The program overrides the knob if the same came of whatever was asked. A value that
-    was honoured agrees with this only if it is the very one that the program sets anyway. That the
-    program does not use the knob is believed only if no launch left it open.
+    It does if the same value came of whatever was asked: a value that was honoured must be the very
+    one that the program sets anyway.
     """
     observed = [effect for effect in effects if effect.verdict is not Verdict.NOT_OBSERVABLE]
     overridden = [effect for effect in observed if effect.verdict is Verdict.OVERRIDDEN]
@@ -194,8 +192,7 @@ def _override(effects: Sequence[Effect]) -> str:
 def _cap(effects: Sequence[Effect], least: int) -> int | None:
     """Return the largest value, from ``least`` on, that a launch came to; ``None``: no cap.
 
-    A launch can be seen with fewer threads than it has, never with more: so the largest
-    sight is the truest, and a sight below a value that was honoured is none.
+    A launch may be seen with fewer threads than it has, so the largest number seen is the truest.
     """
     honoured = [
         e.asked for e in effects if e.verdict is Verdict.HONOURED and isinstance(e.asked, int)

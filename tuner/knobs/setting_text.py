@@ -12,7 +12,7 @@ LONGEST_VALUE = 60
 
 
 def shortened(value: Value) -> str:
-    """A value in a table: a very long one is cut, so that the rest can be read."""
+    """Return a value for a table: a very long one is cut, so that the rest can be read."""
     text = str(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
 
@@ -20,7 +20,7 @@ def shortened(value: Value) -> str:
 def assigned(
     setting: Setting, knobs: tuple[Knob, ...], effects: Sequence[Effect] = (), *, cut: bool = False
 ) -> str:
-    """A setting as it was asked for, in the order in which the study lists its knobs.
+    """Return a setting in the order in which the study lists its knobs.
 
     A value that changes the numerics says so, and one that came to another by these effects of a
     launch. ``cut`` shortens long values, for a table.

@@ -90,7 +90,7 @@ def contains(
 def contains_part(
     knobs: Sequence[Knob], fixed: Setting, setting: Setting, requirements: Requirements = NONE
 ) -> bool:
-    """Return whether the setting may be launched, which may leave knobs out."""
+    """Return whether the values of a setting may be launched; it need not name every knob."""
     chosen = setting.as_dict()
     if not requirements.meets(chosen):
         return False
@@ -102,7 +102,7 @@ def contains_part(
 
 
 def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
-    """Return the setting of a value for each knob, without those that do not exist with it."""
+    """Return a setting with the chosen values, without knobs whose condition (``when``) fails."""
     names = active({knob.name: knob.when for knob in knobs}, chosen)
     return Setting.of((name, value) for name, value in chosen.items() if name in names)
 
@@ -144,11 +144,11 @@ def _moved(spec: StudySpec, earlier: Setting) -> dict[str, Value]:
         if value is not None and value in listed:
             moved[knob.name] = value
         elif isinstance(value, int) and numbers:
-            moved[knob.name] = min(numbers, key=partial(_away, value))
+            moved[knob.name] = min(numbers, key=partial(_distance, value))
     return moved
 
 
-def _away(value: Value | None, other: Value) -> float:
+def _distance(value: Value | None, other: Value) -> float:
     """Return how far two values of a knob are apart: in octaves, or 1 if they differ."""
     if isinstance(value, int) and isinstance(other, int):
         return abs(math.log2(max(value, 0) + 1) - math.log2(max(other, 0) + 1))
@@ -161,10 +161,10 @@ def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
     if requirements.meets(chosen):
         return guess
     near = [
-        {name: min(listed, key=partial(_away, chosen.get(name))) for name, listed in world.items()}
+        {n: min(listed, key=partial(_distance, chosen.get(n))) for n, listed in world.items()}
         for world in worlds(axes(spec.knobs), requirements)
     ]
-    steps = [sum(_away(chosen.get(n), v) for n, v in setting.items()) for setting in near]
+    steps = [sum(_distance(chosen.get(n), v) for n, v in setting.items()) for setting in near]
     return Setting.of(near[steps.index(min(steps))]) if near else Setting()
 
 

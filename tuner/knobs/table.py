@@ -8,6 +8,9 @@ from tuner.model import OFF, ON, UNSET, Choice, Env, Flag, IntRange, Knob, Launc
 
 GLIBC = "glibc"
 
+#: BLAS libraries with a variable for their threads.
+_BLAS = ("OPENBLAS", "MKL", "BLIS")
+
 #: What to do with a library that the table does not name.
 OTHER_ALLOCATOR = (
     "Another library goes into a study file, as a knob of your own:"
@@ -28,21 +31,10 @@ _CHAINERMN = "<https://docs.chainer.org/en/stable/chainermn/reference/index.html
 _GPU_COMMUNICATORS = ("flat", "non_cuda_aware", "pure_nccl")
 
 #: coll/tuned's own numbers (``ompi_info --all``), the same in Open MPI 4.1 and 5.0.
-_ALLREDUCE = tuple(
-    (name, str(number))
-    for number, name in enumerate(
-        (
-            "linear",
-            "nonoverlapping",
-            "recursive_doubling",
-            "ring",
-            "segmented_ring",
-            "rabenseifner",
-        ),
-        start=1,
-    )
+_ALLREDUCE = (
+    *(("linear", "1"), ("nonoverlapping", "2"), ("recursive_doubling", "3"), ("ring", "4")),
+    *(("segmented_ring", "5"), ("rabenseifner", "6")),
 )
-
 
 _OMPI_NETWORKS = (
     "Open MPI 5, Networking support"
@@ -68,15 +60,7 @@ KNOBS: tuple[Knob, ...] = (
     Knob(
         "omp_threads",
         IntRange(1, "cores"),
-        Env(
-            (
-                "OMP_NUM_THREADS",
-                "OPENBLAS_NUM_THREADS",
-                "MKL_NUM_THREADS",
-                "BLIS_NUM_THREADS",
-                "NUMEXPR_NUM_THREADS",
-            )
-        ),
+        Env(tuple(f"{name}_NUM_THREADS" for name in ("OMP", *_BLAS, "NUMEXPR"))),
         help="BLAS and OpenMP threads per rank",
         why="Each rank starts as many threads as the host has cores unless it is told: eight"
         " ranks then run eight threads on each core, which wait for each other.",

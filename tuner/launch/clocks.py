@@ -28,8 +28,12 @@ from tuner.search.throughput import warmed_up
 
 
 @dataclass(frozen=True)
-class Through:
-    """A stopper that is shown the wall time or, of this many iterations, the steady state."""
+class OnOtherClock:
+    """Runs a stopper by another clock than the program's own.
+
+    That is the time since the launch began or, if ``iterations`` says how many a whole launch does,
+    the time after the warm-up a remaining iteration.
+    """
 
     stopper: EarlyStopper
     iterations: int | None = None
@@ -62,8 +66,8 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
     if clock == "elapsed":
         return stopper
     if clock == "wall":
-        return Through(stopper)
-    return Through(stopper, iterations) if clock == "steady" and iterations else None
+        return OnOtherClock(stopper)
+    return OnOtherClock(stopper, iterations) if clock == "steady" and iterations else None
 
 
 #: The pace of one side of a comparison is known once its own scatter leaves its finish as uncertain

@@ -37,11 +37,7 @@ def shipped_dir(name: str) -> Path:
 
 
 def names_in(token: str) -> tuple[str, ...]:
-    """Return the placeholders of one token, in order.
-
-    Raises:
-        UsageError: A brace that is neither doubled nor part of a placeholder.
-    """
+    """Return the placeholders of one token, in order."""
     try:
         parts = [part for _, *part in Formatter().parse(token) if part[0] is not None]
     except ValueError:
@@ -56,7 +52,7 @@ def names_in(token: str) -> tuple[str, ...]:
 
 
 def placeholders(template: Sequence[str]) -> tuple[str, ...]:
-    """Return the placeholders of a template, each once, in order; errors as :func:`names_in`."""
+    """Return the placeholders of a template, each once, in order."""
     return tuple(dict.fromkeys(name for token in template for name in names_in(token)))
 
 
@@ -88,10 +84,6 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
 
     A token with a placeholder that has no value is dropped; if the token is nothing but
     the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
-
-    Raises:
-        UsageError: A placeholder without a value stands by itself, with no option before, or
-            in a script.
     """
     result: list[str] = []
     for index, token in enumerate(template):
@@ -116,7 +108,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
 
 
 def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a token with its values; of an option without a value what is before its =."""
+    """Return a word with its values; ``--amp={amp}`` becomes ``--amp`` if the option takes none."""
     token = template[index]
     bare = [name for name in names_in(token) if values[name] == BARE]
     if not bare:
@@ -133,8 +125,8 @@ def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> t
     return (option,)
 
 
-def carriers(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return only the tokens that carry one of ``values``, with the options they belong to."""
+def words_with_values(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return only the words whose placeholders get a value, each with the option before it."""
     result: list[str] = []
     for index, token in enumerate(template):
         names = names_in(token)

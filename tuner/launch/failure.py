@@ -135,8 +135,6 @@ _MARKS = "~^ "
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
 #: This many lines at the end may be its only ones (``python -S``, a program that prints the error).
 LAST_LINES = 3
-#: What mpirun puts before the lines of each rank if it is asked to (``--tag-output``).
-_TAG = re.compile(r"^(?:(?:\[[^\]\s]+\])+<std(?:err|out)>:?\s?|\[\d+\] )", re.MULTILINE)
 #: Open MPI's notices are between rules, one of them between shorter ones.
 _NOTICE = re.compile(
     r"^(?:-{74}|-{60}(?=\nA daemon ))\n(.*?)(?:^(?:-{74}|-{60})$\n?|\Z)", re.MULTILINE | re.DOTALL
@@ -172,8 +170,6 @@ _WORKER_LOST = re.compile(
 
 #: How programs begin the line that says what went wrong, if it is not their last one.
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
-#: Where programs send who has called them wrongly, below the line that says what was wrong.
-_ADVICE = re.compile(r"Try \W.+ --?h(?:elp)?\W for .*")
 #: Open MPI's words of a rank that crashed; its stack comes below.
 _SIGNAL = re.compile(r"\[\S+\] Signal: .+ \(\d+\)")
 #: What Open MPI says around the line that tells what it ended a rank for.
@@ -214,14 +210,11 @@ class Explanation(NamedTuple):
 
 
 def explain(code: int | None, text: str, *, oom_kills: int = 0) -> Explanation:
-    """Return why a launch failed whose program did not end by itself as it should.
+    """Return why a launch failed, of whose output ``text`` is the end, as `clean` left it.
 
-    Args:
-        code: The exit code, negative for a signal, None if it is not known; 0 if something hid it.
-        text: The (end of the) output, as `clean` left it.
-        oom_kills: How many processes the kernel ended meanwhile for want of memory, others' too.
+    A negative exit code is a signal, ``None`` not known, and 0 hidden by something.
+    ``oom_kills`` counts the processes that the kernel ended for want of memory, others' too.
     """
-    text = _TAG.sub("", text)
     launcher: list[str] = []
     rank = None  # the first that failed under torchrun
     for torchrun in [*_TORCHRUN.finditer(text)][-1:]:
@@ -278,24 +271,22 @@ def _shortened(notice: str) -> str:
 
 
 def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
-    """Return the ranks' own lines that say something.
+    """Return the lines of the ranks that say something.
 
-    torch marks exceptions with their rank. Those of the first to fail are kept: the others' are of
-    its absence.
+    torch marks exceptions with their rank: those of the ``first`` rank to fail are kept.
     """
     tagged = [(_RANK_TAG.match(line), line) for line in lines]
     if any(tag and tag[1] == first for tag, _ in tagged):
         tagged = [(tag, line) for tag, line in tagged if tag is None or tag[1] == first]
     own = (line[tag.end() :] if tag else line for tag, line in tagged)
     said = (line for line in own if line.strip().strip(_MARKS))
-    return [line for line in said if not (_ADVICE.fullmatch(line) or _FRAME.fullmatch(line))]
+    return [line for line in said if not _FRAME.fullmatch(line)]
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Return Python's last words, each with the line before it: those that ended something.
+    """Return the last lines of Python's tracebacks, each with the line before it.
 
-    They stand below a line of code or at the very end; what else looks like one was printed.
-    One that was handled (another one was raised meanwhile) ended nothing.
+    They stand below a line of code or at the very end. Exceptions that were handled are left out.
     """
     raised = []
     for number, line in enumerate(lines):
@@ -377,22 +368,16 @@ _DEATH = re.compile(
             # Python's argparse, and Python itself
             r"[\w./-]+: error: (?:argument |the following arguments |unrecognized arguments)",
             r"Fatal Python error: |torch\.distributed\.elastic\.\S+\.ChildFailedError",
-            # Rust, R, Julia
-            r"thread 'main' .*panicked at |Execution halted$|ERROR: LoadError: ",
         )
     )
 )
 #: What may stand below such a line: stacks, advice, what a shell and Python's helpers add.
 _BELOW_DEATH = re.compile(
     r"#\d+ |\[\S+\] |[-=*]{10,}|Backtrace for this error:|Note: The following floating-point"
-    r"|(?:Current thread|Thread) 0x|Extension modules: |Stacktrace:|in expression starting at "
-    r"|note: (?:run with|Some details)|stack backtrace:|\w+\(\d+\)\.*: |\S+:\d+: \w*Warning: "
+    r"|(?:Current thread|Thread) 0x|Extension modules: |\w+\(\d+\)\.*: |\S+:\d+: \w*Warning: "
     r"|Image +PC +Routine|\S+ +[0-9A-F]{16} |\[[WE]\d+ [\d:.]+ \S+\] "
-    r"|Calls: |srun: |slurmstepd: |(?:real|user|sys)\s+\d+m|make(?:\[\d+\])?: \*{3} "
+    r"|srun: |slurmstepd: |(?:real|user|sys)\s+\d+m|make(?:\[\d+\])?: \*{3} "
 )
-#: Rust says what was wrong in a line of its own.
-_PANIC = re.compile(r"^(thread 'main' .*panicked at \S+:)\n", re.MULTILINE)
-
 _HEADER = re.compile(r"Traceback \(most recent call last\):$")
 #: Any exception's last line, which stands below an indented one.
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?::\s.*)?")
@@ -409,8 +394,7 @@ def death(text: str, *, has_figure: bool) -> str:
     process that ended in a traceback is not taken for its death: its own exit was 0.
     """
     text = _TORCHRUN.sub("torch.distributed.elastic.errors.ChildFailedError\n", text)
-    text = _PANIC.sub(r"\1 ", text)
-    text = _NOTICE.sub(lambda notice: " ".join(notice[1].split()) + "\n", _TAG.sub("", text))
+    text = _NOTICE.sub(lambda notice: " ".join(notice[1].split()) + "\n", text)
     ending = above = ""
     may_indent = False  # whether an indented line belongs to what ends the output
     counts: list[bool] = []  # for each traceback that is open: whether it ends the program

@@ -1,18 +1,16 @@
 """Find the launcher in a command line, its options, and where the program begins. Pure.
 
 The tables list the options that take words of their own; any other option is taken for a switch.
-They were made from ``mpirun --help all`` of Open MPI 4 and 5, ``mpiexec --help`` of MPICH, Intel
+They come from ``mpirun --help all`` of Open MPI 4 and 5, ``mpiexec --help`` of MPICH, Intel
 MPI's Developer Reference, srun(1), ``torchrun --help``, and the manual pages of the others.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import dropwhile
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -20,14 +18,8 @@ from tuner.model.errors import UsageError
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|\{python\}")
-#: A command of a shell: comments, quotations and words up to what ends it.
-_COMMAND = re.compile(
-    r"""(?:(?<![^\s;&|()])#[^\n]*|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;&|()\n'"\\])+""", re.DOTALL
-)
-#: Words that may stand before one.
-_KEYWORDS = frozenset(
-    ["exec", "command", "if", "then", "elif", "else", "do", "while", "until", "!", "{", "}"]
-)
+#: Programs that start another one.
+_WRAPPERS = ("env", "nice", "numactl", "taskset", "time", "timeout", "stdbuf", "nohup")
 #: The number of ranks attached to its option, as people write it.
 _ATTACHED = re.compile(r"--?(np?)([0-9]+)")
 
@@ -51,14 +43,12 @@ class Syntax:
 
     With ``is_gnu`` one dash begins letters, the last of which may have its value attached
     (``-lN2``), and two dashes begin a name. Otherwise a name follows one dash or two.
-    ``operands`` words stand between the options and the program.
     """
 
     name: str
     arity: Mapping[str, int] = field(repr=False)
     roles: Mapping[str, Role] = field(default_factory=dict, repr=False)
     is_gnu: bool = True
-    operands: int = 0
 
 
 def _arity(one: str, two: str = "") -> dict[str, int]:
@@ -178,37 +168,10 @@ MODULES = {
     "horovod.runner.launch": "horovodrun",
 }
 
-# --- programs that start another ------------------------------------------------------------------
-
-PYTHON = Syntax("python", _arity("X W check-hash-based-pycs c m"))
-#: Programs that start another with something that its processes keep: variables, CPUs, a priority.
-KEEPS = {
-    "env": Syntax("env", _arity("u unset C chdir S split-string a argv0")),
-    "nice": Syntax("nice", _arity("n adjustment")),
-    "numactl": Syntax(
-        "numactl",
-        _arity(
-            "c cpubind i interleave w weighted-interleave p preferred P preferred-many N"
-            " cpunodebind m membind C physcpubind"
-        ),
-    ),
-    "taskset": Syntax("taskset", {}, operands=1),
-}
-#: Programs that start another and leave no trace in how it runs.
-TRACELESS = {
-    "time": Syntax("time", _arity("f format o output")),
-    "timeout": Syntax("timeout", _arity("k kill-after s signal"), operands=1),
-    "stdbuf": Syntax("stdbuf", _arity("i input o output e error")),
-    "nohup": Syntax("nohup", {}),
-}
-SHELL = Syntax("sh", _arity("o O rcfile init-file"))
-SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
-
-
 # --- reading a line -------------------------------------------------------------------------------
 
 
-class Option(NamedTuple):
+class LaunchOption(NamedTuple):
     """One option of a launcher as it was typed.
 
     ``name`` is without dashes, ``value`` the words that follow, or what is behind its ``=``.
@@ -220,105 +183,50 @@ class Option(NamedTuple):
 
 
 class LaunchLine(NamedTuple):
-    """A command that begins with a launcher.
+    """A command that starts ranks by itself.
 
-    Its ``name`` is such as ``mpirun`` or ``torchrun``, started by the words ``launcher``;
-    ``arguments`` are its options and the program, ``before`` the programs before it, each with its
-    own arguments. With ``in_shell`` it stands in the script of a ``sh -c``, in which more may be.
+    Its launcher's ``name`` is such as ``mpirun`` or ``torchrun``, typed as the words ``launcher``;
+    ``arguments`` are its options and the program, ``before`` a wrapper such as ``env A=1``.
     """
 
     name: str
     launcher: tuple[str, ...]
     arguments: tuple[str, ...]
-    before: tuple[tuple[str, ...], ...] = ()
-    in_shell: bool = False
+    before: tuple[str, ...] = ()
 
 
 def launch_line(words: Sequence[str]) -> LaunchLine | None:
-    """Return the launcher that a command begins with, also behind ``env``, ``time``, ``sh -c``, …
-
-    Raises:
-        UsageError: See :func:`options_of`.
-    """
-    before: list[tuple[str, ...]] = []
+    """Return the launcher that a command begins with, or that ``env``, ``time`` … in it starts."""
     words = tuple(words)
-    while words:
-        name = PurePath(words[0]).name
-        if ASSIGNMENT.fullmatch(words[0]):
-            before.append(words[:1])
-            words = words[1:]
-        elif name in SHELLS:
-            return _in_shell(words, before)
-        elif wrapper := KEEPS.get(name) or TRACELESS.get(name):
-            _, rest = options_of(wrapper, words[1:])
-            rest = rest[wrapper.operands :]
-            while name == "env" and rest and ASSIGNMENT.fullmatch(rest[0]):
-                rest = rest[1:]
-            before.append(words[: len(words) - len(rest)])
-            words = rest
-        else:
-            starter = _starter(words)
-            return starter._replace(before=tuple(before)) if starter else None
+    first = next(iter(words), "")
+    is_wrapped = PurePath(first).name in _WRAPPERS or ASSIGNMENT.fullmatch(first)
+    for start in range(len(words) if is_wrapped else 1):
+        if line := _launcher_at(words[start:]):
+            return line._replace(before=words[:start])
     return None
 
 
-def _starter(words: tuple[str, ...]) -> LaunchLine | None:
-    """Return the launcher whose name, or module of Python, is the first word."""
+def _launcher_at(words: tuple[str, ...]) -> LaunchLine | None:
+    """Return the launcher whose name, or module of Python, the words begin with."""
+    if not words:
+        return None
     name, length = PurePath(words[0]).name, 1
     if _PYTHON_NAME.fullmatch(name):
-        options, rest = options_of(PYTHON, words[1:], last=("m", "c"))
-        last = options[-1] if options else Option("", (), ())
-        target = last.value[0] if last.name == "m" else ""
-        if rest and last.name not in ("m", "c"):
-            target, rest = PurePath(rest[0]).name, rest[1:]
-        name, length = MODULES.get(target, target), len(words) - len(rest)
+        length += next((n for n, word in enumerate(words[1:], 1) if word[0:1] != "-"), 0)
+        target = words[length - 1]
+        name = MODULES.get(target, PurePath(target).name)
     if name not in LAUNCHERS and name not in OTHER_LAUNCHERS:
         return None
     subcommand = SUBCOMMANDS.get(name)
-    is_module = length > 1 and words[length - 1] in MODULES
+    is_module = words[length - 1] in MODULES
     if subcommand and not is_module and words[length : length + 1] != (subcommand,):
         return None
     return LaunchLine(name, words[:length], words[length:])
 
 
-def _in_shell(words: tuple[str, ...], before: Sequence[tuple[str, ...]]) -> LaunchLine | None:
-    """Return the first launcher in the script of ``sh -c SCRIPT``; no file is read."""
-    options, rest = options_of(SHELL, words[1:])
-    if not rest or "c" not in {option.name for option in options}:
-        return None
-    commands = list(_commands(rest[0]))
-    line = next(filter(None, map(launch_line, commands)), None)
-    if line is None:
-        return None
-    is_all = len(commands) == 1 and not set(rest[0]) & set("$`<>*?")
-    shell = words[: len(words) - len(rest)]
-    return line._replace(before=(*before, shell, *line.before), in_shell=not is_all)
-
-
-def _commands(script: str) -> Iterator[tuple[str, ...]]:
-    """Yield the simple commands of a shell's script, as far as no shell is needed to tell them."""
-    for part in filter(str.strip, _COMMAND.findall(script.replace("\\\n", ""))):
-        try:
-            words = shlex.split(part, comments=True)
-        except ValueError:  # a quotation is not closed
-            words = part.split()
-        yield tuple(dropwhile(_KEYWORDS.__contains__, words))
-
-
-def options_of(
-    syntax: Syntax, words: Sequence[str], last: Sequence[str] = ()
-) -> tuple[list[Option], tuple[str, ...]]:
-    """Return the options before a program, and the program with its arguments.
-
-    Args:
-        syntax: Whose options they are.
-        words: All that follows its name.
-        last: Options that end the list, such as ``-m`` of Python.
-
-    Raises:
-        UsageError: The value of an option is missing.
-    """
-    options: list[Option] = []
+def options_of(syntax: Syntax, words: Sequence[str]) -> tuple[list[LaunchOption], tuple[str, ...]]:
+    """Return the options that follow a launcher's name, and the program with its arguments."""
+    options: list[LaunchOption] = []
     rest = tuple(words)
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
         if rest[0] == "--":
@@ -328,16 +236,14 @@ def options_of(
         else:
             options.append(_named(syntax, rest))
         rest = rest[max(1, len(options[-1].words)) :]
-        if options[-1].name in last:
-            break
     return options, rest
 
 
-def _named(syntax: Syntax, words: tuple[str, ...]) -> Option:
+def _named(syntax: Syntax, words: tuple[str, ...]) -> LaunchOption:
     """Return ``--name``, ``--name VALUE`` or ``--name=VALUE``."""
     attached = _ATTACHED.fullmatch(words[0])
     if attached and syntax.roles.get(attached[1]) is Role.RANKS:
-        return Option(attached[1], (attached[2],), words[:1])
+        return LaunchOption(attached[1], (attached[2],), words[:1])
     name, has_value, value = words[0].lstrip("-").partition("=")
     if name not in syntax.arity and name not in syntax.roles:
         name = name.replace("_", "-")
@@ -345,18 +251,18 @@ def _named(syntax: Syntax, words: tuple[str, ...]) -> Option:
     if number == 2 and "=" in (value or "".join(words[1:2])):
         number = 1  # NAME=VALUE in place of NAME VALUE
     missing = max(number - len(values), 0)
-    return Option(name, values + _following(syntax, words, missing), words[: 1 + missing])
+    return LaunchOption(name, values + _following(syntax, words, missing), words[: 1 + missing])
 
 
-def _letters(syntax: Syntax, words: tuple[str, ...]) -> Iterator[Option]:
+def _letters(syntax: Syntax, words: tuple[str, ...]) -> Iterator[LaunchOption]:
     """Yield the options of ``-lN2``: a letter that takes a value ends the word."""
     for at, letter in enumerate(words[0][1:], 2):
         behind = words[0][at:]
         if behind and (letter in syntax.arity or behind[0].isdigit()):
-            yield Option(letter, (behind,), (f"-{letter}{behind}",))
+            yield LaunchOption(letter, (behind,), (f"-{letter}{behind}",))
             return
         value = _following(syntax, words, syntax.arity.get(letter, 0))
-        yield Option(letter, value, (f"-{letter}", *value))
+        yield LaunchOption(letter, value, (f"-{letter}", *value))
 
 
 def _following(syntax: Syntax, words: tuple[str, ...], number: int) -> tuple[str, ...]:

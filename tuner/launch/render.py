@@ -158,7 +158,7 @@ def assignments(
 
 def arguments(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
     """Return the argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
-    placed = command.carriers(spec.command, _texts(spec, setting.as_dict()))
+    placed = command.words_with_values(spec.command, _texts(spec, setting.as_dict()))
     return (*placed, *_appended(spec, setting, spec.command))
 
 
@@ -176,7 +176,7 @@ def _appended(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tup
 def _unplaced(
     spec: StudySpec, setting: Setting, template: Sequence[str] | None
 ) -> list[tuple[Knob, Value]]:
-    """Return the knobs of a setting that take their own route, with their values."""
+    """Return the knobs of a setting that have no placeholder in a command, with their values."""
     placed = command.knobs_in(spec.command if template is None else template)
     chosen = setting.as_dict()
     return [

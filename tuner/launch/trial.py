@@ -101,10 +101,7 @@ def not_started(kind: FailureKind, reason: str) -> Outcome:
 
 
 def _prepared(request: MeasurementRequest) -> bool:
-    """Run the user's ``--prepare`` and end what it leaves; return False if the user has ended it.
-
-    ``TunerError``: it cannot be started, failed, hangs, or is not done within its limit.
-    """
+    """Run the user's ``--prepare``, end what it leaves; return False if the user has ended it."""
     launch, spec = request.launch, request.spec
     limit_s = min(spec.prepare_limit_s, spec.trial_limit_s or spec.prepare_limit_s)
     folder = launch.folder / "prepare"
@@ -185,6 +182,7 @@ class RunningLaunch:
         return self._conclude(self.monitor.stop(reason))
 
     def _conclude(self, ended: Ended) -> Outcome:
+        """Return how the launch ended, with its log and what was seen of its ranks."""
         monitor, (exit_, stopped) = self.monitor, ended
         setting, spec = monitor.request.setting, monitor.request.spec
         view = monitor.observer.view()
@@ -241,6 +239,7 @@ class RunningLaunch:
         return Failed(FailureKind.INTERRUPTED, reason)
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
+        """Return the figure of a launch that ended by itself, or why it failed."""
         wrong = _wrong_world(self._spec, ranks)
         printed = self._launch.folder / process.OUTPUT
         result = self.monitor.objective.result(
@@ -280,10 +279,7 @@ class RunningLaunch:
         return "" if uncaught is None else f"{uncaught.uncaught} ended rank {uncaught.rank}"
 
     def _in_output(self, search: Callable[[str], str], most_bytes: int = OUTPUT_BYTES) -> str:
-        """Return what a search of the output's end gives, without secrets.
-
-        To hide them takes tens of milliseconds, so that is done only if there is something to show.
-        """
+        """Return what a search of the output's end finds, without secrets; hiding is slow."""
         if not search(failure.clean(_end_of_output(self._launch, most_bytes))):
             return ""
         return search(output_of(self._launch))
@@ -310,7 +306,7 @@ def _is_full(launch: Launch, line: str) -> bool:
 
 
 def _has_no_room(path: Path) -> bool:
-    """Return False also if that cannot be known, and if nothing is ever written there."""
+    """Return whether the disk of a path is full; False if it is unknown or never written to."""
     try:
         while not path.exists() and path != path.parent:
             path = path.parent

@@ -54,7 +54,6 @@ class LaunchEnded:
     record: LaunchRecord
     measurement: Measurement | None
     is_best: bool
-    confirm_left_s: float | None = None  # how long the confirmation takes from here, if known
     so_far: Finding | None = None  # what the pairs of the comparison show up to here
 
 

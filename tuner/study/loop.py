@@ -328,7 +328,7 @@ class StudyRun:
         if standing is not None and standing.reference is not None:
             pairs = pairing.compared(history, standing.best, standing.reference)
             so_far = pairs.judge(self.spec.precision, is_last=True)
-        self.context.emit(LaunchEnded(kept, measurement, is_best, result.confirm_left_s, so_far))
+        self.context.emit(LaunchEnded(kept, measurement, is_best, so_far))
 
     def _count_lost(self, record: LaunchRecord) -> None:
         """End the study if too many launches in a row were ended from outside, or the disk is full.

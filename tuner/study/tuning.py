@@ -15,7 +15,7 @@ from tuner.config import program
 from tuner.config.program import check_name
 from tuner.hosts import interference, lock
 from tuner.hosts.machine import this_machine
-from tuner.launch.launchers import find
+from tuner.launch.launchers.discovery import find
 from tuner.launch.secrets import redact_spec, require_none_hidden
 from tuner.live.measurement import LiveMeasurement, PairRunner, TrialRunner
 from tuner.model import Exclusion, ExclusionKind, Launch, Result, StudySpec, StudyState

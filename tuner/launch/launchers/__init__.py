@@ -1,29 +1,377 @@
-"""What can start the ranks of a trial: found on this host, and put into its own words.
+"""What can start ranks: what a launcher is, and the shipped ones, in their own words.
 
-Other packages add theirs by entry points of the group ``tuner.launchers``; the shipped ones
-load the same way.
+Other packages add theirs by entry points of the group ``tuner.launchers``.
 """
 
-from tuner.launch.launchers.discovery import find, missing_srun, with_carrier
-from tuner.launch.launchers.kinds import (
-    carrier_of,
-    in_slurm,
-    launcher_for,
-    launchers,
-    once_per_host,
-    ssh_wrapper,
-    wrapper_argv,
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from tuner.hosts.observe import RANK_VARIABLES, SIZE_VARIABLES
+from tuner.hosts.untrusted_files import read_untrusted
+from tuner.launch.command import shipped_dir
+from tuner.model import LauncherInfo, Layout, Value, plugins
+from tuner.model.errors import UsageError, suggestion
+from tuner.model.wording import one_line
+
+GROUP = "tuner.launchers"
+
+_CLASSES = {"openmpi": "OpenMPI", "mpich": "MPICH", "srun": "Srun", "torchrun": "Torchrun"}
+_SHIPPED = {kind: f"tuner.launch.launchers:{name}" for kind, name in _CLASSES.items()}
+
+Options = Mapping[str, Value]
+Words = Sequence[str]
+Argv = tuple[str, ...]
+
+
+class Launcher:
+    """One way to start ranks: how it is found, and its options."""
+
+    kind: str
+    #: The names of the program that starts its ranks, best first, without a version after them.
+    programs: tuple[str, ...]
+    #: Regular expressions with a group for the version in what :meth:`question` prints.
+    versions: tuple[str, ...]
+    #: File name patterns of its MPI library, best first.
+    mpi_files: tuple[str, ...] = ()
+
+    def question(self, program: Path) -> Argv:
+        """Return the command that says which version a program is; empty if none is known."""
+        return (str(program), "--version")
+
+    def version(self, text: str) -> str | None:
+        """Return the version in what that command printed; ``None`` for another launcher."""
+        matches = (re.search(pattern, text) for pattern in self.versions)
+        return next((one_line(match[1], 60) for match in matches if match), None)
+
+    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
+        """Return what ranks are bound to if no option says so, ``none`` too; empty: unknown."""
+        return "none"
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        """Return the whole command, in which each host of the layout gets the ranks that it says.
+
+        ``options`` may have ``bind_to`` (none, core, socket, numa), ``map_by`` (slot, socket, numa)
+        if ranks are bound, and ``rank_by`` (slot, node) for several hosts. What has no option is
+        left to the launcher. Every value of a study is tried before its first launch.
+
+        Raises:
+            UsageError: An option, or a value of one, that this launcher does not have, or that the
+                user's own arguments set; hosts that it cannot reach.
+        """
+        raise NotImplementedError
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        """Return what the launcher's environment must hold besides the user's own.
+
+        mpi4py is to load the library of this mpirun. It would take a path with a colon for two.
+        """
+        if info.libmpi is None or os.pathsep in info.libmpi:
+            return {}
+        return {"MPI4PY_LIBMPI": info.libmpi}
+
+
+def launchers() -> Iterator[Launcher]:
+    """Yield every launcher, the shipped ones first; a broken package raises ``UsageError``."""
+    for entry in plugins.entries(GROUP, _SHIPPED).values():
+        launcher: Launcher = plugins.load(entry)()
+        yield launcher
+
+
+def launcher_for(kind: str) -> Launcher:
+    """Return the launcher of a kind; ``UsageError`` if there is none or its package is broken."""
+    launcher: Launcher = plugins.find(GROUP, _SHIPPED, kind, what="kind of launcher")()
+    return launcher
+
+
+def wrapper_argv() -> Argv:
+    """Return the words that start ``task_wrapper.sh``, whether or not the file kept its x bit."""
+    return ("/bin/sh", str(shipped_dir("wrappers") / "task_wrapper.sh"))
+
+
+def ssh_wrapper() -> tuple[Argv, dict[str, str]]:
+    """Return the words that start ``ssh_wrapper.sh``, and the variable that they need.
+
+    Launchers split what they take for ssh at blanks and know no quotes, so the path, which may have
+    some, goes through the environment, and ``${IFS}`` is the blank before it.
+    """
+    variable, path = "TUNE_SSH_WRAPPER", str(shipped_dir("wrappers") / "ssh_wrapper.sh")
+    return ("/bin/sh", "-c", f'.${{IFS}}"${variable}"', "ssh"), {variable: path}
+
+
+def in_slurm(environ: Mapping[str, str]) -> bool:
+    """Return whether this is an allocation of Slurm, whose own way starts processes on nodes."""
+    return "SLURM_JOB_ID" in environ
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+#: Per option the flag and this MPI's word for each value that it can have.
+OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
+
+_PLACES = ("core", "socket", "numa")
+_OPENMPI: OptionWords = {
+    # Ranks often share cores here, which Open MPI refuses without the word after the colon.
+    "bind_to": (
+        "--bind-to",
+        {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},
+    ),
+    "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
+    "rank_by": ("--rank-by", {"slot": "slot", "node": "node"}),
+}
+_MPICH: OptionWords = {
+    "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
+    # Hydra's slots are not in the order of anything: by core is what others call by slot.
+    "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
+    # One rank on each host in turn, until all hosts have the same number.
+    "rank_by": ("-ppn", {"slot": "", "node": "1"}),
+}
+
+
+class OpenMPI(Launcher):
+    """mpirun of Open MPI; Debian's calls itself ``mpirun.openmpi (OpenRTE) 4.1.4``."""
+
+    kind = "openmpi"
+    programs = ("mpirun", "mpirun.openmpi")
+    versions = (r"\((?:Open MPI|OpenRTE)\) (\S+)",)
+    # The file with the library's version first: ``libmpi.so`` may be a linker script.
+    mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
+
+    def default_place(self, layout: Layout) -> str:
+        """Return a core for two ranks; more get a NUMA node as documented, a core in 5.0.11."""
+        if layout.oversubscribed or layout.is_single_process:
+            return "none"
+        return "core" if layout.ranks <= 2 else ""
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        if layout.is_single_process:  # typed without mpirun, which would confine it to one core
+            is_unbound = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
+        else:  # 5.0 refuses to bind more ranks than cores
+            is_crowded = layout.oversubscribed and not layout.is_local
+            is_unbound = is_crowded and not _sets_option(info.extra_args, "bind-to")
+        if is_unbound:
+            options = {"bind_to": "none", **options}
+        return (
+            info.mpirun,
+            *(("--allow-run-as-root",) if os.geteuid() == 0 else ()),
+            *self._hosts(info, layout),
+            *_flags(_OPENMPI, info, options),
+            *info.extra_args,
+            *("-n", str(layout.ranks), *program),
+        )
+
+    def _hosts(self, info: LauncherInfo, layout: Layout) -> tuple[str, ...]:
+        """Return the words for where the ranks run.
+
+        ``--oversubscribe`` is given only if mpirun would refuse so many ranks: 5.0 binds none then.
+        """
+        if layout.is_local:
+            by_user = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
+            return ("--oversubscribe",) if layout.oversubscribed and not by_user else ()
+        words: tuple[str, ...] = ("--host", layout.listed)
+        if info.ssh:
+            if any(set(word) & set(" \t") for word in info.ssh):
+                raise UsageError(
+                    f"--ssh {' '.join(info.ssh)}: Open MPI cannot take a blank in a word of it",
+                    "put what has one into ~/.ssh/config",
+                )
+            is_old = info.version.startswith(("1.", "2.", "3.", "4."))
+            option = ("--mca", "plm_rsh_agent") if is_old else ("--prtemca", "plm_ssh_agent")
+            words += (*option, " ".join(info.ssh))
+        return words
+
+
+class MPICH(Launcher):
+    """mpirun of MPICH: Hydra's mpiexec, which takes no ``--`` before the program."""
+
+    kind = "mpich"
+    programs = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
+    versions = (
+        r"HYDRA build details:\s+Version:\s+(\S+)",
+        r"Intel\(R\) MPI Library.*Version (\S+)",
+    )
+    mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        if options.get("rank_by") == "node":
+            evenly(layout, "MPICH with rank_by=node")
+        hosts: tuple[str, ...] = ()
+        if not layout.is_local:
+            hosts = ("-hosts", layout.listed)
+            if info.ssh:
+                hosts += ("-launcher", "ssh", "-launcher-exec", info.ssh[0])
+        flags = _flags(_MPICH, info, options)
+        return (info.mpirun, *hosts, *flags, *info.extra_args, "-n", str(layout.ranks), *program)
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        # ``-launcher-exec`` takes the path of the ssh command alone.
+        more = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
+        return super().environment(info) | more
+
+
+def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
+    """Return the flags of the options, none of which the user's own arguments may set too."""
+    flags: list[str] = []
+    for option in sorted(options, key=[*words, *options].index):
+        if option not in words:
+            raise UsageError(
+                f"launcher_option {option!r}: {info.kind} knows no such option",
+                suggestion(option, list(words)),
+            )
+        (flag, words_of_values), chosen = words[option], str(options[option])
+        if chosen not in words_of_values:
+            raise UsageError(
+                f"{option}={chosen}: {info.kind} knows {', '.join(words_of_values)}",
+                suggestion(chosen, words_of_values),
+            )
+        if _sets_option(info.extra_args, flag.lstrip("-")):
+            raise UsageError(
+                f"{option}={chosen}, but the arguments for mpirun say it too:"
+                f" {' '.join(info.extra_args)}",
+                f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
+            )
+        flags += (flag, words_of_values[chosen]) if words_of_values[chosen] else ()
+    return tuple(flags)
+
+
+def _sets_option(args: Sequence[str], *names: str) -> bool:
+    """Return whether one of the options is among the arguments, with one dash or two."""
+    words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith("-")}
+    return not words.isdisjoint(names)
+
+
+# --- srun -----------------------------------------------------------------------------------------
+
+_SRUN: OptionWords = {
+    "bind_to": (
+        "--cpu-bind",
+        {"none": "none", "core": "cores", "socket": "sockets", "numa": "ldoms"},
+    ),
+    "rank_by": ("--distribution", {"slot": "block", "node": "cyclic"}),
+}
+
+
+class Srun(Launcher):
+    """srun of Slurm, which starts the ranks itself; their MPI needs its PMIx (or PMI2)."""
+
+    kind = "srun"
+    programs = ("srun",)
+    versions = (r"(?m)^slurm\S* (\S+)",)
+
+    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
+        return ""  # Slurm's configuration says whether ranks are bound
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        per_host = evenly(layout, "srun")
+        nodes = () if layout.is_local else ("--nodelist", ",".join(layout.hosts))
+        speaks = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
+        return (
+            *(info.mpirun, "--overlap", "--kill-on-bad-exit=1", *nodes),
+            *("--nodes", str(len(layout.hosts)), "--ntasks", str(layout.ranks)),
+            *("--ntasks-per-node", str(per_host), *speaks),
+            *_flags(_SRUN, info, options),
+            *info.extra_args,
+            *program,
+        )
+
+
+def evenly(layout: Layout, launcher: str) -> int:
+    """Return the ranks on each host; ``UsageError`` if they are not as many on each."""
+    if len({ranks for _, ranks in layout.slots}) > 1:
+        said = ", ".join(f"{name}:{ranks}" for name, ranks in layout.slots[:4])
+        raise UsageError(
+            f"{launcher} starts as many ranks on each host, not {said}",
+            f"a multiple of {len(layout.hosts)} as --mpi-procs, or --ppn",
+        )
+    return layout.ranks_per_host
+
+
+# --- torchrun -------------------------------------------------------------------------------------
+
+#: torchrun has no ``--version``, and to import torch takes seconds.
+_ASK = "from importlib.metadata import version; print('torchrun of torch', version('torch'))"
+
+
+class Torchrun(Launcher):
+    """torchrun, or the interpreter that runs it as a module."""
+
+    kind = "torchrun"
+    programs = ("python", "torchrun")
+    versions = (r"(?m)^torchrun of torch (\S+)",)
+
+    def question(self, program: Path) -> Argv:
+        python = interpreter_of(program)
+        return (python, "-c", _ASK) if python else ()
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
+        for option, value in options.items():
+            raise UsageError(
+                f"{option}={value}: torchrun has no such option; it starts ranks as they are",
+                "leave this knob out, or tune it under an mpirun; --mpirun-arg"
+                " --numa-binding=node binds each rank near its GPU (torch 2.9 and later)",
+            )
+        # torchrun also takes ``--rdzv_backend``.
+        dashed = [word.replace("_", "-") for word in info.extra_args]
+        per_host = evenly(layout, "torchrun")
+        is_python = _PYTHON.fullmatch(Path(info.mpirun).name)
+        as_module = ("-m", "torch.distributed.run") if is_python else ()
+        if layout.is_local:
+            meeting: tuple[str, ...] = ("--standalone",)  # with a free port of this host
+        elif _sets_option(dashed, "rdzv-endpoint", "master-addr"):
+            meeting = ()
+        else:
+            meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", layout.hosts[0])
+        words = (
+            *(info.mpirun, *as_module, *meeting, *info.extra_args),
+            *("--nnodes", str(len(layout.hosts)), "--nproc-per-node", str(per_host), "--no-python"),
+            *program,
+        )
+        if layout.is_local or info.carrier is None:
+            return words
+        # The carrier's ranks are the hosts: nobody is to take them for those of the program.
+        hidden = (word for name in (*RANK_VARIABLES, *SIZE_VARIABLES) for word in ("-u", name))
+        return once_per_host(carrier_of(info), layout.hosts, ("env", *hidden, *words))
+
+
+def once_per_host(info: LauncherInfo, names: Words, program: Words) -> Argv:
+    """Return the command that runs a program once on each of these hosts, not bound."""
+    one_each = Layout(len(names), tuple(names), (1,) * len(names))
+    by_user = _sets_option(info.extra_args, "bind-to", "cpu-bind")
+    options: dict[str, Value] = {} if by_user else {"bind_to": "none"}
+    return launcher_for(info.kind).argv(info, one_each, options, program)
+
+
+def carrier_of(info: LauncherInfo) -> LauncherInfo:
+    """Return what starts a program once on each host: the carrier of a torchrun, or itself."""
+    if info.carrier is None:
+        return info
+    args = ("--mpi=none",) if info.carrier.kind == "srun" else ()
+    return replace(info, **asdict(info.carrier), extra_args=args, carrier=None)
+
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+#: The interpreter in the first line of a script, or in the second one: pip and uv have ``sh`` start
+#: a path that is long or has a blank.
+_INTERPRETER = re.compile(
+    r"""\#!\s*(?: /bin/sh\n'''exec'\ | \S*/env\s+)?  ["']?( (?<=["'])[^"']+ | \S+ )""", re.VERBOSE
 )
 
-__all__ = [
-    "carrier_of",
-    "find",
-    "in_slurm",
-    "launcher_for",
-    "launchers",
-    "missing_srun",
-    "once_per_host",
-    "ssh_wrapper",
-    "with_carrier",
-    "wrapper_argv",
-]
+
+def interpreter_of(program: Path) -> str | None:
+    """Return the Python that a program is, or runs in by its first lines; ``None``: neither."""
+    if _PYTHON.fullmatch(program.name):
+        return str(program)
+    match = _INTERPRETER.match(head(program))
+    return match[1] if match and _PYTHON.fullmatch(Path(match[1]).name) else None
+
+
+def head(file: Path) -> str:
+    """Return the begin of a file as text; empty if it cannot be read."""
+    try:
+        return read_untrusted(file.resolve(), 1024).decode("utf-8", "replace")
+    except OSError:
+        return ""

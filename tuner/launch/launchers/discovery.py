@@ -13,7 +13,7 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.launch_line import MPIRUN, SRUN, TORCHRUN, Role, options_of
-from tuner.launch.launchers.kinds import (
+from tuner.launch.launchers import (
     Launcher,
     head,
     in_slurm,
@@ -22,7 +22,7 @@ from tuner.launch.launchers.kinds import (
     launchers,
 )
 from tuner.model import Carrier, Launch, LauncherInfo
-from tuner.model.errors import UsageError, shown
+from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
 
 #: Names the mpirun to take if no option does.
@@ -54,10 +54,9 @@ def find(
 ) -> LauncherInfo:
     """Find the mpirun to use and ask it what it is.
 
-    In this order: ``mpirun`` (a path, or a name on PATH), ``$TUNE_MPIRUN``, the one beside
-    ``program``, the first word of the command (of the same virtual environment), beside our own
-    interpreter, on PATH. If a ``kind`` is given, programs of another kind are passed over, except
-    for ``mpirun``; else there is no torchrun.
+    In this order: ``mpirun`` (a path, or a name on PATH), ``$TUNE_MPIRUN``, the one beside the
+    Python of ``program`` (the first word of the command), beside our own, on PATH. If a ``kind`` is
+    given, programs of another kind are passed over, except for ``mpirun``.
 
     Raises:
         UsageError: There is none, it is broken or of an unknown kind, or it would hang here,
@@ -93,12 +92,9 @@ def find(
 
 
 def _refuse_arguments(info: LauncherInfo) -> None:
-    """Raise ``UsageError`` for an argument of the user's that stands in the way of tune's own.
-
-    A word after an option that tune knows no value of may be that option's, and is left alone.
-    """
+    """Raise ``UsageError`` for an argument of the user's that stands in the way of tune's own."""
     syntax = {"srun": SRUN, "torchrun": TORCHRUN}.get(info.kind, MPIRUN)
-    options, program = options_of(syntax, info.extra_args)
+    options, _ = options_of(syntax, info.extra_args)
     for option in options:
         if for_tune := _FOR_TUNE.get(syntax.roles.get(option.name, Role.OURS)):
             says, hint = for_tune
@@ -107,12 +103,6 @@ def _refuse_arguments(info: LauncherInfo) -> None:
                 " itself",
                 hint,
             )
-    if program and not (options and not options[-1].value):
-        raise UsageError(
-            f"{shown(program[0])} among the arguments for mpirun belongs to no option of"
-            f" {syntax.name}, which would start it in place of the program",
-            "leave it out, or write its option before it: --mpirun-arg '--map-by node'",
-        )
 
 
 def _no_launcher(kind: str | None, faults: Sequence[UsageError]) -> UsageError:
@@ -156,8 +146,7 @@ def _candidates(
 ) -> Iterator[Path]:
     """Yield where the launcher may be, best first; what the option names is the only one.
 
-    If ``program`` itself is called so (``python3.12`` is a ``python``), no other is meant:
-    torchrun needs the torch of the ranks.
+    If ``program`` is itself called so (``python3.12`` is a ``python``), no other is meant.
     """
     search = environ.get("PATH", os.defpath)
     for typed, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
@@ -234,6 +223,7 @@ def _identify(
 
 
 def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return what a launcher prints if it is asked for its version."""
     hint = f"repair it, or name another with --mpirun or {VARIABLE}"
     said = f"{path} --version" if question[1:] == ("--version",) else str(path)
     try:

@@ -1,8 +1,7 @@
-"""The log that LogReport writes: Chainer's, and pytorch-pfn-extras' in each of its formats.
+"""The log that LogReport writes: Chainer's and pytorch-pfn-extras', a JSON list or JSON lines.
 
-Chainer writes a JSON list; pytorch-pfn-extras a JSON list, JSON lines or YAML. Both replace the
-file at each report, and the latter removes the old one a moment before. Each entry has an
-``iteration`` and the ``elapsed_time`` (s, since the trainer began).
+Both replace the file at each report; pytorch-pfn-extras removes the old one a moment before. Each
+entry has an ``iteration`` and the ``elapsed_time`` (s, since the trainer began).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tuner.hosts.untrusted_files import read_untrusted
 from tuner.launch.objectives import MOST, EndedLaunch, Objective
@@ -25,14 +23,14 @@ from tuner.search import throughput
 from tuner.stats import loss_check
 
 #: The names under which the default log may be found: a format may have its own suffix.
-SUFFIXES = ("", ".json", ".jsonl", ".yaml", ".yml")
+SUFFIXES = ("", ".json", ".jsonl")
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
 #: Iterations that a database holds and a float tells apart.
 MOST_ITERATIONS = 2**53
-#: Of what a parser says of a log, or of its keys, this many letters are shown: they quote the log.
+#: Of the keys of a log this many letters are shown.
 LONGEST_FAULT = 400
 
 
@@ -58,7 +56,7 @@ class LogReport(Objective):
             path, stat = self._find(out_dir)
             version = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if version != self._version:
-                log, entries = parse(_read(path), path.suffix), []
+                log, entries = parse(_read(path)), []
                 with suppress(BadLogError):
                     for step in steps(log):
                         entries.append(step)
@@ -72,7 +70,7 @@ class LogReport(Objective):
         path = ended.out_dir / self.spec.log
         try:
             path, _ = self._find(ended.out_dir)
-            return self._finished(parse(_read(path), path.suffix))
+            return self._finished(parse(_read(path)))
         except FileNotFoundError:
             return Failed(FailureKind.NO_LOG, f"the program ended but wrote no log {path}")
         except BadLogError as error:
@@ -101,6 +99,7 @@ class LogReport(Objective):
         return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
 
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:
+        """Return the figure of a whole log, with its iterations, epochs and last loss."""
         progress = list(map(self._as_run, steps(entries)))
         value = _last_value(entries, self.spec.key)
         if self.spec.key == CLOCK:
@@ -124,8 +123,8 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
-    """Return the entries of a log, told apart by the file's suffix, else by its content.
+def parse(data: bytes) -> list[JsonDict]:
+    """Return the entries of a log, which is a JSON list or a JSON object a line.
 
     ``BadLogError``: it is empty, truncated, or not a log at all.
     """
@@ -136,9 +135,7 @@ def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
     if not text:
         raise BadLogError("is empty")
     try:
-        if suffix in {".yaml", ".yml"} or (suffix not in SUFFIXES[1:] and text.startswith("-")):
-            entries = _yaml(text)
-        elif suffix == ".jsonl" or (suffix != ".json" and text.startswith("{")):
+        if text.startswith("{"):
             entries = [json.loads(line) for line in text.split("\n") if line.strip()]
         else:
             entries = json.loads(text)
@@ -151,16 +148,6 @@ def parse(data: bytes, suffix: str = "") -> list[JsonDict]:
     if not entries:
         raise BadLogError("has no entries")
     return entries
-
-
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    # It raises the others for tagged scalars that are malformed.
-    except (yaml.YAMLError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise ValueError(one_line(" ".join(str(error).split()), LONGEST_FAULT)) from None
 
 
 def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
@@ -196,10 +183,7 @@ def _last_value(entries: Sequence[JsonDict], key: str) -> float:
 
 
 def _epochs(entries: Sequence[JsonDict]) -> float | None:
-    """Return how many epochs the training did, if the log says so exactly; else ``None``.
-
-    That is ``epoch_detail`` of the last entry; or its ``epoch``, if the log has an entry for each.
-    """
+    """Return how many epochs the training did, if the log says so exactly; else ``None``."""
     with suppress(BadLogError):
         detail = _number(entries[-1], "epoch_detail", "the last entry")
         if detail > 0:
@@ -217,6 +201,7 @@ def _final_loss(entries: Sequence[JsonDict], key: str) -> float | None:
 
 
 def _number(entry: JsonDict, key: str, where: str) -> float:
+    """Return an entry's number under a key; ``where`` names the entry in a message."""
     if key not in entry:
         raise BadLogError(f"has no {key} in {where}")
     value = entry[key]

@@ -128,10 +128,7 @@ def figure(reading: Reading, unit: str = "") -> float:
 
 
 def _unit_beside(line: str, start: int, end: int) -> str:
-    """Return the word after the number, else a unit of time or rate in brackets or before it.
-
-    ``54 best``, ``54 (ms)``, ``Time (ms): 54``.
-    """
+    """Return the unit beside a number: ``54 best``, ``54 (ms)``, ``Time (ms): 54``."""
     if after := _UNIT.match(line, end):
         return after[1].replace(" per ", "/")
     others = _UNIT_IN_BRACKETS.match(line, end), _UNIT_BEFORE.search(line[:start])

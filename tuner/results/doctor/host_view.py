@@ -19,8 +19,7 @@ from tuner.config import program
 from tuner.hosts import stacks
 from tuner.hosts.survey import Survey, survey
 from tuner.launch import command as templates
-from tuner.launch import launchers
-from tuner.launch.launchers.kinds import interpreter_of
+from tuner.launch.launchers import discovery, interpreter_of, launcher_for
 from tuner.launch.secrets import recorded_environment
 from tuner.model import LauncherInfo
 from tuner.model.errors import TunerError
@@ -120,7 +119,7 @@ def look(
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
     with keep_error("launcher"):
         first = path or sys.executable
-        launcher = launchers.find(mpirun, kind=kind, program=first, environ=environ)
+        launcher = discovery.find(mpirun, kind=kind, program=first, environ=environ)
     with keep_error("database"):
         url, mounts = resolve_url(storage, environ), root / "proc/self/mountinfo"
         if (file := sqlite_path(url)) is not None:
@@ -180,7 +179,7 @@ def _programs(
         questions["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
     more: Mapping[str, str] = {}
     if info is not None:
-        kind = launchers.launcher_for(info.kind)
+        kind = launcher_for(info.kind)
         questions["launcher"], more = kind.question(Path(info.mpirun)), kind.environment(info)
     if interpreter is not None:  # in the environment of a launch
         variables = [f"{name}={value}" for name, value in more.items()]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tuner.hosts.local_host import LocalHost
 from tuner.hosts.networks import Network, common_interfaces, shared
-from tuner.launch.launchers import with_carrier
+from tuner.launch.launchers.discovery import with_carrier
 from tuner.launch.start_agents import reach
 from tuner.model.errors import TunerError
 from tuner.results.doctor.checks import CheckedItem, CheckResult, CheckState, diagnose

@@ -34,34 +34,6 @@ def option(
     return click.option(*names, cls=GroupedOption, heading=heading, **attributes)
 
 
-def storage_option(heading: str = "Options") -> Callable[[Function], Function]:
-    """Return ``--storage``, the same for every command."""
-    return option(
-        "--storage",
-        metavar="URL|FILE",
-        envvar="TUNE_STORAGE",
-        heading=heading,
-        help="The database [TUNE_STORAGE, else studies/tune.db].",
-    )
-
-
-def json_option(heading: str = "Options") -> Callable[[Function], Function]:
-    """Return ``--json``, the same for every command."""
-    text = "Print JSON (docs/export-schema.md)."
-    return option("--json", "as_json", is_flag=True, heading=heading, help=text)
-
-
-def quiet_option() -> Callable[[Function], Function]:
-    """Return ``--quiet``."""
-    text = "No progress, only the result."
-    return option("--quiet", "-q", is_flag=True, heading=OUTPUT, help=text)
-
-
-def study_argument() -> Callable[[Function], Function]:
-    """Return the argument ``[STUDY]``: the latest study if none is named."""
-    return click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY]")
-
-
 # --- what is completed -----------------------------------------------------------------------
 
 
@@ -94,14 +66,45 @@ def _completion(choices: Sequence[str]) -> Callable[..., list[str]] | None:
     return (lambda _c, _p, text: [c for c in choices if c.startswith(text)]) if choices else None
 
 
+# --- options of several commands, one row each -----------------------------------------------
+
+_SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "storage": (("--storage",), {
+        "metavar": "URL|FILE", "envvar": "TUNE_STORAGE",
+        "help": "The database [TUNE_STORAGE, else studies/tune.db]."}),
+    "run_dir": (("--run-dir",), {
+        "metavar": "FOLDER", "help": "Folder of the launches' own folders [beside the database]."}),
+    "join": (("--join",), {
+        "metavar": "STUDY", "shell_complete": study_names,
+        "help": "Measure a part of a study's search on this host; the study is on a server"
+        " (--storage URL)."}),
+    "fresh": (("--fresh",), {"is_flag": True, "help": "Delete the stored study and start anew."}),
+    "wait": (("--wait",), {
+        "is_flag": True, "help": "Wait while another study runs on this host."}),
+    "json": (("--json", "as_json"), {
+        "is_flag": True, "help": "Print JSON (docs/export-schema.md)."}),
+    "quiet": (("--quiet", "-q"), {"is_flag": True, "help": "No progress, only the result."}),
+}  # fmt: skip
+
+
+def shared(*names: str, heading: str = "Options") -> Callable[[Function], Function]:
+    """Return options that are the same for every command."""
+    rows = map(_SHARED.__getitem__, names)
+    return _all([option(*flags, heading=heading, **attributes) for flags, attributes in rows])
+
+
+def study_argument() -> Callable[[Function], Function]:
+    """Return the argument ``[STUDY]``: the latest study if none is named."""
+    return click.argument("study", required=False, shell_complete=study_names, metavar="[STUDY]")
+
+
+# --- the options of a study ------------------------------------------------------------------
+
 #: What is completed after an option of the table that does not name its choices.
 _COMPLETIONS: dict[str, Callable[..., Any]] = {
     "learn_from": study_names,
     **dict.fromkeys(("knobs", "fixes", "baselines"), knob_names),
 }
-
-
-# --- the options of a study ------------------------------------------------------------------
 
 
 def _of_table(row: Option) -> Decorator:
@@ -143,9 +146,7 @@ def table_options(*keys: str) -> Callable[[Function], Function]:
 
 
 HOST_OPTIONS = ("hosts", "hostfile", "hosts_from", "ssh")
-host_options = table_options(*HOST_OPTIONS)
-launcher_options = table_options("mpirun", "launcher")
-
+LAUNCHER_OPTIONS = ("mpirun", "launcher")
 
 OF_SCALE: tuple[Decorator, ...] = (
     option("--setting", heading=COMPARED, metavar="NAME=VALUE,...",
@@ -170,25 +171,6 @@ def study_options(
     no_confirm = option("--no-confirm", "confirm", flag_value="none", default=None,
                         heading=LIMITS, help="Short for --confirm none.")  # fmt: skip
     return _all([*more, *rows, no_confirm])
-
-
-def place_options(*, can_join: bool = True) -> Callable[[Function], Function]:
-    """Return the options that say where a study is kept."""
-    join = option("--join", heading=PLACE, metavar="STUDY", shell_complete=study_names,
-                  help="Measure a part of a study's search on this host; the study is on a server"
-                  " (--storage URL).")  # fmt: skip
-    return _all(
-        [
-            storage_option(PLACE),
-            option("--run-dir", heading=PLACE, metavar="FOLDER",
-                   help="Folder of the launches' own folders [beside the database]."),
-            *([join] if can_join else []),
-            option("--fresh", heading=PLACE, is_flag=True,
-                   help="Delete the stored study and start anew."),
-            option("--wait", heading=PLACE, is_flag=True,
-                   help="Wait while another study runs on this host."),
-        ]
-    )  # fmt: skip
 
 
 def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **facts: Any) -> StudySpec:
