@@ -11,11 +11,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from tuner.cli import click_options, console, exits
+from tuner.cli import click_options, exits
 from tuner.cli.base import EXAMPLES, TYPED, TuneCommand, tail
 from tuner.cli.click_options import OUTPUT, PLACE, option, shared, study_options
 from tuner.model import Result, StudySpec
-from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
+from tuner.model.errors import NothingMeasuredError, UsageError
 
 #: What else can be typed beside ``--join``: all the rest is in the stored study.
 _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}

@@ -11,9 +11,9 @@ from tuner.launch.launchers import (
     carrier_of,
     in_slurm,
     launcher_for,
-    missing_srun,
     once_per_host,
 )
+from tuner.launch.launchers.discovery import missing_srun
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
 
