@@ -101,17 +101,12 @@ class LiveMachine(VirtualMachine):
                 break
         self.clock_s += wall_s
         error = window.pace_se if window.iterations > 1 else 0.0
+        measured = window.discarded, window.iterations, window.pace_s, error, wall_s / 2
         return Outcome(
             verdict or Finished(model.figure_s(window.pace_s), model.iterations),
             wall_s,
             None,
-            window=Window(
-                number,
-                self._live,
-                started_s,
-                switch_s,
-                *(window.discarded, window.iterations, window.pace_s, error, wall_s / 2),
-            ),
+            window=Window(number, self._live, started_s, switch_s, *measured),
         )
 
     def _iterations(self, run: Run, first_s: float | None) -> Iterator[float]:
