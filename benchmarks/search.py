@@ -165,7 +165,7 @@ def _races(
 
 def _covered(surface: replay.Surface, done: replay.Study) -> bool | None:
     """Whether the interval holds the true ratio; ``None`` without an interval."""
-    finding, reference = done.finding, done.result.reference
+    finding, reference = done.finding, done.result.baseline
     if finding is None or reference is None:
         return None
     best_s, reference_s = surface.truth_s(done.best), surface.truth_s(reference.setting)

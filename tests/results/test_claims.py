@@ -25,7 +25,6 @@ from tuner.study.fewest import Contribution
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, "faster")
 CRASHED = "crashed: rank 1 ended with status 1"
-GUESS = "communicator=naive iterator_workers=2 omp_threads=1"
 
 
 def of(data: StudyView, finding: Finding | None = None, **changes: object) -> Result:
@@ -34,13 +33,13 @@ def of(data: StudyView, finding: Finding | None = None, **changes: object) -> Re
 
 def swapped() -> Result:
     result = study().result
-    return replace(result, candidate=result.baseline, reference=result.candidate)
+    return replace(result, candidate=result.baseline, baseline=result.candidate)
 
 
 def equal() -> Result:
     result = study({BASELINE: 3.0, setting(omp_threads=2): 3.004}).result
     (other,) = study({setting(omp_threads=2): 3.004}).measurements
-    return replace(result, candidate=other, reference=result.baseline)
+    return replace(result, candidate=other)
 
 
 def fixed() -> Result:
@@ -60,7 +59,7 @@ MORE = "the same command with --confirm more"
     ("result", "text"),
     [
         # before the confirmation, or without one: medians, and no ratio of what was stopped
-        (swapped(), "2.31 times slower than communicator=naive iterator_workers=1 omp_threads=1"),
+        (swapped(), "2.31 times slower than your defaults"),
         (equal(), "as fast as your defaults (3.00 s against 3.00 s"),
         (study({BASELINE: 3.0}).result, "3.00 s; no other setting was tried"),
         (
@@ -97,16 +96,15 @@ MORE = "the same command with --confirm more"
         (fixed(), "nothing is faster than your defaults (0.72 times as fast, 95 % interval"),
         # the defaults fail
         (
-            of(samples.failing(), Finding(1.01, 0.97, 1.02, 6, "no gain worth having")),
-            f"your defaults fail ({CRASHED}); no gain worth having against the first guess that"
-            f" worked, {GUESS} (1.01 times as fast, 95 % interval 0.97 to 1.02, 6 pairs in turn)",
+            launched(searched(None)).result,
+            f"your defaults fail ({CRASHED}): there is nothing to compare the best setting with",
         ),
-        (failing_again(BASELINE), "your defaults failed when they were launched again; "),
+        (failing_again(BASELINE), "your defaults failed when they were launched again: "),
     ],
 )
 def test_a_comparison_claims_no_more_than_was_proven(result: Result, text: str) -> None:
     claim = claims.comparison(result)
-    assert claim == text if text.endswith(")") else claim.startswith(text)
+    assert claim == text if text.endswith((")", "with")) else claim.startswith(text)
 
 
 @pytest.mark.parametrize(("low", "text"), [(9.999, "9.99"), (25.99, "25.9"), (262.9, "262")])

@@ -100,8 +100,6 @@ class Result:
     reason: str  # why it ended
     candidate: Measurement | None  # what the search calls best
     baseline: Measurement | None
-    #: What that is compared with: the baseline, or if it fails the first guess that worked.
-    reference: Measurement | None
     trials: int
     launches: int
     failures: int
@@ -127,22 +125,17 @@ class Result:
         """The answer: what is handed over, or before the confirmation has ended the candidate."""
         if self.candidate is None or self.export is None:
             return self.candidate
-        measurements = (self.candidate, self.baseline, self.reference)
-        exported = (
-            measurement
-            for measurement in measurements
-            if measurement is not None and measurement.setting == self.export
-        )
-        return next(exported, self.candidate)
+        is_baseline = self.baseline is not None and self.baseline.setting == self.export
+        return self.baseline if is_baseline else self.candidate
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster the candidate is than the reference."""
-        if self.candidate is None or self.reference is None:
+        """How many times faster the candidate is than the baseline; ``None`` if one has no time."""
+        if self.candidate is None or self.baseline is None:
             return None
-        if self.candidate.elapsed_s is None or self.reference.elapsed_s is None:
+        if self.candidate.elapsed_s is None or self.baseline.elapsed_s is None:
             return None
-        return self.reference.elapsed_s / self.candidate.elapsed_s
+        return self.baseline.elapsed_s / self.candidate.elapsed_s
 
 
 JsonDict = dict[str, Any]

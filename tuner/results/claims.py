@@ -14,33 +14,29 @@ if TYPE_CHECKING:
 
 
 def comparison(result: Result) -> str:
-    """Say what the best setting is against the reference, with what that rests on.
+    """Say what the best setting is against the baseline, with what that rests on.
 
     Before the confirmation these are medians of a few runs.
     """
-    best, reference, objective = result.candidate, result.reference, result.objective
+    best, baseline, objective = result.candidate, result.baseline, result.objective
+    failed = baseline.failure if baseline else None
     if best is None or best.elapsed_s is None:
-        failed = result.baseline.failure if result.baseline else None
         return f"your defaults failed ({failure(failed)})" if failed else result.reason
     if result.conclusion is not None:
         return _concluded(result)
     time = shown(objective, best.elapsed_s)
-    if reference is None or reference.elapsed_s is None or result.ratio is None:
-        stop = (reference or result.baseline or best).stopped
+    if failed:
+        return f"{time}; your defaults failed ({failure(failed)})"
+    if baseline is None or baseline.elapsed_s is None:
+        stop = (baseline or best).stopped
         if stop is None:
             return f"{time}; there is nothing to compare it with"
         return f"{time}; your defaults were {stopped(objective, stop)}; not confirmed"
-    failed = result.baseline.failure if result.baseline else None
-    if best.setting == reference.setting:
-        why = f"; your defaults failed ({failure(failed)})" if failed else ""
-        return f"{time}; {_none_better(result)}{why}"
-    than = "your defaults"
-    if not _is_baseline(result):
-        why = f", as your defaults failed ({failure(failed)})" if failed else ""
-        than = f"{reference.setting}, the first guess that worked{why}"
+    if best.setting == baseline.setting:
+        return f"{time}; {_none_better(result)}"
     return (
-        f"{_how_good(result)} {than} ({time} against {shown(objective, reference.elapsed_s)},"
-        f" {_runs(best, reference)}; not confirmed)"
+        f"{_how_good(result)} your defaults ({time} against"
+        f" {shown(objective, baseline.elapsed_s)}, {_runs(best, baseline)}; not confirmed)"
     )
 
 
@@ -70,14 +66,9 @@ def _concluded(result: Result) -> str:
         why = "your defaults failed when they were launched again"  # they worked in the search
         if failed is not None:
             why = f"your defaults fail ({failure(failed)})"
-        if finding is None or result.reference is None:
-            return f"{why}; {_not_compared(result)}"
-        guess = f"the first guess that worked, {result.reference.setting}"
-        if finding.claim == "faster":
-            return f"{why}; {_faster(result, finding, guess)}"
-        return f"{why}; {finding.claim} against {guess} ({_interval(result, finding)})"
+        return f"{why}: there is nothing to compare the best setting with"
     if finding is not None and result.conclusion is Conclusion.FASTER:
-        return _faster(result, finding, "your defaults")
+        return _faster(result, finding)
     is_kept = result.baseline is None or result.export in (None, result.baseline.setting)
     verdict = f"{result.conclusion}: keep" if is_kept else f"{result.conclusion} against"
     if finding is not None and finding.claim == "slower":
@@ -89,35 +80,30 @@ def _concluded(result: Result) -> str:
 
 def _not_compared(result: Result) -> str:
     """Say why the launches of the comparison came to nothing, or were not made."""
-    best, reference = result.candidate, result.reference
-    if reference is None:
+    best, baseline = result.candidate, result.baseline
+    if baseline is None:
         return "they were not launched"
-    if best is not None and best.setting != reference.setting:
+    if best is not None and best.setting != baseline.setting:
         return "the best setting failed when it was launched again"
     return _none_better(result)
 
 
 def _none_better(result: Result) -> str:
     """Say that nothing was better; a setting that failed is not called slow."""
-    others = result.trials - (not _is_baseline(result))
+    others = result.trials
     if others < 1:
         return "no other setting was tried"
     failed = f", {result.settings_failed} failed" if result.settings_failed else ""
     return f"no other setting was {words(result.objective).better} ({others} tried{failed})"
 
 
-def _is_baseline(result: Result) -> bool:
-    """Return whether the best is compared with the defaults."""
-    return result.baseline is not None and result.reference == result.baseline
-
-
-def _faster(result: Result, finding: Finding, than: str) -> str:
+def _faster(result: Result, finding: Finding) -> str:
     """Say a proven gain: no more than the interval says."""
     better = words(result.objective).better
     if finding.high is None:
-        gain = f"at least {rounded_down(finding.low)} times {better} than {than}"
+        gain = f"at least {rounded_down(finding.low)} times {better} than your defaults"
         return f"{gain} (95 % sure, {_launched(finding)})"
-    gain = f"{finding.ratio:.2f} times {better} than {than}"
+    gain = f"{finding.ratio:.2f} times {better} than your defaults"
     return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
 
 

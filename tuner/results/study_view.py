@@ -49,7 +49,7 @@ class Table:
 class Side:
     """A side of the comparison: its name, its setting, and the launches that count of it.
 
-    ``kind`` is ``best``, ``baseline``, or ``guess`` for the first guess that worked.
+    ``kind`` is ``best`` or ``baseline``.
     """
 
     name: str
@@ -103,8 +103,8 @@ class StudyView:
 
     @cached_property
     def _reference(self) -> Measurement | None:
-        """What settings are compared with, measured as they are here."""
-        chosen = self.result.reference
+        """The baseline, measured as other settings are here."""
+        chosen = self.result.baseline
         same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
         return next(same, chosen)
 
@@ -133,11 +133,6 @@ class StudyView:
                 f"study {self.spec.name} has no measured setting to export",
                 f"`tune show {self.spec.name}` lists why its launches failed",
             )
-        reference, ratio = self.result.reference, self.result.ratio
-        is_against_defaults = reference is not None and reference.setting.is_baseline
-        keeps = is_against_defaults and ratio is not None and ratio <= 1.0
-        if keeps and self.spec.fixed.is_baseline:
-            return BASELINE
         return self.pooling.short(best.setting)
 
     @property
@@ -176,12 +171,10 @@ class StudyView:
 
     @cached_property
     def sides(self) -> list[Side]:
-        """The baseline, the first guess that worked if the baseline fails, and the best."""
+        """The baseline and the best."""
         result, names = self.result, dict[Setting, tuple[str, str]]()
         if result.baseline is not None:
             names[result.baseline.setting] = ("your defaults", "baseline")
-        if result.reference is not None:
-            names.setdefault(result.reference.setting, ("first guess that worked", "guess"))
         best = result.candidate
         if best is not None and best.elapsed_s is not None:
             # Nothing is called best if the verdict is to keep the defaults.

@@ -27,8 +27,8 @@ FAILURES = 2
 class Confirmation:
     """What the best is compared with, and what came of it or is next."""
 
-    best: Setting  # the fastest other setting if the search calls the reference best
-    reference: Setting | None
+    best: Setting  # the fastest other setting if the search calls the baseline best
+    reference: Setting | None = None  # the baseline; None: it fails, or was not launched
     failure: Failed | None = None  # of the baseline
     finding: Finding | None = None
     best_failed: Failed | None = None  # when it was launched again
@@ -60,48 +60,28 @@ class Confirmation:
         A baseline that leaves out what the user fixed cannot be handed over.
         """
         conclusion = self.conclusion
-        if conclusion and conclusion.keeps_baseline and history.spec.fixed.is_baseline:
-            return history.default
-        slower = self.finding is not None and self.finding.claim == "slower"
-        if (slower or self.best_failed) and self.reference not in (None, history.default):
-            assert self.reference is not None
-            return self.reference
-        return self.best
+        keeps = conclusion and conclusion.keeps_baseline and history.spec.fixed.is_baseline
+        return history.default if keeps else self.best
 
 
 def confirmation(history: History, best: Setting) -> Confirmation:
     """Return where the comparison of the search's best with the baseline stands."""
-    canonical, searched = history.pooling.canonical, history.searched
-    launched = history.of(searched, history.default)
+    searched, baseline = history.searched, history.default
+    launched = history.of(searched, baseline)
     failed = _failures(launched)
     always = failed[0] if failed and len(failed) == len(launched) else None
-    failure = always or _broken(history, history.default)
-    reference: Setting | None = history.default
-    if failure is not None:  # the first setting that worked stands in
-        worked = (canonical(record.setting) for record in searched if record.outcome.samples)
-        reference = next(
-            (
-                setting
-                for setting in worked
-                if setting != history.default
-                and history.contains(setting)
-                and _broken(history, setting) is None
-            ),
-            None,
-        )
-    if reference == best and failure is None:
+    if failure := always or _broken(history, baseline):
+        return Confirmation(best, failure=failure)
+    if baseline == best:
         other = history.fastest(lambda s: s != best and history.contains(s))
         best = best if other is None else other.setting
     # Stopped on its way, it could not win.
     ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
-    if reference is None or reference == best or ruled_out:
-        return Confirmation(best, reference, failure)
-    broken = _broken(history, best)
-    if broken is not None:
-        return Confirmation(best, reference, failure, best_failed=broken)
-    if not history.of(searched, reference):
-        return Confirmation(best, None, failure)
-    return _compared(history, Confirmation(best, reference, failure))
+    if baseline == best or ruled_out:
+        return Confirmation(best, baseline)
+    if broken := _broken(history, best):
+        return Confirmation(best, baseline, best_failed=broken)
+    return _compared(history, Confirmation(best, baseline)) if launched else Confirmation(best)
 
 
 def _compared(history: History, so_far: Confirmation) -> Confirmation:

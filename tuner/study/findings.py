@@ -51,14 +51,11 @@ def build(
         best = history.default  # no setting works, but this may
     confirmed = None if best is None or best not in measured else confirmation(history, best)
     left_s = finding = candidate = export = conclusion = handed_over = None
-    reference = baseline if baseline is not None and baseline.elapsed_s is not None else None
     if confirmed is not None:
         left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
         if confirmed.standing is not None:  # until there is a better one
             confirmed = replace(confirmed, finding=confirmed.standing, next=())
         finding = confirmed.finding
-        if confirmed.reference is not None:
-            reference = measured.get(confirmed.reference)
         is_over = finding is not None or state is StudyState.FINISHED
         if is_over and not confirmed.next and history.spec.confirm != "none":
             conclusion, export = confirmed.conclusion, confirmed.export(history)
@@ -76,7 +73,6 @@ def build(
         reason=reason,
         candidate=candidate,
         baseline=baseline,
-        reference=reference,
         trials=history.trials,
         launches=len(history.records),
         failures=evidence.failures(history.records),

@@ -91,7 +91,6 @@ def result_json(result: Result, spec: StudySpec) -> JsonDict:
         "candidate": result.candidate,
         "best_keeping_numerics": result.best_keeping,
         "baseline": result.baseline,
-        "reference": result.reference,
     }
     timed, document = price.timed(spec.objective), plain(result)
     for name in ("name", "objective", "conclusion", "confirm_left_s", "best_keeping"):

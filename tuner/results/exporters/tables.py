@@ -70,11 +70,7 @@ def _number(value: float | None) -> str:
 def markdown(data: StudyView) -> Export:
     """Write a table for a report or an issue, under a few lines that say what it is."""
     table = settings_table(data)
-    reference = data.result.reference
-    against = "against the first that worked"
-    if reference is None or reference.setting.is_baseline:
-        against = "against the defaults"
-    head = [against if title == "faster" else title for title in table.head]
+    head = ["against the defaults" if title == "faster" else title for title in table.head]
     text = "".join(f"- {markdown_text(line)}\n" for line in header(data))
     text += "\n| " + " | ".join(map(markdown_text, head)) + " |\n"
     text += "|" + " --- |" * len(head) + "\n"

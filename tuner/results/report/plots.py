@@ -114,7 +114,7 @@ def _comparison(data: StudyView) -> Figure | None:
         for n in numbers
         if (shown := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
     }
-    # The exact rule says nothing before its last pair; the verdict stands in every case.
+    # The verdict stands in every case.
     so_far[len(ratios)] = finding
     word = figures.words(data.spec.objective).better
     highs = {n: shown.high or shown.ratio for n, shown in so_far.items()}

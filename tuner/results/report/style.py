@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 BEST, BASELINE, OTHER = COLOURS = "#0072b2", "#d55e00", "#8f8f8f"
 
 #: The colour of each kind of side.
-OF_SIDE = {"best": BEST, "baseline": BASELINE, "guess": OTHER}
+OF_SIDE = {"best": BEST, "baseline": BASELINE}
 
 #: The fourth: no colour, so that Plotly takes that of the text, which each theme has.
 INK = None

@@ -22,7 +22,7 @@ _ROWS = (
     ("network, MB/s", ("network_bytes_per_s",), 1e-6),
 )
 
-_DASHES = {"best": "solid", "baseline": "dash", "guess": "dot"}
+_DASHES = {"best": "solid", "baseline": "dash"}
 
 
 def build(data: StudyView) -> Figure | None:
