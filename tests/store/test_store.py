@@ -166,9 +166,9 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     assert store.studies() == []
     for name in ("one", "two", "three"):
         store.create(replace(SPEC, name=name))
-    store.set_summary("one", Summary(FULL.setting, 1.5, 3.0, 1, 1, 0))
+    store.set_summary("one", Summary(FULL.setting, FULL.setting, 1.5, 3.0, 1, 1, 0))
     assert [study.name for study in store.studies()] == ["one", "three", "two"]
-    one = store.studies()[0].answer
+    one = store.studies()[0].summary
     assert (one.best_setting, one.best_s, one.baseline_s) == (FULL.setting, 1.5, 3.0)
     assert (one.trials, one.launches, one.failures) == (1, 1, 0)
     assert (one.conclusion, one.finding) == (None, None)

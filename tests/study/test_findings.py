@@ -91,7 +91,7 @@ def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Pat
         store.set_summary(CONFIRMED.name, summary(result))
         (line,) = store.studies()
     assert result.baseline is not None
-    assert (line.answer.best_setting, line.answer.best_s) == (BASELINE, result.baseline.elapsed_s)
+    assert (line.summary.best_setting, line.summary.best_s) == (BASELINE, result.baseline.elapsed_s)
 
 
 def only_defaults_fail(chosen: Setting) -> float | Ending:
@@ -119,7 +119,7 @@ def test_what_the_list_keeps_gives_the_same_result_again(
     for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
         part = history.with_records(history.records[:length])
         now = result_of(part, SearchThenConfirm().best(part), state)
-        assert result_of(part, summary(now).best_setting, state) == now
+        assert result_of(part, summary(now).candidate, state) == now
 
 
 def test_the_best_that_keeps_the_numerics_is_named_where_the_best_does_not() -> None:

@@ -99,8 +99,8 @@ def test_a_whole_study(folder: Path) -> None:
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert study_view.load(store, SPEC.name).result == found, "the tables alone give it"
         (line,) = store.studies()
-    assert (line.answer.best_s, line.answer.baseline_s) == (1.0, 4.0)
-    assert (line.answer.trials, line.answer.launches, line.state) == (6, 8, StudyState.FINISHED)
+    assert (line.summary.best_s, line.summary.baseline_s) == (1.0, 4.0)
+    assert (line.summary.trials, line.summary.launches, line.state) == (6, 8, StudyState.FINISHED)
 
 
 def test_a_whole_study_with_its_confirmation(folder: Path) -> None:

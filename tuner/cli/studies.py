@@ -63,37 +63,39 @@ def _row(study: StudyRow) -> list[str]:
     from tuner.knobs import setting_text
     from tuner.results import claims
 
-    answer = study.answer
-    ratio = answer.baseline_s / answer.best_s if answer.baseline_s and answer.best_s else None
+    summary = study.summary
+    ratio = summary.baseline_s / summary.best_s if summary.baseline_s and summary.best_s else None
     times = [
         "" if cost is None else figures.shown(study.spec.objective, cost)
-        for cost in (answer.best_s, answer.baseline_s)
+        for cost in (summary.best_s, summary.baseline_s)
     ]
     handed_over = ""
-    if answer.conclusion and answer.conclusion.keeps_baseline:
+    if summary.conclusion and summary.conclusion.keeps_baseline:
         handed_over = "defaults"
-    elif answer.best_setting is not None:
-        handed_over = setting_text.assigned(answer.best_setting, (), cut=True)
-    gain = claims.gain(answer.conclusion, answer.finding, ratio)
-    return [study.name, str(study.state), *times, gain, str(answer.trials), handed_over]
+    elif summary.best_setting is not None:
+        handed_over = setting_text.assigned(summary.best_setting, (), cut=True)
+    gain = claims.gain(summary.conclusion, summary.finding, ratio)
+    return [study.name, str(study.state), *times, gain, str(summary.trials), handed_over]
 
 
 def _json(study: StudyRow) -> JsonDict:
     """Return a study as a document; times are none if its figures are none."""
     from tuner.results.exporters.json import plain
 
-    objective, answer = study.spec.objective, study.answer
+    objective, summary = study.spec.objective, study.summary
     times = {} if objective.is_time else {"best_s": None, "baseline_s": None}
+    document: JsonDict = plain(summary)
+    del document["candidate"]
     return {
-        **plain(answer),
+        **document,
         **times,
         "name": study.name,
         "state": str(study.state),
         "reason": study.reason,
         "created_at": study.created_at,
         "updated_at": study.updated_at,
-        "best_figure": figures.figure(objective, answer.best_s),
-        "baseline_figure": figures.figure(objective, answer.baseline_s),
+        "best_figure": figures.figure(objective, summary.best_s),
+        "baseline_figure": figures.figure(objective, summary.baseline_s),
         "unit": figures.unit(objective),
         "direction": "maximize" if objective.maximize else "minimize",
     }

@@ -243,7 +243,7 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
 
     row = store.load(name)
     history = History.judged(row.spec, store.launches(name, detail=detail))
-    result = build(history, store.url, row.state, row.reason, row.summary.best_setting)
+    result = build(history, store.url, row.state, row.reason, row.summary.candidate)
     return StudyView(row.spec, result, history.records, history.pooling)
 
 

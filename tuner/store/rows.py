@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tuner.model import (
-    BASELINE,
     Conclusion,
     Exclusion,
     Finding,
@@ -45,7 +44,8 @@ def now() -> str:
 class Summary:
     """What a list of studies says about one; kept with it, never worked out for the list."""
 
-    best_setting: Setting | None = None  # what the search calls best so far
+    candidate: Setting | None = None  # what the search calls best so far
+    best_setting: Setting | None = None  # what is handed over
     best_s: float | None = None
     baseline_s: float | None = None
     trials: int = 0
@@ -67,14 +67,6 @@ class StudyRow:
     created_at: str
     updated_at: str
     summary: Summary = Summary()
-
-    @property
-    def answer(self) -> Summary:
-        """The summary, with the baseline as the best if the confirmation found no gain over it."""
-        summary = self.summary
-        if summary.conclusion and summary.conclusion.keeps_baseline and self.spec.fixed.is_baseline:
-            return replace(summary, best_setting=BASELINE, best_s=summary.baseline_s)
-        return summary
 
 
 def study_attribute(spec: StudySpec, belongs: JsonDict, created_at: str) -> JsonDict:

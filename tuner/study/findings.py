@@ -10,7 +10,6 @@ from tuner.launch import render
 from tuner.live.eligibility import why_switched_off
 from tuner.model import (
     Cap,
-    Conclusion,
     ExclusionKind,
     Failed,
     LaunchRecord,
@@ -113,12 +112,11 @@ def _best_keeping(history: History, best: Measurement | None) -> Measurement | N
 
 def summary(result: Result) -> Summary:
     """Return the result as the list of studies has it."""
-    best = result.candidate.setting if result.candidate else None
-    if result.conclusion is Conclusion.FASTER:  # as it is handed over: only what matters
-        best = result.export
+    candidate = result.candidate.setting if result.candidate else None
     return Summary(
-        best_setting=best,
-        best_s=result.candidate.elapsed_s if result.candidate else None,
+        candidate=candidate,
+        best_setting=candidate if result.export is None else result.export,
+        best_s=result.best.elapsed_s if result.best else None,
         baseline_s=result.baseline.elapsed_s if result.baseline else None,
         trials=result.trials,
         launches=result.launches,
