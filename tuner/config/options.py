@@ -24,7 +24,6 @@ SAMPLERS = {
     "gp": "GPSampler",
     "cmaes": "CmaEsSampler",
     "random": "RandomSampler",
-    "grid": "GridSampler",
     "brute-force": "BruteForceSampler",
 }
 PRUNERS = {

@@ -30,21 +30,13 @@ from sqlalchemy.exc import DBAPIError
 
 from tuner.config.options import PRUNERS, SAMPLERS, TERMINATORS
 from tuner.hosts.untrusted_files import create
-from tuner.knobs import space
 from tuner.model import StudySpec
 from tuner.model.errors import TunerError, UsageError, nearest
-
-#: A grid with more settings than this takes seconds a suggestion, and gigabytes.
-MOST_POINTS = 100_000
 
 _Base = TypeVar("_Base", BaseSampler, BasePruner, BaseTerminator)
 
 #: What else a sampler or a terminator imports.
 _NEEDS = {"gp": ("torch", "scipy"), "emmr": ("torch", "scipy"), "cmaes": ("cmaes",)}
-
-#: All that these do after a trial is to stop the study once nothing is left. The grid fails then on
-#: a trial that was enqueued.
-_NOT_TOLD = {"grid", "brute-force"}
 
 
 class ShownStudy(Study):
@@ -158,16 +150,9 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
     # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
     options["consider_pruned_trials"] = True  # CMA-ES's: the race stops many
-    if name == "grid":
-        if (size := space.size(spec.knobs)) > MOST_POINTS:
-            raise UsageError(
-                f"--sampler grid lists all {size} settings, more than {MOST_POINTS}",
-                "narrow the ranges, or take --sampler random",
-            )
-        options["search_space"] = {k.name: list(space.values(k.domain)) for k in spec.knobs}
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     chosen = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
-    if name in _NOT_TOLD:
+    if name == "brute-force":  # after a trial it looks whether it can stop the study, no more
         chosen.after_trial = lambda *_: None  # type: ignore[method-assign]
     return chosen
 
