@@ -112,34 +112,20 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
     ("script", "where"),
     [
         (of_study("study", with_part("form", "99")), "this tune knows form 3"),
-        (of_study("study", with_part("spec", "[]")), "study 'kept'"),
         (of_study("study", with_part("identity", "[]")), "study 'kept'"),
         (of_study("study", "'{'"), "study 'kept'"),
-        (of_study("study", "x'ff00'"), "study 'kept'"),
         (of_study("state", with_part("state", '"strange"')), "study 'kept'"),
-        (of_study("state", with_part("updated_at", "7")), "study 'kept'"),
-        (of_study("state", "'null'"), "study 'kept'"),
         (of_study("summary", with_part("best_s", '"abc"')), "study 'kept'"),
-        (of_study("summary", with_part("best_setting", "[[1, 2]]")), "study 'kept'"),
         ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'kept'"),
-        (of_study("study", f"'{'[' * 5000}'"), "study 'kept'"),
         (of_study("study", "printf('%.*c', 40000000, '[')"), "study 'kept'"),
         (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("started_at", '"not a date"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("outcome.effects", "[{}]")), "launch 3 of 'kept'"),
-        (of_launch(with_part("outcome.progress", "[[1, []]]")), "launch 3 of 'kept'"),
         (of_launch(with_part("outcome.ending.type", '"Strange"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("env", "[]")), "launch 3 of 'kept'"),
         (of_launch("'[]'"), "launch 3 of 'kept'"),
-        (of_launch("zeroblob(40000000)"), "launch 3 of 'kept'"),
         ("UPDATE tune_seen SET ranks = '[1]'", "launch 1 of 'kept'"),
-        ("UPDATE tune_seen SET telemetry = '[1]'", "telemetry of launch 1"),
         ("DROP TABLE tune_seen; CREATE TABLE tune_seen (x)", "tune_seen"),
         ("UPDATE trials SET number = 'abc'", "'abc' is not a number"),
         ("DROP TABLE trial_user_attributes", "trial_user_attributes"),
-        (with_attribute("excluded", "'[]'"), "what does not count of 'kept'"),
         (with_attribute("excluded", """'{"3": {}}'"""), "what does not count of 'kept'"),
-        (with_attribute("excluded", """'{"x": null}'"""), "what does not count of 'kept'"),
     ],
 )
 def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
@@ -157,30 +143,12 @@ def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
 #: Damage to what Optuna alone reads.
 OPTUNAS = {
     "a distribution": "UPDATE trial_params SET distribution_json = '{'",
-    "a distribution without bounds": (
-        'UPDATE trial_params SET distribution_json = \'{"name": "IntDistribution",'
-        ' "attributes": {}}\''
-    ),
-    "a parameter": "UPDATE trial_params SET param_value = 'abc'",
     "the same number": "UPDATE trials SET number = 1",
     "the number of a launch": of_launch("'7x'", key="launch"),
-    "the half of a launch": of_launch("'1.5'", key="launch"),
-    "a launch of before": of_launch("'-1'", key="launch"),
     "an attribute": of_launch("'{'", key="purpose"),
-    "an attribute of the study": (
-        "INSERT INTO study_user_attributes (study_id, key, value_json)"
-        " SELECT study_id, 'theirs', '{' FROM studies"
-    ),
     "a state": "UPDATE trials SET state = 'STRANGE'",
-    "a date": "UPDATE trials SET datetime_start = 'not a date'",
-    "a value": "UPDATE trial_values SET value = 'abc'",
     "no values": "DELETE FROM trial_values",
-    "a direction": "UPDATE study_directions SET direction = 'STRANGE'",
-    "no direction": "DELETE FROM study_directions",
-    "a step": "UPDATE trial_intermediate_values SET step = 'abc'",
     "a table": "DROP TABLE trial_params",
-    "a column": "ALTER TABLE trial_values RENAME COLUMN value TO other",
-    "a version": "UPDATE version_info SET schema_version = 'abc'",
     "another version": "UPDATE alembic_version SET version_num = 'v99'",
     "no comparison": "DELETE FROM studies WHERE study_name = 'kept/comparison'",
 }
@@ -212,7 +180,7 @@ def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
         assert store.launches(SPEC.name, detail=False)[: len(before)] == before
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_flipped_bytes_are_never_a_defect_of_tune(path: Path, seed: int) -> None:
     content, source = bytearray(path.read_bytes()), random.Random(seed)
     for _ in range(300):

@@ -368,7 +368,7 @@ def test_defaults_that_fail_twice_in_turn_are_failing_defaults(works: int) -> No
 values = st.lists(st.one_of(st.floats(0.5, 20.0), st.just(CRASH)), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(st.one_of(st.floats(0.5, 20.0), st.just(CRASH)), st.tuples(values, values, values))
 def test_it_always_ends_and_hands_over_something_that_is_there(
     default: float | Failed, times: tuple[list[float | Failed], ...]

@@ -101,7 +101,6 @@ def only_defaults_fail(chosen: Setting) -> float | Ending:
 @pytest.mark.parametrize(
     "time_s",
     [
-        nearly_flat,
         only_defaults_fail,
         lambda s: 0.5 if s.is_baseline else nearly_flat(s),
         lambda s: 1.02 if s.is_baseline else nearly_flat(s),
@@ -109,7 +108,7 @@ def only_defaults_fail(chosen: Setting) -> float | Ending:
     ],
 )
 @pytest.mark.parametrize("spec", [CONFIRMED, SEARCHED])
-@pytest.mark.parametrize("state", list(StudyState))
+@pytest.mark.parametrize("state", [StudyState.RUNNING, StudyState.FINISHED])
 def test_what_the_list_keeps_gives_the_same_result_again(
     time_s: Callable[[Setting], float | Ending], spec: StudySpec, state: StudyState
 ) -> None:

@@ -12,19 +12,16 @@ from tuner.model import (
     Effect,
     Ending,
     Failed,
-    FailureKind,
     Finished,
     LaunchRecord,
     Outcome,
     Progress,
     Purpose,
     Setting,
-    Stopped,
     Window,
 )
 from tuner.study.history import History
 
-STOPPED = Stopped(1.0, 3.0, 2.5, 3.5, 0.12, "drift")
 POINTS = [
     Setting.of({"omp_threads": threads, "iterator_workers": workers})
     for threads in range(1, 5)
@@ -42,21 +39,6 @@ def record(
 ) -> LaunchRecord:
     outcome = ran(surface(setting) if ending is None else ending, effects=effects)
     return launch(number, setting, purpose, outcome)
-
-
-def test_the_proof_is_what_was_launched_since_the_last_search() -> None:
-    warm_up = record(1, POINTS[0], purpose=Purpose.WARM_UP)
-    search = record(2, POINTS[0])
-    proof = [record(n, POINTS[0], purpose=Purpose.CONFIRM) for n in (3, 5)]
-    again = record(4, POINTS[0], purpose=Purpose.WARM_UP)
-    broken_off = record(
-        6, POINTS[0], purpose=Purpose.CONFIRM, ending=Failed(FailureKind.INTERRUPTED, "")
-    )
-    history = History.judged(SPEC, (warm_up, search, proof[0], again, proof[1], broken_off))
-    assert history.confirming == tuple(proof) and history.searched == (search,)
-    more = history.with_records((*history.records, record(7, POINTS[1])))
-    assert more.confirming == () and more.searched == more.valid
-    assert len(more.valid) == 4
 
 
 purposes = st.sampled_from([p for p in Purpose if p is not Purpose.RECORD])

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.study_surface import BEST, SPEC, STARTUP_S, capped, ran, record, surface
+from tests.study_surface import BEST, SPEC, STARTUP_S, ran, record, surface
 from tuner.knobs.space import guesses, points
-from tuner.model import SHORTAGES, Failed, FailureKind, Purpose, Setting, Stopped
+from tuner.model import SHORTAGES, Failed, FailureKind, Purpose, Stopped
 from tuner.study.history import History
 from tuner.study.observations import as_setting, observations, search_space
 
@@ -28,13 +28,6 @@ def test_each_setting_has_a_key_and_each_key_its_setting() -> None:
     assert settings == [made.setting for made in records]
     guessed = search_space(history).guesses
     assert [as_setting(history, key) for key in guessed] == list(guesses(SPEC))
-
-
-def test_settings_that_come_to_the_same_have_one_key() -> None:
-    largest = Setting.of({"omp_threads": 4, "iterator_workers": 3})
-    effects = tuple(capped("omp_threads", 2)(largest))
-    history = History.judged(SPEC, [record(1, largest, Purpose.SEARCH, ran(1.0, effects=effects))])
-    assert observations(history, history.records)[0].setting == (2, 3)
 
 
 def test_what_was_stopped_has_its_projection() -> None:

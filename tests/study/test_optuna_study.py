@@ -37,7 +37,6 @@ from tuner.model import (
     Setting,
     Stopped,
 )
-from tuner.model.errors import UsageError
 from tuner.store import Store
 from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
@@ -114,8 +113,7 @@ def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Pa
     assert all(trial.state.is_finished() for trial in trials)
 
 
-@pytest.mark.parametrize("method", ["tell", "_tell"])
-@pytest.mark.parametrize("at", [1, 2, 6])
+@pytest.mark.parametrize(("method", "at"), [("tell", 1), ("tell", 6), ("_tell", 2)])
 def test_killed_before_a_trial_is_told_it_is_told_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, method: str
 ) -> None:
@@ -135,13 +133,3 @@ def test_killed_before_a_trial_is_told_it_is_told_later(
     study_in(folder, FakeRunner())
     assert len(optuna_in(folder)) == 6
     assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
-
-
-@pytest.mark.parametrize(("name", "trials"), [(SPEC.name, 1), (f"{SPEC.name}/comparison", 1)])
-def test_another_programs_study_is_left_alone(folder: Path, name: str, trials: int) -> None:
-    theirs = optuna.create_study(study_name=name, storage=url_of(folder))
-    for _ in range(trials):
-        theirs.ask()
-    with pytest.raises(UsageError, match=f"holds an Optuna study {name} of another program"):
-        study_in(folder, FakeRunner())
-    assert len(optuna.load_study(study_name=name, storage=url_of(folder)).trials) == trials

@@ -110,19 +110,6 @@ def test_after_an_interruption_what_was_measured_counts(folder: Path, *, in_turn
         assert (first.order, second.order) == ([1, 2, 1, 2, 2], [2, 1, 1, 2])
 
 
-def test_a_third_study_beside_one_of_the_two_has_pairs_of_its_own(folder: Path) -> None:
-    four = replace(ONE, name="job-1x4", layout=Layout(4))
-    machine = Machine({1: 4.0, 2: 2.0, 4: 1.0})
-    for specs in (BOTH, (TWO, four)):
-        launch(folder, machine, specs)
-    again = Machine({})
-    for specs in (BOTH, (TWO, four)):
-        pairs = launch(folder, again, specs)
-        assert isinstance(pairs, Pairs) and pairs.gain.ratio == pytest.approx(2.0)
-        assert len(pairs.launches) == 3
-    assert not again.launched
-
-
 def test_what_fails_by_itself_is_named_and_is_put_beside_nothing(folder: Path) -> None:
     fails = launch(folder, Machine({1: 4.0, 2: CRASH}))
     assert isinstance(fails, Fails) and fails.spec == TWO

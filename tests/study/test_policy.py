@@ -45,15 +45,11 @@ from tuner.study.policy import SearchThenConfirm, Step, Stop
 Time = Callable[[Setting], float | Ending]
 
 
-def some_fail(setting: Setting) -> float | Ending:
-    return crash(setting) if setting.as_dict().get("omp_threads") == 3 else surface(setting)
-
-
 def defaults_fail(setting: Setting) -> float | Ending:
     return crash(setting) if setting.is_baseline else nearly_flat(setting)
 
 
-SURFACES: list[Time] = [surface, nearly_flat, some_fail, defaults_fail]
+SURFACES: list[Time] = [nearly_flat, defaults_fail]
 
 
 def steps(history: History) -> list[tuple[Purpose, Setting]]:
@@ -74,7 +70,7 @@ def small(threads: int, workers: int, spec: StudySpec = SPEC) -> StudySpec:
 
 @pytest.mark.parametrize("time_s", SURFACES)
 def test_what_was_interrupted_and_a_second_warm_up_change_nothing(time_s: Time) -> None:
-    history = played(replace(CONFIRMED, trials=20), time_s)
+    history = played(replace(CONFIRMED, trials=6), time_s)
     ended = replace(ran(1.0), ending=Failed(FailureKind.INTERRUPTED, "ended by the user"))
     for length, made in enumerate(history.records):
         before = history.records[:length]
@@ -98,7 +94,7 @@ def test_what_asks_for_more_than_what_ran_out_is_not_tried(kind: FailureKind) ->
 came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5)
 @example([CRASH] * 4 + [1.0] * 3 + [CRASH] + [1.0] * 5, 0.0, ("omp_threads", 1), 0)
 @given(
     st.lists(came, min_size=13, max_size=13),

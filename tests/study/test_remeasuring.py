@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.study_surface import (
     SPEC,
     FakeRunner,
@@ -16,7 +14,6 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.model import Purpose, StudyState
 from tuner.results import study_view
 from tuner.store.store import Store
 from tuner.study.events import Note
@@ -52,20 +49,3 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
     assert all(number > before.launches for number in counted_in(folder))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
         assert study_view.load(store, SPEC.name).result == after
-
-
-def test_remeasuring_is_done_once_and_continued_without_the_option(folder: Path) -> None:
-    before = study_in(folder, FakeRunner())
-
-    def full(number: int) -> None:
-        if number == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        study_in(folder, FakeRunner(before=full), remeasure=True)
-    runner = FakeRunner()
-    after = study_in(folder, runner)
-    assert after.state is StudyState.FINISHED
-    assert after.trials == before.trials
-    measured = [r for r in history_of(folder).valid if r.purpose is not Purpose.WARM_UP]
-    assert len(measured) == before.launches - 1

@@ -24,7 +24,6 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.config.options import PRUNERS, SAMPLERS
 from tuner.model import (
     BASELINE,
     Choice,
@@ -66,15 +65,6 @@ class Raising(optuna.samplers.RandomSampler):
     def sample_independent(self, study, trial, param_name, param_distribution):
         raise ValueError("no idea")
 
-class Complaining(optuna.samplers.RandomSampler):
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        raise optuna.exceptions.OptunaError("no idea")
-
-class Afterwards(optuna.samplers.RandomSampler):
-    def after_trial(self, study, trial, state, values):
-        if "purpose" not in trial.user_attrs:
-            raise KeyError("no idea")
-
 class Prunes(optuna.pruners.BasePruner):
     def prune(self, study, trial):
         return True
@@ -108,7 +98,6 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return MODULE
 
 
-ONCE = {Purpose.GUESS, Purpose.SEARCH}
 NEW = {"omp_threads": 3, "iterator_workers": 3}
 
 
@@ -135,7 +124,7 @@ def test_what_a_sampler_of_the_users_suggests_is_what_is_launched(folder: Path, 
             assert trials_in(folder)[record.trial or 0].params == record.setting.as_dict()
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ["tpe", "brute-force", "gp", "cmaes"])
 def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: str) -> None:
     needs = {"gp": ("torch", "scipy"), "cmaes": ("cmaes",)}.get(name, ())
     spec = replace(SPEC, sampler=name, trials=12)
@@ -153,10 +142,9 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
     assert set(optuna_in(folder)) == {r.number for r in records_in(folder) if r.trial is not None}
 
 
-@pytest.mark.parametrize("name", ["brute-force", "random"])
-def test_a_space_can_be_tried_to_its_end(folder: Path, name: str) -> None:
+def test_a_space_can_be_tried_to_its_end(folder: Path) -> None:
     knobs = (SPEC.knobs[0], replace(SPEC.knobs[1], domain=IntRange(1, 2)))
-    spec = replace(SPEC, knobs=knobs, sampler=name, trials=20, until=1e-9)
+    spec = replace(SPEC, knobs=knobs, sampler="random", trials=20, until=1e-9)
     study_in(folder, FakeRunner(nearly_flat), spec)
     tried = (r for r in records_in(folder) if r.purpose is not Purpose.SIMPLIFY)
     assert len({r.setting for r in tried if r.trial is not None}) == 8
@@ -184,11 +172,8 @@ def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mi
     [
         ({"sampler": "tpee"}, "there is no such sampler", "did you mean 'tpe'"),
         ({"sampler": "nowhere:Sampler"}, "No module named 'nowhere'", "module:Class"),
-        ({"sampler": "collections:Counter"}, "is not an Optuna sampler", ""),
         ({"sampler": f"{MODULE}:Prunes"}, "is not an Optuna sampler", "optuna.samplers.BaseSamp"),
         ({"sampler": "broken_of_mine:Sampler"}, "SyntaxError", "module:Class"),
-        ({"sampler": ":Sampler"}, "ValueError", "module:Class"),
-        ({"terminator": "tunee"}, "there is no such terminator", "did you mean 'tune'"),
         ({"terminator": f"{MODULE}:Prunes"}, "is not an Optuna terminator", "BaseTerminator"),
         ({"pruner": "median", "objective": WALL}, "--pruner median needs an objective that", ""),
     ],
@@ -207,8 +192,6 @@ def test_what_cannot_be_used_is_one_error_before_anything_is_made(
     [
         ("Raising", "ValueError: no idea"),
         ("Outside", "ValueError: it suggests omp_threads=99"),
-        ("Complaining", "OptunaError: no idea"),
-        ("Afterwards", "KeyError: 'no idea'"),
     ],
 )
 def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
@@ -219,7 +202,7 @@ def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
     assert said in (folder / "surface" / "sampler-traceback.txt").read_text()
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
     before = records_in(folder)
-    assert len(before) == (5 if name == "Afterwards" else 4)
+    assert len(before) == 4
     assert study_in(folder, FakeRunner()).trials == 6
     assert records_in(folder)[: len(before)] == before
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
@@ -241,7 +224,7 @@ def test_what_another_program_enqueues_is_launched_once(folder: Path) -> None:
     assert (outside.state, "99" in outside.user_attrs["failure"]) == (TrialState.FAIL, True)
 
 
-@pytest.mark.parametrize("name", PRUNERS)
+@pytest.mark.parametrize("name", ["none", "median"])
 def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(running_trial, "REPORT_EVERY_S", 0.0)
     slow = FakeRunner(lambda setting: surface(setting) * (9.0 if setting == BASELINE else 1.0))
@@ -358,8 +341,6 @@ def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:
         ((1, 2, 3, 4), IntDistribution(1, 4)),
         ((0, 4, 8), IntDistribution(0, 8, step=4)),
         ((1, 2, 4), CategoricalDistribution((1, 2, 4))),
-        ((1, "x"), CategoricalDistribution((1, "x"))),
-        ((3, 2, 1), CategoricalDistribution((3, 2, 1))),
     ],
 )
 def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,26 +32,13 @@ from tuner.model import (
     Stopped,
     StudySpec,
 )
-from tuner.model.stages import STAGES
 from tuner.search.stopper import GoOn
-from tuner.study import stopping_rules
 from tuner.study.history import History
 from tuner.study.stopping_rules import NextLaunch, stopper
 
 #: Settings that take as long as this or longer are too slow.
 MAX_S = 2.2
 BOUNDED = replace(SPEC, max_time_s=MAX_S)
-
-
-def test_every_rule_of_the_table_is_a_function() -> None:
-    names = {name for stage in STAGES.values() for name in stage.rules}
-    functions = dict(inspect.getmembers(stopping_rules, inspect.isfunction))
-    rules = {
-        name
-        for name, function in functions.items()
-        if list(inspect.signature(function).parameters) == ["launch"] and name != "stopper"
-    }
-    assert names == rules
 
 
 def launched(
@@ -107,12 +93,7 @@ def test_other_objectives_are_bounded_by_the_same_time(
 
 @pytest.mark.parametrize(
     ("sampler", "pruner"),
-    [
-        ("tune", "race"),
-        ("random", "none"),
-        ("tpe", "median"),
-        ("random", "optuna.pruners:NopPruner"),
-    ],
+    [("tune", "race"), ("random", "optuna.pruners:NopPruner")],
 )
 def test_it_holds_beside_every_sampler_and_pruner(folder: Path, sampler: str, pruner: str) -> None:
     spec = replace(BOUNDED, sampler=sampler, pruner=pruner)
