@@ -11,7 +11,6 @@ from tests.study_samples import SPEC, launched
 from tuner.cli import printed
 from tuner.model import ObjectiveSpec, Stopped, price
 from tuner.model.errors import UsageError
-from tuner.results.claims import break_even
 from tuner.results.exporters import tables
 from tuner.results.study_view import StudyView
 
@@ -40,10 +39,8 @@ def test_items_and_money_of_best_and_defaults() -> None:
     ("objective", "cost", "what", "costs"),
     [
         (SPEC.objective, 36.0, "run", 0.02),
-        (ObjectiveSpec(kind="wall"), 36.0, "run", 0.02),
         (STEADY, 0.36, "iteration", 0.0002),
         (ObjectiveSpec(kind="pattern", unit="ms"), 0.36, "timed unit", 0.0002),
-        (ObjectiveSpec(key="img/s", unit="ms"), 0.36, "timed unit", 0.0002),
         (RATE, 1 / 12.0, "ns", 4.0),
         (replace(RATE, unit="img/s"), 1 / 100.0, "img", 2 / 360000),
     ],
@@ -68,15 +65,6 @@ def test_what_a_figure_does_not_tell_is_refused() -> None:
             price.check(objective, None, 2.0)
 
 
-def test_tables_have_them_only_if_they_are_asked_for() -> None:
-    data = study(items=900.0, price_per_hour=4.0)
-    header, first, *_ = tables.csv(data).text.splitlines()
-    assert header.endswith(",figure,unit,windows,items/s,cost per run")
-    assert float(first.split(",")[-2]) == pytest.approx(900 / 3.586, 0.01)
-    assert "| items/s | cost per run |" in tables.markdown(data).text
-    assert "items/s" not in tables.csv(study()).text
-
-
 def test_a_rate_is_shown_as_a_rate_and_never_as_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     data = study(RATE, price_per_hour=4.0)
     printed.print_result(data, summary=True)
@@ -89,10 +77,3 @@ def test_a_rate_is_shown_as_a_rate_and_never_as_seconds(capsys: pytest.CaptureFi
     rows = [line.split(",") for line in tables.csv(data).text.splitlines()]
     place = rows[0].index("elapsed_s")
     assert {row[place] for row in rows[1:]} == {""}
-
-
-def test_a_break_even_of_a_steady_state_counts_all_iterations() -> None:
-    once = break_even(study().result).partition(" saves ")[2]
-    assert "break-even after 24 runs" in once  # of 20 iterations, each as long as such a run
-    assert break_even(study(STEADY).result).endswith("break-even after 2 runs")
-    assert break_even(study(RATE).result) == ""

@@ -51,7 +51,7 @@ def trial_of(
     return create_trial(state=state, value=done, params=params, distributions=SPACE)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_it_finds_the_fastest_of_a_space_in_few_trials(seed: int) -> None:
     noise = random.Random(seed)
 
@@ -142,6 +142,7 @@ def test_a_study_that_maximises_cannot_be_raced() -> None:
         trial.should_prune()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

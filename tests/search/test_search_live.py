@@ -26,16 +26,6 @@ def window(key: Key, time_s: float, *, in_job: bool = True) -> SearchObservation
     return SearchObservation(key, "finished", Purpose.SEARCH, 1.0, time_s, in_job=in_job)
 
 
-def test_what_runs_serves_what_has_the_same_cold_part() -> None:
-    grid = Grid(SPACE)
-    assert grid.all is not None
-    bound = grid.all[:, 2] == 1
-    assert (live((1, 1, "core")).fits(grid, grid.all) == bound).all()
-    assert not live(None).fits(grid, grid.all).any()
-    assert not live((None, None, None)).fits(grid, grid.all).any()
-    assert live((None, None, None), WARM | {"binding"}).fits(grid, grid.all).all()
-
-
 def test_a_switch_costs_less_than_a_start_and_a_failure_another_start() -> None:
     fits, ones = np.array([True, False]), np.ones(2)
     costs = live(None).cost_s(fits, math.log(10.0) * ones, ones, 0 * ones)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from tuner.knobs.conditions import KnobAxis
 from tuner.search.grid import Grid, Key, Space
 from tuner.search.launch_groups import Group
 from tuner.search.regions import chance_of_failure, ruled_out
-from tuner.search.scoring import beside
 
 SPACE = Space(
     (
@@ -30,12 +28,6 @@ keys = st.tuples(*(st.sampled_from(knob.values) for knob in SPACE.knobs))
 
 def failed(*settings: Key) -> dict[Key, Group]:
     return {key: Group(key, failures=1, launches=1) for key in settings}
-
-
-@given(keys)
-def test_rows_and_settings_are_the_same(key: Key) -> None:
-    assert GRID.key(GRID.row(key)) == key
-    assert GRID.key(GRID.rows([key])[0]) == key
 
 
 @pytest.mark.parametrize(
@@ -72,21 +64,3 @@ def test_chances_are_chances(bad: list[Key], good: Key) -> None:
     chance = chance_of_failure(GRID, GRID.all, groups)
     assert ((chance >= 0) & (chance <= 1)).all()
     assert chance_of_failure(GRID, GRID.rows([good]), groups)[0] == 0
-
-
-def test_beside_a_setting_lie_one_step_and_two_counts_that_grow_or_shrink_together() -> None:
-    centre: Key = (2, 2, 1, "glibc")
-    rows = GRID.draw(np.random.default_rng(0), 500)
-    near = {GRID.key(row) for row in rows[beside(GRID, rows, GRID.row(centre))]}
-    assert near == {
-        (1, 2, 1, "glibc"),
-        (4, 2, 1, "glibc"),
-        (2, 1, 1, "glibc"),
-        (2, 4, 1, "glibc"),
-        (2, 2, 2, "glibc"),
-        (2, 2, 1, "jemalloc"),
-        (1, 1, 1, "glibc"),
-        (4, 4, 1, "glibc"),
-        (4, 2, 2, "glibc"),
-        (2, 4, 2, "glibc"),
-    }

@@ -20,7 +20,6 @@ from tuner.search.stopper import (
     TimeLimitStopper,
     Verdict,
     by_drift,
-    elapsed_bound,
 )
 from tuner.search.throughput import startup_s
 
@@ -95,13 +94,6 @@ def watch(elapsed_s: float, share: float, limit: Limit) -> Verdict:
     return stopper(log, 3.0 + share * elapsed_s, 3.0 if log else None)
 
 
-@given(trainings(), st.floats(0, 1))
-def test_the_bound_is_never_above_what_has_passed(training: Training, share: float) -> None:
-    now_s = share * training.end_s
-    bound_s = elapsed_bound(*training.look(now_s))
-    assert bound_s <= max(0.0, now_s - training.startup_s) + 1e-9
-
-
 @given(paces_s, st.integers(2, 9), st.floats(0, 60))
 def test_an_even_run_finishes_at_its_pace(pace_s: float, entries: int, slow_start_s: float) -> None:
     """However slow it began: the drift is taken from the first entry on."""
@@ -162,15 +154,6 @@ def test_a_lower_limit_stops_no_less_and_a_doubtful_one_no_more(
     if isinstance(watch(elapsed_s, share, Limit(limit_s, log_se)), Stopped):
         assert isinstance(watch(elapsed_s, share, Limit(limit_s)), Stopped)
         assert isinstance(watch(elapsed_s, share, Limit(limit_s * less, log_se)), Stopped)
-
-
-@given(seconds, st.floats(0.2, 0.9))
-def test_the_projection_of_an_even_run_is_its_finish(elapsed_s: float, share: float) -> None:
-    verdict = watch(elapsed_s, share, Limit(elapsed_s / 2))
-    assert isinstance(verdict, Stopped)
-    assert math.isclose(verdict.projection_s, elapsed_s, rel_tol=1e-6)
-    assert verdict.high_s is not None
-    assert verdict.low_s <= verdict.projection_s <= verdict.high_s
 
 
 @pytest.mark.parametrize(

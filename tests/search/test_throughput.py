@@ -44,20 +44,6 @@ def test_an_even_log_tells_how_much_the_first_iterations_cost_more(
     assert pace.interval == (every * shown if shown > 0 else None)
 
 
-@pytest.mark.parametrize("times", [(2.0, 2.0), (0.0, 0.0), (2.0, 1.0)])
-def test_a_clock_that_stands_still_tells_no_pace(times: tuple[float, float]) -> None:
-    entries = [Progress(10 * k, time_s) for k, time_s in enumerate(times, start=1)]
-    assert Pace.of(entries) == Pace(10)
-
-
-def test_uneven_intervals_spread() -> None:
-    """Intervals of 1, 3, 1 and 3 s lie 1 s about their mean of 2 s."""
-    times = [1.0, 2.0, 5.0, 6.0, 9.0]
-    pace = Pace.of([Progress(10 * k, time_s) for k, time_s in enumerate(times, start=1)])
-    assert pace is not None
-    assert pace.cv == pytest.approx((4 / 3) ** 0.5 / 2)
-
-
 @given(
     st.lists(st.tuples(st.floats(0, 50), st.floats(0, 5)), min_size=1, max_size=10),
     st.floats(0, 60),

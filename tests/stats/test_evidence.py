@@ -37,18 +37,6 @@ def record(
     return LaunchRecord(number, purpose, setting, (), {}, "", "", Outcome(ending, 1.0, 0), MACHINE)
 
 
-def test_a_launch_that_ended_early_fails_whenever_that_shows() -> None:
-    early = record(1, BASELINE, Finished(0.5, 60), Purpose.BASELINE)
-    full, failed = record(2, A, 1.0), record(3, B, CRASH)
-    assert evidence.with_wrong_results([early]) == (early,)
-    short, *others = evidence.with_wrong_results([early, full, failed])
-    assert others == [full, failed]
-    assert short == replace(early, outcome=replace(early.outcome, ending=short.outcome.ending))
-    assert isinstance(short.outcome.ending, Failed)
-    assert short.outcome.ending.kind is FailureKind.WRONG_RESULT
-    assert "iteration 60, another launch reached 100" in short.outcome.ending.reason
-
-
 @given(
     st.lists(
         st.tuples(st.booleans(), st.sampled_from([0.1, 0.4, 3.0, DIVERGED]), st.integers(98, 100))

@@ -42,7 +42,7 @@ from tuner.model import (
     Track,
     Verdict,
 )
-from tuner.model.errors import BusyError, UsageError
+from tuner.model.errors import UsageError
 from tuner.store import Store, database
 from tuner.store.rows import Summary
 from tuner.store.urls import place
@@ -308,18 +308,6 @@ def test_a_study_that_was_half_made_or_half_removed_can_be_made_again(
     assert store.launches(SPEC.name) == [FULL, FAILED]
 
 
-def test_while_a_launch_runs_the_database_is_one_file(
-    store: Store, path: Path, tmp_path: Path
-) -> None:
-    store.create(SPEC)
-    keep(store, SPEC, [FULL])
-    store.require_usable(SPEC.name)
-    assert path.with_name("tune.db-wal").read_bytes() == b""
-    copy = Path(shutil.copy(path, tmp_path / "copy.db"))
-    with Store.open(f"sqlite:///{copy}", create=False) as other:
-        assert other.launches(SPEC.name) == [FULL]
-
-
 def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
     optuna.create_study(study_name="theirs", storage=store.storage).ask()
     store.create(replace(SPEC, name="other"))
@@ -368,16 +356,6 @@ def test_the_tables_of_optuna_are_shared(tmp_path: Path, attributes: dict[str, i
         store.remove("ours")
     assert optuna.get_all_study_names(url) == [SPEC.name]
     assert optuna.load_study(study_name=SPEC.name, storage=url).user_attrs == attributes
-
-
-def test_one_that_is_locked_is_left_as_it_is(path: Path) -> None:
-    before = path.read_bytes()
-    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(BusyError, match="locked"):
-            Store.open(f"sqlite:///{path}", create=True, busy_s=0.1)
-        holder.execute("ROLLBACK")
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -15,7 +15,6 @@ from tuner.model import (
     Observation,
     Outcome,
     Purpose,
-    RankView,
     Setting,
 )
 from tuner.study.doubts import doubts
@@ -57,16 +56,6 @@ def test_processes_that_were_killed_with_the_launch_are_said() -> None:
     (text,) = doubts(History.judged(SPEC, [record(1, BEST, Purpose.WARM_UP, outcome)]), None)
     assert text.startswith("3 processes were still computing when the command of launch 1 ended")
     assert "(python3, worker)" in text and "--wait-for-children" in text
-
-
-def test_the_first_launch_whose_ranks_share_a_cpu_is_named() -> None:
-    ranks = tuple(RankView(rank, 1, 0, (0,)) for rank in range(2))
-    made = [record(n, BEST, Purpose.SEARCH, ran(1.0)) for n in (1, 2, 3)]
-    for n in (1, 2):
-        outcome = replace(ran(1.0), observation=Observation(ranks=ranks))
-        made[n] = replace(made[n], outcome=outcome)
-    (text,) = doubts(History.judged(SPEC, made), None)
-    assert text.startswith("in launch 2 (") and "ranks 0, 1 may run on CPU 0 only" in text
 
 
 def wrote(number: int, setting: Setting, output_bytes: int, *files: str) -> LaunchRecord:

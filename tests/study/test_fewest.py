@@ -38,15 +38,6 @@ def two_matter(setting: Setting) -> float:
     return one_matters(setting) * (1.0 if setting.as_dict().get("omp_threads") == 1 else 1.5)
 
 
-@pytest.mark.parametrize("name", ["omp_threads", "nstlist"])
-def test_a_fixed_knob_stays_though_its_default_is_known(name: str) -> None:
-    knobs = tuple(replace(knob, default=2 if knob is OMP else None) for knob in SPEC.knobs)
-    fixed = Setting.of({"omp_threads": 2} if name == "omp_threads" else {"nstlist": 60})
-    history = played(replace(SPEC, knobs=knobs, fixed=fixed), one_matters)
-    best = SearchThenConfirm().best(history)
-    assert best is not None and set(fixed.items) <= set(best.items)
-
-
 def noisy(time_s: Time, seed: int = 0) -> Time:
     rng = Random(seed)
     return lambda setting: time_s(setting) * math.exp(0.02 * rng.gauss(0, 1))
@@ -117,18 +108,6 @@ def test_of_settings_that_are_equal_the_one_with_fewer_changes_is_best() -> None
     assert kept.best_setting.as_dict()["wait"] in (UNSET, "active")
 
 
-@pytest.mark.parametrize(("gain", "chosen"), [(0.005, 2), (0.015, 3)])
-def test_fewer_changes_cost_at_most_half_of_the_precision(gain: float, chosen: int) -> None:
-    batch = Knob("batch", IntRange(1, 3), Flag("-b"), default=2)
-    spec = replace(SPEC, knobs=(NSTLIST, batch), confirm="none", precision=0.02)
-
-    def time_s(setting: Setting) -> float:
-        return one_matters(setting) * (1 - gain * (setting.as_dict().get("batch") == 3))
-
-    best = SearchThenConfirm().best(played(spec, time_s))
-    assert best == Setting.of({"nstlist": 60, "batch": chosen})
-
-
 def test_what_the_user_fixed_and_what_the_command_needs_is_never_left_out() -> None:
     fixed = replace(SPEC, fixed=Setting.of({"omp_threads": 2}))
     assert view(played(fixed, noisy(one_matters))).best_setting == Setting.of(
@@ -158,21 +137,3 @@ def test_a_knob_that_depends_on_one_that_is_left_out_goes_with_it() -> None:
             left = known.without(setting, {name})
             assert contains_part(spec.knobs, Setting(), left)
             assert known.without(left, {name}) == left
-
-
-def test_a_study_goes_on_the_same_wherever_it_is_resumed() -> None:
-    history = played(SPEC, one_matters)
-    assert history.simplifying
-    for length in range(len(history.records)):
-        step = SearchThenConfirm().next(history.with_records(history.records[:length]))
-        made = history.records[length]
-        assert (step.purpose, step.setting) == (made.purpose, made.setting)  # type: ignore[union-attr]
-    last = history.simplifying[-1].number
-    more = played(
-        replace(SPEC, knobs=(OMP, OPENCV, replace(NSTLIST, domain=Choice((10, 20, 40, 60, 80))))),
-        lambda s: 0.5 if s.as_dict().get("nstlist") == 80 else one_matters(s),
-        so_far=history.with_records(history.records[:last]),
-    )
-    assert view(more).best_setting == Setting.of({"nstlist": 80}), (
-        "it is searched and simplified on"
-    )

@@ -70,14 +70,6 @@ def test_what_the_defaults_run_with(
     assert (note is None) == (said is None)
 
 
-def test_faster_defaults_are_the_best_unless_something_is_fixed() -> None:
-    times: dict[Setting, float | None] = {BASELINE: 1.0, chosen(1): 2.0}
-    assert found(times).best == found(times).baseline
-    fixed = replace(UNCONFIRMED, fixed=setting(iterator_workers=1))
-    best = found(times, fixed).best
-    assert best is not None and best.setting == chosen(1)
-
-
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:
     history = played(CONFIRMED, lambda s: 1.0005 if s.is_baseline else nearly_flat(s))
     result = result_of(history, SearchThenConfirm().best(history))

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from tests.study_surface import SPEC, ran, surface
 from tests.study_surface import record as launch
 from tuner.model import (
-    BASELINE,
     Effect,
     Ending,
-    Failed,
     Finished,
     LaunchRecord,
     Outcome,
@@ -71,20 +69,3 @@ def test_what_the_proof_shows_of_windows_does_not_change_the_search() -> None:
     now = History.judged(SPEC, (*before, launch(3, setting, Purpose.CONFIRM, cold(1.0))))
     assert [r.outcome.samples for r in now.searched] == [r.outcome.samples for r in then.searched]
     assert now.records[1].outcome.samples != then.records[1].outcome.samples
-
-
-def test_a_larger_batch_may_need_fewer_iterations() -> None:
-    small, large = (Setting.of({"batch_size": size}) for size in (32, 64))
-    launches = (
-        record(1, small, ending=Finished(2.0, 201)),
-        record(2, large, ending=Finished(1.0, 100)),
-        record(3, large, ending=Finished(0.5, 50)),
-        record(4, BASELINE, ending=Finished(0.5, 70)),
-    )
-    history = History.judged(SPEC, launches)
-    expected = [history.expected_iterations(each) for each in (BASELINE, small, large)]
-    assert expected == [70, 201, 100]
-    first, second, early, fourth = history.records
-    assert (first, second, fourth) == (*launches[:2], launches[3])
-    assert isinstance(early.outcome.ending, Failed)
-    assert "iteration 50, another launch reached 100" in early.outcome.ending.reason

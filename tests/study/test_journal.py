@@ -23,7 +23,6 @@ from tuner.model import (
     Stopped,
 )
 from tuner.study import journal
-from tuner.study.events import Event, Note
 from tuner.study.journal import PART_FILE, RECORD_FILE, Journal
 
 CREATED = "2026-01-02T03:04:05.000006+00:00"
@@ -82,7 +81,7 @@ def test_room_is_taken_before_and_used_after(tmp_path: Path) -> None:
     assert (folder / RECORD_FILE).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("how", ["fifo", "endless", "of another"])
+@pytest.mark.parametrize("how", ["fifo", "of another"])
 def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
     tmp_path: Path, how: str
 ) -> None:
@@ -94,7 +93,7 @@ def test_what_a_program_puts_in_the_place_of_its_record_is_replaced(
     if how == "fifo":
         os.mkfifo(part)
     else:
-        part.symlink_to("/dev/zero" if how == "endless" else other)
+        part.symlink_to(other)
     of(tmp_path).write(made)
     assert missing(tmp_path) == [made]
     assert other.read_text() == "of somebody else"
@@ -141,21 +140,3 @@ def test_only_launches_of_the_very_study_that_are_not_kept_are_missing(tmp_path:
     assert numbers == [(4, third.folder)]
     tmp_path.joinpath("0001").rename(tmp_path / "moved")
     assert missing(tmp_path, third)[0].folder == str(tmp_path / "moved")
-
-
-def test_what_is_no_record_is_named_and_left(tmp_path: Path) -> None:
-    made = written(tmp_path, 1)
-    for name in ("half", "link", "pipe", "folder"):
-        (tmp_path / name).mkdir()
-    whole = (tmp_path / "0001" / RECORD_FILE).read_bytes()
-    (tmp_path / "half" / RECORD_FILE).write_bytes(whole[:300])
-    (tmp_path / "link" / RECORD_FILE).symlink_to(tmp_path / "0001" / RECORD_FILE)
-    os.mkfifo(tmp_path / "pipe" / RECORD_FILE)
-    (tmp_path / "folder" / RECORD_FILE).mkdir()
-    events: list[Event] = []
-    of(tmp_path).reserve(tmp_path / "reserved")
-    assert of(tmp_path).missing((), events.append) == [made]
-    texts = [event.text for event in events if isinstance(event, Note)]
-    names = [Path(text.split(" is not a record")[0]).parent.name for text in texts[:-1]]
-    assert names == ["folder", "half", "link", "pipe"]
-    assert (tmp_path / "half" / RECORD_FILE).stat().st_size == 300

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,6 @@ from tuner.model import (
     StudyState,
 )
 from tuner.model.errors import UsageError
-from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
@@ -110,22 +107,6 @@ def test_a_setting_that_fails_in_a_window_is_launched_by_itself(folder: Path) ->
     assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
     assert own.outcome.window is None and own.number == window.number + 1
     assert not isinstance(own.outcome.ending, Failed)
-
-
-def test_ctrl_c_ends_the_job_and_the_same_command_goes_on(folder: Path) -> None:
-    def ask(number: int) -> None:
-        if number == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    jobs = FakeJobs(before=ask)
-    with pytest.raises(StudyInterrupted) as caught:
-        run(folder, jobs)
-    assert (jobs.job, caught.value.signal_number) == (None, signal.SIGINT)
-    before = records_in(folder)
-    assert [record.number for record in before if record.outcome.samples] == [1, 2, 3]
-    found = run(folder, FakeJobs())
-    assert [r.number for r in records_in(folder)[: len(before)]] == [r.number for r in before]
-    assert found.best is not None and found.best.setting == BEST
 
 
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(

@@ -45,7 +45,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import LimitReachedError, NothingMeasuredError, UsageError
+from tuner.model.errors import LimitReachedError, NothingMeasuredError
 from tuner.results import study_view
 from tuner.stats import evidence
 from tuner.store.store import Store
@@ -143,15 +143,6 @@ def test_fresh_starts_anew(folder: Path) -> None:
     assert stranger.read_text() == "kept"
     assert runner.launches[0].folder.name == "0001"
     assert len(optuna_in(folder)) == 6
-
-
-def test_a_study_of_something_else_is_refused(folder: Path) -> None:
-    study_in(folder, FakeRunner())
-    other = replace(SPEC, layout=replace(SPEC.layout, ranks=4))
-    with pytest.raises(UsageError, match="ranks: 2 -> 4") as caught:
-        study_in(folder, FakeRunner(), other)
-    assert "--fresh" in caught.value.hint and "--name" in caught.value.hint
-    assert study_in(folder, FakeRunner(), other, fresh=True).trials == 6
 
 
 @pytest.mark.parametrize(
@@ -316,16 +307,6 @@ def test_an_environment_that_sets_our_variables_is_reported(
     assert any("OMP_NUM_THREADS=3" in note for note in found.notes)
     assert records_in(folder)[1].env["OMP_NUM_THREADS"] == "3"
     assert b"SOME_TOKEN" not in (folder / "tune.db").read_bytes()
-
-
-def test_leftovers_of_a_dead_process_are_not_touched(folder: Path) -> None:
-    leftover = folder / "surface" / "0001" / "output.log"
-    leftover.parent.mkdir(parents=True)
-    leftover.write_text("of another database")
-    runner = FakeRunner()
-    study_in(folder, runner)
-    assert leftover.read_text() == "of another database"
-    assert runner.launches[0].folder.name == "0001-2"
 
 
 LIMIT = Failed(FailureKind.LIMIT, "ran longer than 2 s")

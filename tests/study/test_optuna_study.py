@@ -64,7 +64,6 @@ def launch(
     ("made", "state", "value", "attributes", "seen"),
     [
         (launch(1.25), TrialState.COMPLETE, 1.25, {}, {}),
-        (launch(STOPPED, entries=0), TrialState.PRUNED, 3.0, {}, {0: 3.0}),
         (launch(STOPPED, entries=4), TrialState.PRUNED, 3.0, {}, {100: 3.0}),
         (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, {}),
         (launch(INTERRUPTED), TrialState.FAIL, None, {"failure": GONE}, {}),

@@ -47,14 +47,6 @@ def test_no_sampler_launches_another_setting(tmp_path: Path, name: str) -> None:
     assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(tmp_path))
 
 
-def test_the_space_is_counted_without_them_and_tried_to_its_end() -> None:
-    history = played(replace(GRID, trials=50), time_s)
-    assert history.size == history.most_trials == 3 * 4
-    meets = history.requirements.meets
-    assert all(meets(setting.as_dict()) and time_s(setting) for setting in history.tried)
-    assert not history.failed
-
-
 def test_earlier_launches_that_do_not_meet_it_are_of_another_space() -> None:
     before = played(replace(GRID, require=()), time_s)
     assert before.failed

@@ -29,7 +29,6 @@ from tuner.model import (
     Choice,
     Failed,
     Flag,
-    IntRange,
     Knob,
     ObjectiveSpec,
     Purpose,
@@ -38,7 +37,7 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import NothingMeasuredError, TunerError, UsageError
+from tuner.model.errors import TunerError, UsageError
 from tuner.study import running_trial
 from tuner.study.events import Note
 from tuner.study.trials import distribution
@@ -80,10 +79,6 @@ class Silent(optuna.pruners.BasePruner):
 class EndsAtFour(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
         return len(study.get_trials()) >= 4
-
-class EndsAtOnce(optuna.terminator.BaseTerminator):
-    def should_terminate(self, study):
-        return True
 
 """
 
@@ -140,14 +135,6 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
     assert max(Counter(tried).values()) == 1
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
     assert set(optuna_in(folder)) == {r.number for r in records_in(folder) if r.trial is not None}
-
-
-def test_a_space_can_be_tried_to_its_end(folder: Path) -> None:
-    knobs = (SPEC.knobs[0], replace(SPEC.knobs[1], domain=IntRange(1, 2)))
-    spec = replace(SPEC, knobs=knobs, sampler="random", trials=20, until=1e-9)
-    study_in(folder, FakeRunner(nearly_flat), spec)
-    tried = (r for r in records_in(folder) if r.purpose is not Purpose.SIMPLIFY)
-    assert len({r.setting for r in tried if r.trial is not None}) == 8
 
 
 def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mine: str) -> None:
@@ -264,17 +251,6 @@ def test_a_terminator_of_the_users_ends_the_search_and_then_the_best_is_compared
     searched = [p for p in purposes if p in {Purpose.GUESS, Purpose.SEARCH, Purpose.REPEAT}]
     assert len(searched) == 4
     assert Purpose.BASELINE in purposes and Purpose.CONFIRM in purposes
-
-
-def test_a_terminator_that_ends_a_search_before_it_begins_leaves_the_defaults(
-    folder: Path, mine: str
-) -> None:
-    result = study_in(folder, FakeRunner(), replace(SPEC, terminator=f"{mine}:EndsAtOnce"))
-    assert result.reason == f"--terminator {mine}:EndsAtOnce ended the search"
-    assert (result.trials, result.candidate) == (0, result.baseline)
-    fixed = replace(SPEC, fixed=Setting.of({"omp_threads": 2}), name="fixed")
-    with pytest.raises(NothingMeasuredError, match="ended before a setting was tried"):
-        study_in(folder, FakeRunner(), replace(fixed, terminator=f"{mine}:EndsAtOnce"))
 
 
 def test_a_running_trial_is_seen_with_its_curve(folder: Path) -> None:

@@ -11,7 +11,6 @@ from optuna.trial import TrialState
 
 from tests.study_surface import (
     BEST,
-    ITERATIONS,
     SPEC,
     STARTUP_S,
     FakeRunner,
@@ -26,7 +25,6 @@ from tuner.model import (
     BASELINE,
     Failed,
     Finished,
-    ObjectiveSpec,
     Outcome,
     Purpose,
     Stopped,
@@ -72,23 +70,6 @@ def test_a_program_that_writes_no_log_is_stopped() -> None:
         assert rule is not None
         assert isinstance(rule([], 2 * MAX_S - 0.1, None), GoOn), "it may start for as long again"
         assert isinstance(rule([], 2 * MAX_S + 0.1, None), Stopped)
-
-
-@pytest.mark.parametrize(
-    ("objective", "shown"),
-    [(ObjectiveSpec("wall"), []), (ObjectiveSpec(statistic="steady"), range(1, 60))],
-)
-def test_other_objectives_are_bounded_by_the_same_time(
-    objective: ObjectiveSpec, shown: Any
-) -> None:
-    spec = replace(BOUNDED, objective=objective)
-    for purpose in (Purpose.SEARCH, Purpose.BASELINE):
-        for pace, verdict in ((0.5, GoOn), (4.0, Stopped)):
-            history = History.judged(spec, [record(1, BASELINE, Purpose.WARM_UP, ran(1.0))])
-            rule = stopper(NextLaunch(purpose, BEST, history))
-            assert rule is not None
-            log = [(n, n * pace * MAX_S / ITERATIONS) for n in shown]
-            assert isinstance(rule(log, pace * MAX_S, 0.0), verdict)
 
 
 @pytest.mark.parametrize(

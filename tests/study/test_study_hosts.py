@@ -79,8 +79,3 @@ def test_without_another_host_the_error_says_what_was_tried(
     with pytest.raises(HostLostError, match=f"the host h2 is lost: {said}") as caught:
         there(Cloud(()), source).replace_lost()
     assert caught.value.hint
-
-
-def test_a_signal_ends_the_waiting_for_hosts() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        there(Cloud(()), {"hosts_from": ("sleep", "1000")}, lambda: True).replace_lost()
