@@ -21,6 +21,9 @@ _JITTER = 1e-8
 #: Draws of the hyperparameters at first, in each refinement, and those that are kept.
 _POOL, _REFINED, _KEPT = 32, 20, 6
 
+#: Joint draws of the posterior that chances and intervals are made of.
+_DRAWS = 1000
+
 #: A model is made of so many of the fastest settings, and of so many of the others.
 _FASTEST, _OTHERS = 110, 50
 
@@ -123,6 +126,21 @@ class Gaussian:
         which = rng.choice(len(self._weight), size=count, p=self._weight)
         normal = rng.standard_normal((count, len(rows)))
         return np.asarray(mean[which] + np.einsum("cij,cj->ci", root[which], normal))
+
+    def chances(self, rows: Rows, most: float, seed: int) -> list[float]:
+        """Return how likely ``f`` at each row but the first exceeds that by no more than this."""
+        drawn = self.sample(rows, _DRAWS, np.random.default_rng(seed))
+        return [float(share) for share in (drawn[:, 1:] - drawn[:, :1] <= most).mean(0)]
+
+    def ratio(self, rows: Rows, seed: int) -> tuple[float, float, float]:
+        """Return the time at the first of two rows over that at the second: median, low, high.
+
+        The interval is one of 95 %.
+        """
+        drawn = self.sample(rows, _DRAWS, np.random.default_rng(seed))
+        ratios = np.exp(drawn[:, 0] - drawn[:, 1])
+        low, middle, high = np.quantile(ratios, (0.025, 0.5, 0.975))
+        return float(middle), float(low), float(high)
 
 
 def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> Gaussian | None:

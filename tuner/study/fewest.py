@@ -15,9 +15,10 @@ from tuner.knobs import space
 from tuner.knobs.requirements import NONE
 from tuner.launch import command
 from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
-from tuner.search.grid import LEFT_OUT, Key
-from tuner.search.launch_groups import Group
-from tuner.search.left_out import LeftOutModel
+from tuner.search.gaussian import Gaussian, fit
+from tuner.search.grid import LEFT_OUT, Grid, Key, Rows
+from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
+from tuner.search.launch_groups import CEILING, Group, Groups, grouped
 from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.observations import observations, search_space
@@ -56,29 +57,14 @@ class Contribution:
 
 @dataclass(frozen=True)
 class FewestChanges:
-    """What the launches say of leaving knobs out of the setting that the search calls best."""
+    """What the launches say of leaving knobs out of the setting that the search calls best.
+
+    It goes by the model of the search, in which to be left out is one more level of each knob.
+    """
 
     history: History
     fastest: Setting
     records: Sequence[LaunchRecord]  # those that are evidence
-
-    @cached_property
-    def model(self) -> LeftOutModel:
-        """The model of these launches, in which each knob may be left out."""
-        searched, pooling = search_space(self.history), self.history.pooling
-        filled = pooling.unchanged.keys() - pooling.fixed  # the baseline leaves out the others
-        knobs = tuple(
-            replace(axis, when=(), optional=bool(axis.when) or axis.name not in filled)
-            for axis in searched.knobs
-        )
-        launches = [
-            replace(launch, setting=self._key(record.setting))
-            for launch, record in zip(
-                observations(self.history, self.records), self.records, strict=True
-            )
-        ]
-        wide = replace(searched, knobs=knobs, baseline=None, guesses=(), requirements=NONE)
-        return LeftOutModel(wide, launches, self.history.spec.seed)
 
     @cached_property
     def best(self) -> Setting:
@@ -111,17 +97,19 @@ class FewestChanges:
 
     def next(self) -> Setting | None:
         """Return what to launch to simplify the best, ``None`` if no knob more is likely to go."""
-        default = self.history.default
-        group = None if self.history.spec.fixed.items else self._group(default)
+        history, default = self.history, self.history.default
+        group = None if history.spec.fixed.items else self._group(default)
         # Where the baseline is as fast, it is kept.
         is_kept = group is not None and bool(group.finished)
         is_kept = is_kept and self._losses([default])[default] <= self._most_loss(TRIED_SHARE)
-        if is_kept or len(self.history.simplifying) >= MOST_LAUNCHES:
+        if is_kept or len(history.simplifying) >= MOST_LAUNCHES:
             return None
         best = self.best
-        names = [name for name in self.changes(best) if can_leave_out(self.history, name)]
-        keys = [self._known_key(self.without(best, {name})) for name in names]
-        fast = self.model.chances(keys, self._known_key(self.fastest), self._most_loss(1.0))
+        names = [name for name in self.changes(best) if self._can_leave_out(name)]
+        if not names:
+            return None
+        rows = self._rows([self.fastest, *(self.without(best, {name}) for name in names)])
+        fast = self._bounded.chances(rows, self._most_loss(1.0), history.spec.seed)
         chances = dict(zip(names, fast, strict=True))
         order = sorted(names, key=lambda name: -chances[name])
         worth: dict[Setting, float] = {}
@@ -150,10 +138,10 @@ class FewestChanges:
                 without = self.without(best, {name})
                 group = self._group(without)
                 ran = group is not None and bool(group.finished)
-                gain = self.model.ratio(self._known_key(without), self._known_key(best))
+                gain = self._ratio(without, best)
                 contributions.append(Contribution(name, chosen[name], *gain, was_launched=ran))
             elif name in out:
-                gain = self.model.ratio(self._known_key(best), self._known_key(with_all))
+                gain = self._ratio(best, with_all)
                 contributions.append(Contribution(name, None, *gain, was_launched=True))
         return contributions
 
@@ -167,48 +155,84 @@ class FewestChanges:
         kept = {name: value for name, value in setting.items if name not in names}
         return self.history.pooling.canonical(space.there(self.history.knobs, kept))
 
-    def _key(self, setting: Setting) -> Key | None:
-        """Return the setting's levels in the model, ``None`` outside of the present space."""
-        filled = self.history.pooling.filled(setting)
-        if not space.contains_part(
-            self.history.knobs, Setting(), filled, self.history.requirements
-        ):
-            return None
-        chosen = filled.as_dict()
-        return tuple(chosen.get(name, LEFT_OUT) for name, _ in self.history.distinct)
+    def _can_leave_out(self, name: str) -> bool:
+        """Return whether a knob may be left to the program: command and job do without it.
 
-    def _group(self, setting: Setting) -> Group | None:
-        """Return the launches of a setting, ``None`` if there were none."""
-        return self.model.groups.get(self._key(setting) or ())
+        A knob that a requirement names stays: nobody knows if the program's own value meets it.
+        """
+        spec = self.history.spec
+        knob = next(knob for knob in self.history.knobs if knob.name == name)
+        if name in self.history.requirements.names or _has_one_value(knob):
+            return False
+        return knob.default is not None or all(
+            command.can_leave_out(template, name) for template in (spec.command, spec.job)
+        )
 
-    def _known_key(self, setting: Setting) -> Key:
-        key = self._key(setting)
-        assert key is not None
-        return key
+    # --- the model -------------------------------------------------------------------
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        """The kernel over the space in which knobs may be left out; none depends on another."""
+        searched, pooling = search_space(self.history), self.history.pooling
+        filled = pooling.unchanged.keys() - pooling.fixed  # the baseline leaves out the others
+        knobs = tuple(
+            replace(axis, when=(), optional=bool(axis.when) or axis.name not in filled)
+            for axis in searched.knobs
+        )
+        wide = replace(searched, knobs=knobs, baseline=None, guesses=(), requirements=NONE)
+        in_jobs = any(record.job is not None for record in self.records)
+        return Kernel(Grid(wide), WINDOW_PRIOR if in_jobs else PRIOR)
+
+    @cached_property
+    def _groups(self) -> Groups:
+        pairs = zip(observations(self.history, self.records), self.records, strict=True)
+        return grouped([replace(x, setting=self._key(record.setting)) for x, record in pairs])
+
+    @cached_property
+    def _bounded(self) -> Gaussian:
+        return self._fit(CEILING)
+
+    @cached_property
+    def _unbounded(self) -> Gaussian:
+        """The model in which a setting may be slower than the best by any factor."""
+        return self._fit(1000.0)
+
+    def _fit(self, ceiling: float) -> Gaussian:
+        model = fit(self._kernel, self._groups, self.history.spec.seed, ceiling)
+        assert model is not None  # the fastest setting has a time
+        return model
+
+    def _ratio(self, setting: Setting, over: Setting) -> tuple[float, float, float]:
+        """Return the time of a setting over that of another: the median and a 95 % interval."""
+        return self._unbounded.ratio(self._rows([setting, over]), self.history.spec.seed)
+
+    def _losses(self, settings: Sequence[Setting]) -> dict[Setting, float]:
+        """Return by how much, a logarithm, each is expected to be slower than the fastest."""
+        if not settings:
+            return {}
+        mean, _ = self._bounded.predict(self._rows([self.fastest, *settings]))
+        return {s: float(loss) for s, loss in zip(settings, mean[1:] - mean[0], strict=True)}
 
     def _most_loss(self, share: float) -> float:
         """Return this share of the precision as a logarithm."""
         return math.log1p(share * self.history.spec.precision)
 
-    def _losses(self, settings: Sequence[Setting]) -> dict[Setting, float]:
-        """Return by how much, a logarithm, each is expected to be slower than the fastest."""
-        keys = [self._known_key(setting) for setting in settings]
-        losses = self.model.losses(keys, self._known_key(self.fastest))
-        return dict(zip(settings, losses, strict=True))
+    def _key(self, setting: Setting) -> Key | None:
+        """Return the setting's levels in the model, ``None`` outside of the present space."""
+        history, filled = self.history, self.history.pooling.filled(setting)
+        if not space.contains_part(history.knobs, Setting(), filled, history.requirements):
+            return None
+        chosen = filled.as_dict()
+        return tuple(chosen.get(name, LEFT_OUT) for name, _ in history.distinct)
 
+    def _rows(self, settings: Sequence[Setting]) -> Rows:
+        keys = [key for setting in settings if (key := self._key(setting)) is not None]
+        assert len(keys) == len(settings), "all are in the present space"
+        return self._kernel.grid.rows(keys)
 
-def can_leave_out(history: History, name: str) -> bool:
-    """Return whether a knob may be left to the program: the command and the job do without it.
-
-    A knob that a requirement names stays: nobody knows whether the program's own value meets it.
-    """
-    spec = history.spec
-    knob = next(knob for knob in history.knobs if knob.name == name)
-    if name in history.requirements.names or _has_one_value(knob):
-        return False
-    return knob.default is not None or all(
-        command.can_leave_out(template, name) for template in (spec.command, spec.job)
-    )
+    def _group(self, setting: Setting) -> Group | None:
+        """Return the launches of a setting, ``None`` if there were none."""
+        return self._groups.get(self._key(setting) or ())
 
 
 def _has_one_value(knob: Knob) -> bool:
