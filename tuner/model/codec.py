@@ -40,8 +40,7 @@ def dumps(value: Any) -> str:
 def loads(kind: type[T], text: str) -> T:
     """Return the inverse of :func:`dumps`.
 
-    Raises:
-        ValueError, KeyError, TypeError: The text is not such a value.
+    A text that is no such value is a ``ValueError``, a ``KeyError`` or a ``TypeError``.
     """
     try:
         return from_json(kind, json.loads(text))

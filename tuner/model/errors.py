@@ -18,17 +18,11 @@ _VISIBLE = {
 class TunerError(Exception):
     """A failure that is explained to the user in one message.
 
-    Whatever foreign text is in it, it can be printed: control characters come escaped.
-
-    Args:
-        message: What was wrong: the value and where it is.
-        hint: What to do next; may be empty.
-
-    Attributes:
-        exit_code: The process exit code that ``tune`` ends with.
+    The message says what was wrong, the value and where it is; the hint what to do next. Whatever
+    foreign text is in them, they can be printed: control characters come escaped.
     """
 
-    exit_code = 3
+    exit_code = 3  # that `tune` ends with
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = message.translate(_VISIBLE)

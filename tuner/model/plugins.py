@@ -20,11 +20,7 @@ def entries(group: str, shipped: Mapping[str, str]) -> dict[str, EntryPoint]:
 
 
 def load(entry: EntryPoint) -> Any:
-    """Return what an entry stands for.
-
-    Raises:
-        UsageError: The package that brought it is broken.
-    """
+    """Return what an entry stands for; a `UsageError` if the package that brought it is broken."""
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:
@@ -37,11 +33,7 @@ def load(entry: EntryPoint) -> Any:
 
 
 def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any:
-    """Return what a name of a group stands for.
-
-    Raises:
-        UsageError: There is none of this name, or its package is broken.
-    """
+    """Return what a name of a group stands for; a `UsageError` if there is none, or it is broken."""
     if name in shipped:  # it wins, and to look through all packages takes 5 ms
         return load(EntryPoint(name, shipped[name], group))
     by_name = entries(group, shipped)

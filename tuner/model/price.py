@@ -36,11 +36,7 @@ def timed(objective: ObjectiveSpec) -> Timed | None:
 
 
 def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:
-    """Refuse what a figure does not tell.
-
-    Raises:
-        UsageError: Items of a figure that is not a time, or a price of one that tells of none.
-    """
+    """Refuse items of a figure that is not a time, and a price of one that tells of none."""
     name = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(

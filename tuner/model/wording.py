@@ -143,11 +143,7 @@ _SHARE = re.compile(_NUMBER + r"\s*%", re.ASCII)
 
 
 def parse_time_s(text: str) -> float:
-    """``90``, ``90s``, ``2m`` (or ``2min``), ``1.5h``, ``.5s``, in seconds.
-
-    Raises:
-        ValueError: It is not a time above 0; the text says what one looks like.
-    """
+    """``90``, ``90s``, ``2m`` (or ``2min``), ``1.5h``, ``.5s``, in seconds; else a `ValueError`."""
     match = _TIME.fullmatch(text.strip())
     time_s = float(match[1]) * _UNITS_S[match[2]] if match else math.nan
     if not (time_s > 0 and math.isfinite(time_s)):
@@ -156,11 +152,7 @@ def parse_time_s(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A percentage as a share of 1: ``2%``, ``0.5 %``; the sign is needed, as 0.5 may mean either.
-
-    Raises:
-        ValueError: It is not between 0 % and 100 %.
-    """
+    """A percentage as a share of 1: ``2%``, ``0.5 %``; a `ValueError` without the sign."""
     match = _SHARE.fullmatch(text.strip())
     share = float(match[1]) / 100 if match else math.nan
     if not 0 < share < 1:

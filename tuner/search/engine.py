@@ -74,10 +74,7 @@ class Search:
     ) -> tuple[Limit | None, Noise]:
         """Return what a launch is raced against, and how much runs differ; ``None`` lets it run.
 
-        Args:
-            history: The launches before it.
-            purpose: What it is made for.
-            key: Its setting; ``None``: no setting of the space.
+        A launch without a key is of no setting of the space.
         """
         state = self._state(history)
         best, noise = state.best, state.noise
@@ -109,10 +106,8 @@ class Search:
     ) -> Proposal | Done:
         """Return the next launch, or why there is none.
 
-        Args:
-            history: The launches so far.
-            live: What running jobs change of the costs, in a study that measures live.
-            is_shared: Other hosts measure, too: the baseline tells if they are as fast.
+        If other hosts measure too (``is_shared``), the baseline comes early: it tells if they are
+        as fast.
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s

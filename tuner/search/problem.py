@@ -27,27 +27,16 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A problem holds all that the next launch depends on.
+    """A problem holds all that the next launch depends on."""
 
-    Attributes:
-        search: Decides over the space of the study; ``None``: nothing is left to choose.
-        observations: What its launches came to, the oldest first.
-        params: The parameters of a setting of the space.
-        distributions: What Optuna knows of all parameters.
-        live: What running jobs change of the costs, in a study that measures live.
-        is_shared: Whether other hosts measure a part of it.
-        first: What is launched before anything that the search wants; ``None``: nothing.
-        last: What is launched once the search has ended; ``None``: nothing.
-    """
-
-    search: Search | None
-    observations: Sequence[SearchObservation] = ()
-    params: Callable[[Key], Mapping[str, Any]] = lambda _: {}
-    distributions: Callable[[], Mapping[str, BaseDistribution]] = dict
-    live: Live | None = None
-    is_shared: bool = False
-    first: Suggestion | None = None
-    last: Callable[[], Suggestion | None] = lambda: None
+    search: Search | None  # decides over the space of the study; None: nothing is left to choose
+    observations: Sequence[SearchObservation] = ()  # what launches came to, the oldest first
+    params: Callable[[Key], Mapping[str, Any]] = lambda _: {}  # of a setting of the space
+    distributions: Callable[[], Mapping[str, BaseDistribution]] = dict  # of all parameters
+    live: Live | None = None  # what running jobs change of the costs
+    is_shared: bool = False  # other hosts measure a part of it
+    first: Suggestion | None = None  # is launched before anything that the search wants
+    last: Callable[[], Suggestion | None] = lambda: None  # is launched once the search has ended
 
     @cached_property
     def next(self) -> Suggestion | Done:

@@ -43,12 +43,9 @@ class RacePruner(BasePruner):
     What is reported is the time so far, its step the number of iterations done; the value of a
     complete trial is the time of all. A trial has as many iterations as the longest complete one
     so far, so the first one is never stopped. The forecast allows for its own error, and for
-    that of single runs (:mod:`tuner.search.stopper`).
-
-    Args:
-        run_sd: What runs of one setting differ by, as the standard deviation of the logarithm.
-        running: Gives how far a trial has got, and what it is held against; ``None``: it goes on.
-            By default that is what was reported, and the best complete trial.
+    that of single runs (:mod:`tuner.search.stopper`), whose logarithms have the standard deviation
+    ``run_sd``. ``running`` gives how far a trial has got, and what it is held against (``None``: it
+    goes on); by default that is what was reported, and the best complete trial.
     """
 
     def __init__(
@@ -60,11 +57,7 @@ class RacePruner(BasePruner):
         self._run_sd, self._running = run_sd, running or self._against_the_best
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Return whether the trial cannot win any more.
-
-        Raises:
-            ValueError: The study maximises, or has several objectives.
-        """
+        """Return whether the trial cannot win; a ``ValueError`` if no time is minimised."""
         running = self._running(study, trial)
         if running is None:
             return False

@@ -39,7 +39,8 @@ class RuntimeSampler(BaseSampler):
     It repeats what may be the best, so that no lucky run wins, and counts a pruned trial as
     what it was heading for (:class:`~tuner.search.pruner.RacePruner` says that). A setting that
     failed is not proposed again, nor is one that runs. Values above 0 are compared by their
-    ratios, others by their differences. A study with several objectives is a ``ValueError``.
+    ratios, others by their differences. A study with several objectives is a ``ValueError``, and so
+    is an argument out of its range.
 
     Args:
         cores: CPU cores of a host. With ``roles`` nothing is proposed that asks for more than
@@ -56,9 +57,6 @@ class RuntimeSampler(BaseSampler):
             arguments but ``seed`` are then without effect. ``tuner.study.Reader()`` reads what
             ``tune`` has written: what a launch started with, where it was heading, what a setting
             costs to reach in a running job.
-
-    Raises:
-        ValueError: A number is out of its range, or a role is unknown.
     """
 
     def __init__(

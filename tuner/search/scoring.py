@@ -65,10 +65,8 @@ _CUT_SHARE = 0.5
 def gradient(ahead: Floats, sd: Floats, noise_sd: Floats) -> Floats:
     """Return by how much one run of each setting is expected to lower the best mean's logarithm.
 
-    Args:
-        ahead: By how much the setting's mean lies below the best; negative above it.
-        sd: Its standard deviation.
-        noise_sd: That of a single run.
+    The mean lies ``ahead`` of the best (negative: above it), with this standard deviation;
+    ``noise_sd`` is that of a single run.
     """
     shift = sd * sd / np.sqrt(sd * sd + noise_sd**2)
     u = ahead / shift
@@ -140,22 +138,15 @@ def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
 
 @dataclass(frozen=True)
 class Live:
-    """A study in which running jobs switch to other settings.
+    """What a start and a switch cost in a study in which running jobs switch to other settings."""
 
-    Attributes:
-        knobs: Those that change in a running job.
-        job: What runs now was started with, a value a knob in the space's order, ``None`` for
-            a knob that it was started without; ``None``: nothing runs.
-        startup_s: What the start of a job takes, s.
-        switch_s: What a switch takes, s.
-        share: What a window takes, s, for each unit of its setting's figure.
-    """
-
-    knobs: frozenset[str]
+    knobs: frozenset[str]  # those that change in a running job
+    #: What the running job was started with, a value a knob in the space's order (``None``: without
+    #: it); ``None``: nothing runs.
     job: tuple[Value | None, ...] | None
     startup_s: float
     switch_s: float
-    share: float
+    share: float  # what a window takes, s, for each unit of its setting's figure
 
     def fits(self, grid: Grid, rows: Rows) -> Flags:
         """Return which rows the running job can switch to: they differ in live knobs only."""

@@ -73,13 +73,7 @@ class EarlyStopper(Protocol):
     """Says of a running launch whether it goes on or is stopped."""
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Return the verdict.
-
-        Args:
-            progress: The log so far.
-            since_launch_s: Wall time since the launch.
-            startup_s: This launch's own start-up, known from the first entry on.
-        """
+        """Return the verdict by the log so far; the start-up is known from its first entry on."""
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper for a window, in which each iteration is an entry of the log."""
@@ -237,21 +231,13 @@ class PaceKnown(EarlyStopper):
 
     Nobody knows what comes at its end, after its iterations: it may take as long as that of the
     other side, or be slower by as much as the iterations. The projection lies in the middle.
-
-    Attributes:
-        iterations: How many it does.
-        end_s: What the end of the other side takes, s.
-        end_iterations: As how many iterations of the other side that is; see
-            :func:`~tuner.search.throughput.at_usual_pace`.
-        log_sd: The standard deviation that the logarithm of its finish may have.
-        most_s: After so much of its own time it is stopped whatever that deviation is.
     """
 
     iterations: int
-    end_s: float
-    end_iterations: float
-    log_sd: float
-    most_s: float
+    end_s: float  # what the end of the other side takes
+    end_iterations: float  # as how many of its iterations that is (`throughput.at_usual_pace`)
+    log_sd: float  # the standard deviation that the logarithm of the finish may have
+    most_s: float  # after so much of its own time it is stopped whatever that deviation is
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         if len(progress) < 2 or _is_done(progress, self.iterations):

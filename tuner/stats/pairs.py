@@ -93,19 +93,12 @@ def judge(
     at_least: bool = False,
     is_last: bool = False,
 ) -> Finding | None:
-    """Return what pairs prove, or that they prove nothing if there are as many as may be.
+    """Return what pairs prove, or that they prove nothing if no more are launched (``is_last``).
 
-    ``None``: another pair has to tell.
-
-    Args:
-        log_ratios: The logarithm of each pair's ratio, reference over best, in their order.
-        precision: A gain below this share is not worth having.
-        rule: That for how the pairs were made.
-        off: How much all of them may be off in one direction. More pairs do not help, so the
-            interval is wider by that.
-        at_least: Of some pairs only a lower bound of the ratio is known, as the reference was
-            ended. Then only a lower end is found, and that there is no gain is never found.
-        is_last: No more pairs are launched, though there are fewer than may be.
+    ``None``: another pair has to tell. Each pair has the logarithm of its ratio, reference over
+    best, and a gain below ``precision`` is not worth having. All logarithms may be ``off`` by so
+    much in one direction: the interval is wider by that, as more pairs do not help. If the ratios
+    are lower bounds (``at_least``), only a lower end is found, and never that there is no gain.
     """
     pairs = len(log_ratios)
     if not pairs:

@@ -84,10 +84,8 @@ def _engine_options(url: str, busy_s: float, *, write_ahead: bool = False) -> di
 def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
     """Return an engine for a database that holds studies; nothing is written.
 
-    Raises:
-        UsageError: Missing, corrupt, not a database, on a network file system, of another program,
-            or a server that cannot be reached.
-        BusyError: Locked for longer than ``busy_s`` seconds.
+    It is a `UsageError` if it is missing, corrupt, no database, of another program, on a network
+    file system or a server that cannot be reached, and a `BusyError` if it is locked for longer.
     """
     path = sqlite_path(url)
     if path is not None:
@@ -106,9 +104,7 @@ def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
 def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
     """Return a storage of Optuna's that can be written; file and tables are made if missing.
 
-    Raises:
-        UsageError: As :func:`connect`, or read-only.
-        BusyError: Locked for longer than ``busy_s`` seconds.
+    The errors are those of :func:`connect`; a read-only database is a `UsageError`, too.
     """
     path = sqlite_path(url)
     if path is not None:
@@ -140,9 +136,7 @@ def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
 def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False) -> RDBStorage:
     """Return Optuna's storage with its tables; with heartbeats if hosts can share it.
 
-    Raises:
-        UsageError: The tables are of another version of Optuna's.
-        TunerError: The database cannot be used.
+    Tables of another version of Optuna's are a `UsageError`.
     """
     import optuna
 
@@ -182,12 +176,7 @@ def is_shared(storage: BaseStorage) -> bool:
 
 
 def check(url: str, *, mounts: Path = MOUNTS) -> None:
-    """See whether a study can be kept there; nothing is made.
-
-    Raises:
-        UsageError: As :func:`create` would.
-        BusyError: Locked for longer than a second.
-    """
+    """Raise what :func:`create` would if no study can be kept there; nothing is made."""
     path = sqlite_path(url)
     if path is not None:
         _refuse_place(path, mounts)
@@ -254,11 +243,7 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 
 
 def _holds_studies(engine: Engine, url: str) -> bool:
-    """Return whether the tables are there.
-
-    Raises:
-        UsageError: An SQLite file has only tables of another program.
-    """
+    """Return whether the tables are there; refuse a file with tables of another program only."""
     names = {*sa.inspect(engine).get_table_names()}
     if names and not names & schema.READ and sqlite_path(url) is not None:
         raise UsageError(

@@ -113,11 +113,7 @@ def _texts(identity: JsonDict) -> dict[str, str]:
 
 
 def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
-    """Refuse to continue a study that belongs to something else.
-
-    Raises:
-        UsageError: Naming every difference.
-    """
+    """Refuse to continue a study that belongs to something else, with every difference."""
     if differences := difference(old, new):
         raise UsageError(
             f"the stored study {name} differs from what was typed: " + "; ".join(differences),

@@ -171,11 +171,7 @@ class Store:
         return name in self._attributes(name=name)
 
     def load(self, name: str) -> StudyRow:
-        """Return the study of that name.
-
-        Raises:
-            UsageError: There is none; the hint names the nearest ones.
-        """
+        """Return the study of that name; a `UsageError` that names the nearest if there is none."""
         row = self.find(name)
         if row is None:
             raise self._no_study(name)
@@ -184,8 +180,7 @@ class Store:
     def create(self, spec: StudySpec) -> StudyRow:
         """Add a study without launches; of its commands all but the secrets is stored.
 
-        Raises:
-            UsageError: The name is taken, by tune or another program.
+        It is a `UsageError` if the name is taken, by tune or another program.
         """
         import optuna
 
@@ -213,8 +208,7 @@ class Store:
 
         Of the two studies of Optuna the comparison is made first; neither has a trial.
 
-        Raises:
-            UsageError: It is a study of another program.
+        It is a `UsageError` if it is a study of another program.
         """
         study_ids = {}
         for optunas_name in (comparison_name(name), name):
@@ -356,8 +350,7 @@ class Store:
     def keep(self, trial_id: int, record: LaunchRecord) -> None:
         """Put down what came of a launch on its trial, and what was seen of it.
 
-        Raises:
-            KeyError, UpdateFinishedTrialError: Of Optuna: the trial is gone, or has ended.
+        Optuna raises ``KeyError`` if the trial is gone, ``UpdateFinishedTrialError`` if it ended.
         """
         self.keep_seen(trial_id, record)  # first: the attribute is what makes it a launch
         self.storage.set_trial_user_attr(trial_id, RECORD, rows.launch_attribute(record))
@@ -379,9 +372,6 @@ class Store:
 
         All that is kept so far is on the disk then, and in the one file of an SQLite database:
         while a launch runs it can be copied, and may lose its power.
-
-        Raises:
-            UsageError: Read-only or corrupt, or the study is gone.
         """
         with self.translated(), self._engine.connect() as connection:
             if connection.dialect.name == "sqlite":

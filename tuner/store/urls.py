@@ -26,10 +26,8 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
 
     A text without ``://`` is the path of an SQLite file. One with ``@`` or ``=`` may be a login
     (``USER:PASSWORD@HOST``, ``host=db password=X``), and a file of that name would tell the
-    password: so such a path must begin with ``/``, ``.`` or ``~``.
-
-    Raises:
-        UsageError: Not a database this tool can use.
+    password: so such a path must begin with ``/``, ``.`` or ``~``. Any other database is a
+    `UsageError`.
     """
     from sqlalchemy.engine import URL, make_url
     from sqlalchemy.exc import ArgumentError

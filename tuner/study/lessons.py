@@ -32,33 +32,30 @@ def with_lesson(spec: StudySpec, store: Store, *, fresh: bool = False) -> tuple[
     """Return the spec with its lesson, and a sentence on that if it is new.
 
     A stored study that is not begun anew keeps its lesson, as long as it is to learn from the same.
-
-    Raises:
-        UsageError: The study that is named is not there, or has nothing to teach.
+    It is a `UsageError` if the study that is named is not there, or has nothing to teach.
     """
     name, stored = spec.learn_from, None if fresh else store.find(spec.name)
     if stored is not None and stored.spec.learn_from == name:
         return replace(spec, lesson=stored.spec.lesson), ""
-    if name == "none":
-        return replace(spec, lesson=None), ""
-    if name == "auto":
+    if name in {"auto", "none"}:
         with suppress(UsageError):  # what cannot be read teaches nothing
-            for row in _latest(spec, store):
-                learned = lesson(History.judged(row.spec, store.launches(row.name, detail=False)))
-                if learned.fastest:
+            for row in _latest(spec, store) if name == "auto" else ():
+                if (learned := _lesson_of(row, store)).fastest:
                     return replace(spec, lesson=learned), _sentence(row, spec)
         return replace(spec, lesson=None), ""
     row = store.load(name)
-    learned = lesson(History.judged(row.spec, store.launches(name, detail=False)))
-    why_not = "" if learned.fastest else "nothing was measured in it"
-    if not _tuned(row.spec) & _tuned(spec):
-        why_not = "it tuned none of the knobs of this study"
-    if name == spec.name:
-        why_not = "a study cannot learn from itself"
-    if why_not:
-        advice = "name another study, or --learn-from none"
-        raise UsageError(f"--learn-from {name}: {why_not}", advice)
+    learned = _lesson_of(row, store)
+    if name == spec.name or not learned.fastest or not _tuned(row.spec) & _tuned(spec):
+        raise UsageError(
+            f"--learn-from {name}: it is this study, nothing was measured in it, or it tuned none"
+            " of the knobs of this one",
+            "name another study, or --learn-from none",
+        )
     return replace(spec, lesson=learned), _sentence(row, spec)
+
+
+def _lesson_of(row: StudyRow, store: Store) -> Lesson:
+    return lesson(History.judged(row.spec, store.launches(row.name, detail=False)))
 
 
 def _sentence(row: StudyRow, spec: StudySpec) -> str:
