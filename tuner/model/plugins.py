@@ -33,7 +33,7 @@ def load(entry: EntryPoint) -> Any:
 
 
 def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any:
-    """Return what a name of a group stands for; a `UsageError` if there is none, or it is broken."""
+    """Return what a name of a group stands for; a `UsageError` if it is unknown or broken."""
     if name in shipped:  # it wins, and to look through all packages takes 5 ms
         return load(EntryPoint(name, shipped[name], group))
     by_name = entries(group, shipped)

@@ -44,11 +44,7 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
 
 
 def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> None:
-    """Refuse to look for the lowest rate, unless --unit calls it by a name that is no rate.
-
-    Raises:
-        UsageError: It shows the line of the first launch.
-    """
+    """Refuse to look for the lowest rate, unless --unit calls it by a name that is no rate."""
     usage = _Usage(map(_as_it_came, records), objective)
     if objective.maximize or not usage.readings or (objective.unit and not unit_of(objective.unit)):
         return
@@ -87,11 +83,7 @@ def _judged(record: LaunchRecord, usage: _Usage) -> LaunchRecord:
 
 
 def _require_own_clock(record: LaunchRecord, sample: Finished, objective: ObjectiveSpec) -> None:
-    """Doubt a clock that is ahead of the launch: it goes on from an earlier run.
-
-    Raises:
-        ValueError: The message says what to do.
-    """
+    """Doubt a clock that is ahead of the launch, as it goes on from an earlier run (ValueError)."""
     log, wall_s = record.outcome.progress, record.outcome.wall_s
     if objective.clock in {"elapsed", "steady"} and began_before(log, wall_s):
         raise ValueError(
@@ -136,11 +128,7 @@ class _Usage:
         return option if option and (not printed or converted(1.0, printed, option)) else printed
 
     def figure(self, reading: Reading) -> float:
-        """Return the figure in the unit of the study.
-
-        Raises:
-            ValueError: It cannot be told; the message says why.
-        """
+        """Return the figure in the unit of the study; a ``ValueError`` if it cannot be told."""
         unit, first, target = self.unit(reading), self.unit(self.readings[0][1]), self.target
         as_printed = figure(reading)
         if not unit and (not first or target == self.objective.unit):

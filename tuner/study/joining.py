@@ -75,8 +75,7 @@ class Joining(SearchThenConfirm):
     def search(self, history: History) -> Step | Done:
         """Return the next launch of the search, or why the search is over.
 
-        Raises:
-            TunerError: The figures of this host are not those of the others: it is left out.
+        It is a `TunerError` if the figures of this host are not those of the others.
         """
         if history.simplifying or history.confirming:
             return Done("terminated")

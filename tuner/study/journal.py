@@ -40,11 +40,7 @@ class Entry:
 
 
 def parse(content: bytes) -> Entry:
-    """Return what :meth:`Journal.write` made a file of.
-
-    Raises:
-        ValueError: It is not a whole record.
-    """
+    """Return what :meth:`Journal.write` made a file of; a ``ValueError`` if it is none, or torn."""
     try:
         return codec.loads(Entry, content.decode("ascii"))
     except (KeyError, TypeError) as error:
@@ -60,11 +56,7 @@ class Journal:
     created_at: str
 
     def reserve(self, launch: Path) -> None:
-        """Make the launch's folder and take the room for its record.
-
-        Raises:
-            OSError: The disk is full, or the folder cannot be made or written.
-        """
+        """Make the launch's folder and take the room for its record, or raise an ``OSError``."""
         make_folder(launch)
         try:
             # Without fsync: a full disk says so as it is written, or as it is closed.
@@ -75,12 +67,9 @@ class Journal:
             raise
 
     def write(self, record: LaunchRecord) -> None:
-        """Put the record of a launch on the disk; all of it is there or nothing.
+        """Put the record of a launch on the disk; all of it is there or nothing (``OSError``).
 
         It is without the telemetry, which would not fit into the room.
-
-        Raises:
-            OSError: It cannot be written.
         """
         launch = Path(record.folder)
         light = replace(record, outcome=replace(record.outcome, telemetry=None))

@@ -87,7 +87,7 @@ class StudyRun:
 
     @property
     def spec(self) -> StudySpec:
-        """What was asked for."""
+        """The study as it is asked for."""
         return self.history.spec
 
     def result(self, state: StudyState, reason: str) -> Result:
@@ -98,9 +98,7 @@ class StudyRun:
     def measure(self) -> str:
         """Ask, measure, tell: until the search is over, and the best is compared. Say why it ended.
 
-        Raises:
-            Cancelled: The user ended it.
-            NothingMeasuredError, LimitReachedError: Nothing works.
+        `Cancelled` if the user ended it, and the error of `why_given_up` if nothing works.
         """
         objective = self.spec.objective
         try:
@@ -216,12 +214,7 @@ class StudyRun:
         return [trial, other]
 
     def _request(self, trial: RunningTrial, beside: int | None) -> MeasurementRequest:
-        """Say that a launch begins, and return what it is to measure.
-
-        Raises:
-            TunerError: It could not be kept: the database is gone, locked, read-only or corrupt, or
-                the disk is full.
-        """
+        """Say that a launch begins, and return what it measures; fail if it could not be kept."""
         context, history, step, number = self.context, self.history, trial.step, trial.launch
         spec, purpose, setting = self.spec, step.purpose, step.setting
         if context.hosts is not None:
@@ -331,11 +324,7 @@ class StudyRun:
         self.context.emit(LaunchEnded(kept, measurement, is_best, so_far))
 
     def _count_lost(self, record: LaunchRecord) -> None:
-        """End the study if too many launches in a row were ended from outside, or the disk is full.
-
-        Raises:
-            TunerError: That is so.
-        """
+        """End the study on a full disk, or after too many launches in a row ended from outside."""
         if record.outcome.exclusion is not None:
             return
         ending = record.outcome.ending
@@ -363,11 +352,8 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
     """Launch the setting of a trial, or of two side by side; put down what came of it.
 
     The two are of one study, or of two that stop together. A launch that was ended from outside
-    says nothing of its setting: it is next again.
-
-    Raises:
-        Cancelled: The user has ended it; the records are kept.
-        TunerError: Too many launches in a row were ended from outside, or nothing can be kept.
+    says nothing of its setting: it is next again. `Cancelled` once the records are kept, if the
+    user has ended it.
     """
     if not trials:
         return []

@@ -141,8 +141,7 @@ def lacks(name: str) -> list[str]:
 def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
     """Return the sampler of a study that has so many trials; ``None``: our own.
 
-    Raises:
-        UsageError: There is none of that name, it needs a package, or it cannot be made.
+    It is a `UsageError` if there is none of that name, it needs a package, or it cannot be made.
     """
     name = spec.sampler
     if name == "tune":
@@ -158,12 +157,7 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
 
 
 def pruner(spec: StudySpec) -> BasePruner | None:
-    """Return the pruner of a study; ``None``: our own.
-
-    Raises:
-        UsageError: There is none of that name, it cannot be made, or the objective has no values
-            on the way.
-    """
+    """Return the pruner of a study; ``None``: our own. For the errors see :func:`sampler`."""
     name = spec.pruner
     if name == "race":
         return None
@@ -179,11 +173,7 @@ def pruner(spec: StudySpec) -> BasePruner | None:
 
 
 def terminator(spec: StudySpec) -> BaseTerminator | None:
-    """Return the terminator of a study; ``None``: our own.
-
-    Raises:
-        UsageError: There is none of that name, it needs a package, or it cannot be made.
-    """
+    """Return the terminator of a study; ``None``: our own. For the errors see :func:`sampler`."""
     name = spec.terminator
     if name == "tune":
         return None

@@ -212,9 +212,6 @@ class OptunaStudy:
         another program has enqueued. If that is known already, or ruled out, the trial is told so,
         and the sampler is asked again. What it does not suggest by itself is enqueued: a repeat, if
         it is one of Optuna's; and the step's own setting, if it has nothing new to say.
-
-        Raises:
-            TunerError: The sampler failed, or the database.
         """
         with self._store.translated():
             if not is_of_search(history, step.purpose, step.setting):
@@ -337,11 +334,7 @@ class OptunaStudy:
             return history
 
     def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more, and return the study without them.
-
-        Raises:
-            TunerError: The database cannot be written.
-        """
+        """Count these launches no more, and return the study without them."""
         self._store.exclude(self._name, why, numbers)
         self._reader.changed()
         return self.history()

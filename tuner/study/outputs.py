@@ -26,12 +26,7 @@ def study_folder(outputs: Path | None, url: str, name: str) -> Path:
 
 
 def prepare(folder: Path) -> None:
-    """Make the study's folder and prove that it can be written.
-
-    Raises:
-        UsageError: No permission, or something else is in the way.
-        TunerError: The disk is full.
-    """
+    """Make the study's folder and prove that it can be written; an error says why it cannot."""
     _require_no_link(folder)
     try:
         make_folder(folder)
@@ -68,9 +63,6 @@ def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
 
     Folders elsewhere, in which launches are left, are returned: a copied database still names the
     folders of the original.
-
-    Raises:
-        UsageError: The study's folder is a symbolic link.
     """
     _require_no_link(folder)
     left: dict[Path, None] = {}

@@ -69,11 +69,8 @@ class ByPairs:
         """Launch what two studies fix by pairs until these are enough, or one fails by itself.
 
         They are launched side by side if nothing speaks against it, each first in every other pair.
-        If there are enough pairs already, nothing is launched.
-
-        Raises:
-            StudyInterrupted: Ended by a signal; what was measured is kept.
-            TunerError: What :func:`tuner.study.tune` raises.
+        If there are enough pairs already, nothing is launched. The errors are those of
+        :func:`tuner.study.tune`.
         """
         for spec in specs:
             check_name(spec.name)
@@ -261,11 +258,8 @@ def _environment(spec: StudySpec) -> dict[str, str]:
 def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ...]) -> StudySpec:
     """Return the study ``NAME-again``, which launches the best setting of a stored one here.
 
-    The words after ``tune`` that ask for it are ``typed``.
-
-    Raises:
-        UsageError: A secret is not stored, this host lacks the program or mpirun, or a study of
-            the user has that name.
+    The words after ``tune`` that ask for it are ``typed``. It is a `UsageError` if a secret is not
+    stored, this host lacks the program or mpirun, or a study of the user has that name.
     """
     name, option = f"{spec.name}-again", f"--remeasure {spec.name}"
     for variable in (key for key, value in spec.environment if HIDDEN in value):
@@ -283,10 +277,9 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
 
 
 def require_different(specs: Sequence[StudySpec]) -> None:
-    """Check that two studies of :func:`to_launch` are of two programs.
+    """Refuse two studies of :func:`to_launch` that launch one program in one folder.
 
-    Raises:
-        UsageError: Both launch one program in one folder, as the older one may be gone.
+    The older program is gone then, or was never another one.
     """
     before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
     if before == after:

@@ -47,8 +47,7 @@ class Reader:
     def history(self, study: optuna.Study) -> History:
         """Return the launches of a search: the same object as long as nothing has changed.
 
-        Raises:
-            KeyError, ValueError, TypeError: It is no study of ``tune``, or is damaged.
+        If it is damaged or not of ``tune``: ``KeyError``, ``ValueError`` or ``TypeError``.
         """
         if self._last is not None and self._is_current:
             return self._last[1]

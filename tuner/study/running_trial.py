@@ -41,8 +41,7 @@ _LOG_SD = 0.3
 def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
     """Return the setting that the sampler suggests: a value of each knob that exists in it.
 
-    Raises:
-        ValueError: A value is outside of its domain.
+    A value outside of its domain is a ``ValueError``.
     """
     names = {knob.name for knob in knobs}
     chosen: dict[str, Value] = {}
@@ -91,11 +90,7 @@ class RunningTrial:
     def suggested(
         cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
     ) -> RunningTrial:
-        """Return the trial of the search, with the setting that its sampler suggests.
-
-        Raises:
-            ValueError: A value is outside of its domain.
-        """
+        """Return the trial of the search, with the setting that its sampler suggests."""
         if database.is_shared(trial.storage):  # before its parameters: others look for both
             _beat(trial)
             trial.set_user_attr(HOST, history.spec.machine.hostname)

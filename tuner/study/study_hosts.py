@@ -29,9 +29,7 @@ class StudyHosts:
     def replace_lost(self) -> None:
         """Replace each lost host of the layout, by an agent on itself or by another host.
 
-        Raises:
-            HostLostError: One is lost, and none takes its place.
-            KeyboardInterrupt: Cancelled.
+        It is a `HostLostError` if none takes its place.
         """
         for host in self.hosts.lost():
             reasons = [f"the host {host.name} is lost: {host.lost}"]

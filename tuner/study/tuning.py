@@ -66,26 +66,17 @@ def tune(
 ) -> Result:
     """Find the fastest setting of a command; nothing is printed.
 
-    A study of that name is continued; a finished one only gives its result.
-
-    Args:
-        spec: What to tune.
-        storage: An SQLite file or a URL. Default: ``TUNE_STORAGE``, else ``studies/tune.db``.
-        outputs: The folder for what launches write. Default: beside the SQLite file.
-        fresh: Delete what the study has and begin anew.
-        remeasure: Keep what the study has, but count none of its times any more.
-        wait: Wait while another process measures on this host.
-        joined: Another host began the study: measure a part of its search (:func:`to_join`).
-        on_event: Called with each :data:`tuner.study.events.Event`.
-        run: Runs a launch; :func:`tuner.launch.trial.run` if not given.
-        jobs: Measures settings in running jobs; if not given, none does beside a ``run``, else
-            :class:`tuner.live.jobs.LiveJobs`.
-        policy: Says what comes next; by default search, then confirmation.
+    A study of that name is continued; a finished one only gives its result. ``fresh`` deletes what
+    it has, ``remeasure`` keeps that but counts none of its times; ``joined`` measures a part of a
+    search that another host began (:func:`to_join`). The storage is an SQLite file or a URL
+    (default: ``TUNE_STORAGE``, else ``studies/tune.db``), and launches write to ``outputs``
+    (default: beside the SQLite file). What launches, what measures in running jobs and what says
+    what comes next can be replaced.
 
     Raises:
         UsageError: A name, database, folder, sampler, pruner or terminator that cannot be used, a
-            study to learn from that is not there or has nothing to teach, or a study that belongs
-            to another command, rank count, MPI or machine.
+            study to learn from that has nothing to teach, or a study that belongs to another
+            command, rank count, MPI or machine.
         NothingMeasuredError: Nothing worked; ``LimitReachedError`` if only time was short.
         BusyError: The host or the database is in use.
         TunerError: The disk is full.
@@ -239,9 +230,6 @@ def opened(
     """Create or resume a study; whatever ends the work on it, it is not left as running.
 
     The host is ours. If launches are real, what else it does is looked at first, and said.
-
-    Raises:
-        StudyInterrupted: The user has ended the work on it.
     """
     store, spec, name = context.store, context.spec, context.spec.name
     if fresh and store.has(name):
@@ -314,12 +302,8 @@ def _resumed(
 def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
     """Delete a study, readable or not, with its trials and the folders of its launches.
 
-    Returns:
-        What was left as it is, a sentence each.
-
-    Raises:
-        BusyError: A process measures on this host.
-        UsageError: There is no such study.
+    What was left as it is comes back, a sentence each. It is a `UsageError` if there is no such
+    study, and a `BusyError` while a process measures on this host.
     """
     with lock.measuring(name, environ=os.environ):
         if not store.has(name):
@@ -337,9 +321,7 @@ def _delete(store: Store, folder: Path, name: str) -> list[str]:
 def to_join(url: str, name: str) -> StudySpec:
     """Return the stored study as this host measures it for the one that began it: in launches.
 
-    Raises:
-        UsageError: There is no such study, no other host can reach it, its command hides a
-            secret, or this host lacks its program or mpirun.
+    It is a `UsageError` if there is no such study, or no other host can reach it.
     """
     if sqlite_path(url) is not None:
         raise UsageError(
@@ -354,8 +336,7 @@ def to_join(url: str, name: str) -> StudySpec:
 def runnable(spec: StudySpec, option: str) -> StudySpec:
     """Return a stored study with the launcher as it is here now; ``option`` asks for it.
 
-    Raises:
-        UsageError: Its command hides a secret, or this host lacks its program or mpirun.
+    It is a `UsageError` if its command hides a secret, or this host lacks its program or mpirun.
     """
     was = spec.launcher
     require_none_hidden(spec, option)
