@@ -38,7 +38,7 @@ from tuner.model import (
     StudySpec,
 )
 from tuner.model.errors import TunerError
-from tuner.search import Done
+from tuner.search.engine import Done
 from tuner.study import StudyInterrupted, tune
 from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
 from tuner.study.history import History

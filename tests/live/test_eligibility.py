@@ -35,7 +35,7 @@ from tuner.model import (
     Setting,
     Value,
 )
-from tuner.search import Live
+from tuner.search.scoring import Live
 
 START, OTHER, THIRD = setting(1), setting(2), setting(3)
 

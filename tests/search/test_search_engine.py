@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tuner.knobs.conditions import KnobAxis
 from tuner.model import Purpose
-from tuner.search import Done, Key, KnobAxis, Options, Proposal, Search, SearchObservation, Space
-from tuner.search.engine import BASELINE_TIMES
+from tuner.search.engine import BASELINE_TIMES, Done, Proposal, Search
+from tuner.search.grid import Key, Space
+from tuner.search.launch_groups import SearchObservation
+from tuner.search.scoring import MOST_REPEATS, Options
 
 SPACE = Space(
     (
@@ -152,7 +155,7 @@ def test_a_few_settings_are_told_apart_in_a_few_launches_or_found_alike(
         history, done = study(search, noisy(apart(values, factor), sd, seed))
         assert done == Done("exhausted")
         launches = Counter(seen.setting for seen in history)
-        assert max(launches.values()) <= Options().most_repeats
+        assert max(launches.values()) <= MOST_REPEATS
         lengths.append(len(history))
         if factor > 1:
             assert launches.keys() == {(value,) for value in values}

@@ -10,10 +10,11 @@ import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, run
 from tuner.model import Purpose, Value
-from tuner.search import Done, Live, Options, Proposal, Search, SearchObservation
+from tuner.search.engine import Done, Proposal, Search
 from tuner.search.grid import Grid, Key
-from tuner.search.launch_groups import grouped
+from tuner.search.launch_groups import SearchObservation, grouped
 from tuner.search.regions import risk
+from tuner.search.scoring import Live, Options
 
 WARM = frozenset({"threads", "workers"})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tuner.live.eligibility import is_reachable, why_switched_off
 from tuner.model import Failed, Finished, LaunchRecord, Setting, StudySpec
-from tuner.search import Live
+from tuner.search.scoring import Live
 from tuner.search.throughput import Pace
 
 #: Gives settings that come to the same one form.

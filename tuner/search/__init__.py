@@ -31,30 +31,11 @@ def load_numpy() -> None:
 
 load_numpy()
 
-from tuner.knobs.conditions import KnobAxis  # noqa: E402
-from tuner.search.engine import Done, Proposal, Search  # noqa: E402
-from tuner.search.grid import Key, Space  # noqa: E402
-from tuner.search.launch_groups import SearchObservation  # noqa: E402
-from tuner.search.scoring import Live, Options  # noqa: E402
-
 if TYPE_CHECKING:
     from tuner.search.pruner import RacePruner
     from tuner.search.sampler import RuntimeSampler, RuntimeTerminator
 
-__all__ = [
-    "Done",
-    "Key",
-    "KnobAxis",
-    "Live",
-    "Options",
-    "Proposal",
-    "RacePruner",
-    "RuntimeSampler",
-    "RuntimeTerminator",
-    "Search",
-    "SearchObservation",
-    "Space",
-]
+__all__ = ["RacePruner", "RuntimeSampler", "RuntimeTerminator"]
 
 #: What needs Optuna is loaded at its first use.
 _LATE = {"RuntimeSampler": "sampler", "RacePruner": "pruner", "RuntimeTerminator": "sampler"}

@@ -23,15 +23,19 @@ from tuner.stats.noise import RUNS
 
 @dataclass(frozen=True)
 class Options:
-    """When the search ends: the user's limits, and two figures that were chosen on surfaces."""
+    """When the search ends: the user's limits."""
 
     trials: int = 50  # distinct settings
     budget_s: float | None = None  # of launches, wall time
     until: float = 0.01  # end once going on is expected to gain less than this share; 0: never
     precision: float = 0.02  # contenders are told apart as far as this share
-    most_repeats: int = 12  # launches of one setting
-    hidden_share: float = 1.5  # what is hidden is compared with this many times `until`
 
+
+#: At most so many launches are made of one setting.
+MOST_REPEATS = 12
+
+#: The regret of hidden settings is compared with this many times `Options.until`.
+_HIDDEN_SHARE = 1.5
 
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5
@@ -209,7 +213,7 @@ class ScoredCandidates:
         self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._fails)
         beyond = overdone(grid, rows, groups, best.log_s + _OVERDONE_LOG)
         self.gain[beyond & ~launched] *= _OVERDONE_SHARE
-        self.gain[[key is not None and _spent(groups[key], options) for key in keys]] = 0.0
+        self.gain[[key is not None and _spent(groups[key]) for key in keys]] = 0.0
         if state.is_full:
             self.gain[~launched] = 0.0
         if self._regret_of_finished() < _PRECISION_SHARE * options.precision:
@@ -241,7 +245,7 @@ class ScoredCandidates:
         if self._state.live is not None:
             order = order[self._fails[order] <= _HOPELESS]
         rows = np.concatenate([self._grid.rows([self._best.key]), self.rows[order[:_LIKELY]]])
-        return self._regret(rows) < self._options.until * self._options.hidden_share
+        return self._regret(rows) < self._options.until * _HIDDEN_SHARE
 
     def _regret_of_finished(self) -> float:
         """Return by how much, expected, another setting that finished is better than the best."""
@@ -276,10 +280,10 @@ class ScoredCandidates:
         return pick if np.isfinite(scores[pick]) else None
 
 
-def _spent(group: Group, options: Options) -> bool:
+def _spent(group: Group) -> bool:
     """Return whether a setting was launched often enough, or runs."""
     if group.is_running:
         return True
     if group.finished:
-        return group.failures > 1 or group.launches >= options.most_repeats
+        return group.failures > 1 or group.launches >= MOST_REPEATS
     return group.failures > 0 or group.launches >= 2

@@ -81,18 +81,18 @@ def _engine_options(url: str, busy_s: float, *, write_ahead: bool = False) -> di
     }
 
 
-def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
+def connect(url: str) -> Engine:
     """Return an engine for a database that holds studies; nothing is written.
 
     It is a `UsageError` if it is missing, corrupt, no database, of another program, on a network
-    file system or a server that cannot be reached, and a `BusyError` if it is locked for longer.
+    file system or a server that cannot be reached, and a `BusyError` if it stays locked.
     """
     path = sqlite_path(url)
     if path is not None:
         _refuse_place(path, MOUNTS)
     if path is None or path.exists():
         with translated(url):
-            engine = _engine(url, busy_s)
+            engine = _engine(url)
             if _holds_studies(engine, url):
                 return engine
         what = f"the database {display_url(url)} holds no studies of tune"
@@ -101,7 +101,7 @@ def connect(url: str, *, busy_s: float = BUSY_S) -> Engine:
     raise UsageError(what, "run tune first, or name another database with --storage FILE")
 
 
-def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
+def create(url: str) -> RDBStorage:
     """Return a storage of Optuna's that can be written; file and tables are made if missing.
 
     The errors are those of :func:`connect`; a read-only database is a `UsageError`, too.
@@ -120,10 +120,10 @@ def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
                 error, f"the database {path}", "choose another place with --storage FILE"
             ) from error
     with translated(url):
-        engine = _engine(url, busy_s)
+        engine = _engine(url)
         _holds_studies(engine, url)
         engine.dispose()
-    storage = optunas_storage(url, busy_s, write_ahead=True)
+    storage = optunas_storage(url, write_ahead=True)
     own = schema.observations
     with translated(url), storage.engine.begin() as connection:
         connection.execute(sa.schema.CreateTable(own, if_not_exists=True))
@@ -133,7 +133,7 @@ def create(url: str, *, busy_s: float = BUSY_S) -> RDBStorage:
     return storage
 
 
-def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = False) -> RDBStorage:
+def optunas_storage(url: str, *, write_ahead: bool = False) -> RDBStorage:
     """Return Optuna's storage with its tables; with heartbeats if hosts can share it.
 
     Tables of another version of Optuna's are a `UsageError`.
@@ -143,7 +143,7 @@ def optunas_storage(url: str, busy_s: float = BUSY_S, *, write_ahead: bool = Fal
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
     escaped = url.replace("{", "{{").replace("}", "}}")
-    options = _engine_options(url, busy_s, write_ahead=write_ahead)
+    options = _engine_options(url, BUSY_S, write_ahead=write_ahead)
     beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if sqlite_path(url) is None else (None, None)
     with translated(url), warnings.catch_warnings():
         # Heartbeats are marked experimental.
@@ -198,7 +198,7 @@ def check(url: str, *, mounts: Path = MOUNTS) -> None:
             engine.dispose()
 
 
-def _engine(url: str, busy_s: float) -> Engine:
+def _engine(url: str, busy_s: float = BUSY_S) -> Engine:
     try:
         return sa.create_engine(url, **_engine_options(url, busy_s))
     except ModuleNotFoundError as error:

@@ -94,15 +94,15 @@ class Store:
         self._file = _file(self._path)
 
     @classmethod
-    def open(cls, url: str, *, create: bool, busy_s: float = database.BUSY_S) -> Self:
+    def open(cls, url: str, *, create: bool) -> Self:
         """Open a database: to measure (``create``), which makes it if it is missing, or to read.
 
         For the errors see :func:`tuner.store.database.create` and :func:`~.connect`.
         """
         if create:
-            storage = database.create(url, busy_s=busy_s)
+            storage = database.create(url)
             return cls(url, storage.engine, storage)
-        return cls(url, database.connect(url, busy_s=busy_s))
+        return cls(url, database.connect(url))
 
     def close(self) -> None:
         """Close the connections."""

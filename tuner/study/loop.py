@@ -29,7 +29,7 @@ from tuner.model import (
     wording,
 )
 from tuner.model.errors import TunerError
-from tuner.search import Done
+from tuner.search.engine import Done
 from tuner.stats import evidence
 from tuner.store.rows import now
 from tuner.store.store import Store

@@ -6,14 +6,15 @@ then the confirmation; the replayed machine asks here as the real one does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuner.launch.clocks import once_compared, stopper_by
 from tuner.live.running_job import live_costs
 from tuner.model import Purpose, Setting, wording
-from tuner.search import Done, Options
+from tuner.search.engine import Done
 from tuner.search.problem import Problem, Suggestion, search_over
+from tuner.search.scoring import Options
 from tuner.search.stopper import EarlyStopper, ProjectionStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_s
 from tuner.study.fewest import FewestChanges
@@ -89,8 +90,7 @@ class FixedSetting(Policy):
 class SearchThenConfirm(Policy):
     """Search, simplify, then confirm. The study says how much is measured."""
 
-    def __init__(self, options: Options | None = None) -> None:
-        self._options = options or Options()
+    def __init__(self) -> None:
         self._problem: tuple[History, Problem] | None = None
         self._standing: tuple[History, Confirmation | None] | None = None
         self._simplifying: tuple[object, FewestChanges] | None = None
@@ -151,8 +151,7 @@ class SearchThenConfirm(Policy):
         if self._problem is not None and self._problem[0] is history:
             return self._problem[1]
         spec, search = history.spec, None
-        options = replace(
-            self._options,
+        options = Options(
             trials=spec.trials,
             budget_s=spec.budget_s,
             until=spec.until if spec.terminator == "tune" else 0.0,

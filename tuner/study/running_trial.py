@@ -71,15 +71,11 @@ class RunningTrial:
         history: History,
         folder: Path,
         redrawn: int = 0,
-        *,
-        is_compared: bool = True,
     ) -> None:
         self.trial, self._spec, self.folder = trial, history.spec, folder
         self.step = step
         #: How many suggestions before it were known already, or ruled out.
         self.redrawn = redrawn
-        #: Whether it is a trial of the comparison, not of the search.
-        self.is_compared = is_compared
         self.launch = 0  # the number of the launch
         self.has_news = False  # something was reported that no pruner has judged
         self.progress: Running | None = None  # what our own pruner judges
@@ -103,7 +99,7 @@ class RunningTrial:
         setting = suggested(trial, knobs)
         if setting != step.setting:
             step = Step(Purpose.SEARCH, setting)
-        return cls(trial, step, history, folder, redrawn, is_compared=False)
+        return cls(trial, step, history, folder, redrawn)
 
     def set_number(self, number: int) -> None:
         """Say on the trial which launch of the study it is."""
