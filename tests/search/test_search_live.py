@@ -11,9 +11,8 @@ import pytest
 from tests.search.test_search_engine import SPACE, bowl, run
 from tuner.model import Purpose, Value
 from tuner.search.engine import Done, Proposal, Search
-from tuner.search.grid import Grid, Key
-from tuner.search.launch_groups import SearchObservation, grouped
-from tuner.search.regions import risk
+from tuner.search.grid import Key
+from tuner.search.launch_groups import SearchObservation
 from tuner.search.scoring import Live, Options
 
 WARM = frozenset({"threads", "workers"})
@@ -86,25 +85,6 @@ def test_the_defaults_come_early_if_other_hosts_compare_themselves_by_them(
     step = search.next(seen, live((2, 2, "none")), is_shared=is_shared)
     assert isinstance(step, Proposal)
     assert (step.purpose is Purpose.BASELINE) == is_shared
-
-
-def test_what_asks_for_more_than_all_that_ran_may_fail() -> None:
-    grid = Grid(SPACE)
-    assert grid.all is not None
-    ran, short = (
-        window((2, 2, "none"), 10.0),
-        SearchObservation((4, 8, "none"), "failed", Purpose.SEARCH, 1.0, is_bound=True),
-    )
-    demand = grid.demand(grid.all)
-    assert not risk(grid, grid.all, grouped([replace(ran, ending="failed")])).any()
-    most, least = grid.demand(grid.rows([(2, 2, "none"), (4, 8, "none")]))
-    most = max(0.0, most)
-    for launches in ([ran], [ran, short]):
-        chances = risk(grid, grid.all, grouped(launches))
-        assert (chances[demand <= most] == 0).all()
-        assert (chances[demand > most] > 0).all()
-        assert (np.diff(chances[np.argsort(demand)]) >= 0).all()
-    assert chances[demand >= least] == pytest.approx(0.9)
 
 
 def test_after_six_windows_of_other_settings_the_incumbent_is_measured_again() -> None:

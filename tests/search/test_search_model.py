@@ -1,9 +1,11 @@
-"""The model: near where it was measured, unsure where it was not."""
+"""The space and the model: what lies beyond a failure, near a measurement, and far away."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tuner.knobs.conditions import KnobAxis
 from tuner.model import Progress, Purpose
@@ -11,27 +13,28 @@ from tuner.search.gaussian import Evidence, Gaussian
 from tuner.search.grid import Grid, Key, Space
 from tuner.search.kernel import Kernel
 from tuner.search.launch_groups import Group, SearchObservation, noise
+from tuner.search.regions import chance_of_failure, ruled_out
 from tuner.search.scoring import candidates, gradient
 from tuner.search.throughput import Pace
 
-GRID = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
+MODELLED = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
 
 
 def model(times: dict[Key, float], runs: float = 4.0) -> Gaussian:
-    rows = GRID.rows(list(times))
+    rows = MODELLED.rows(list(times))
     logs = np.log(np.array(list(times.values())))
     data = Evidence(rows, logs, np.full(len(rows), runs), np.zeros(len(rows)))
-    return Gaussian(Kernel(GRID), data, 0)
+    return Gaussian(Kernel(MODELLED), data, 0)
 
 
 TIMES: dict[Key, float] = {(1, "x"): 30.0, (4, "x"): 12.0, (8, "x"): 10.0, (16, "x"): 14.0}
 
 
 def test_it_predicts_what_was_measured_and_is_less_sure_further_away() -> None:
-    mean, sd = model(TIMES).predict(GRID.rows(list(TIMES)))
+    mean, sd = model(TIMES).predict(MODELLED.rows(list(TIMES)))
     assert np.exp(mean) == pytest.approx(list(TIMES.values()), rel=0.06)
     assert (sd < 0.06).all()
-    _, sd = model(TIMES).predict(GRID.rows([(8, "x"), (9, "x"), (8, "z")]))
+    _, sd = model(TIMES).predict(MODELLED.rows([(8, "x"), (9, "x"), (8, "z")]))
     assert sd[0] < sd[1] < sd[2]
 
 
@@ -66,3 +69,58 @@ def test_the_noise_is_learned_from_the_launches() -> None:
     assert learned.interval == 10
     assert learned.warm_up_iterations == pytest.approx(40.0)
     assert learned.pace_cv < 0.05
+
+
+SPACE = Space(
+    (
+        KnobAxis("threads", (8, 1, 2, 4), "threads"),
+        KnobAxis("workers", (0, 1, 2, 4), "workers"),
+        KnobAxis("worker_threads", (1, 2), "worker_threads"),
+        KnobAxis("allocator", ("glibc", "jemalloc")),
+    ),
+    ranks_per_host=2,
+    cores=8,
+)
+GRID = Grid(SPACE)
+
+keys = st.tuples(*(st.sampled_from(knob.values) for knob in SPACE.knobs))
+
+
+def failed(*settings: Key) -> dict[Key, Group]:
+    return {key: Group(key, failures=1, launches=1) for key in settings}
+
+
+@pytest.mark.parametrize(
+    ("key", "octaves"),
+    [
+        ((4, 0, 1, "glibc"), 0.0),
+        ((2, 2, 1, "glibc"), 0.0),
+        ((8, 4, 2, "glibc"), 2.0),
+        ((1, 0, 2, "glibc"), -2.0),
+    ],
+)
+def test_demand_counts_threads_and_workers(key: Key, octaves: float) -> None:
+    assert GRID.demand(GRID.rows([key]))[0] == octaves
+
+
+@given(keys, keys)
+def test_a_shortage_bars_more_of_everything_any_other_failure_itself_alone(
+    bad: Key, key: Key
+) -> None:
+    groups, row = failed(bad), GRID.rows([key])
+    assert ruled_out(GRID, row, groups)[0] == (key == bad)
+    groups[bad].is_bound = True
+    more = all(k >= b for k, b in zip(key[:3], bad[:3], strict=True)) and key[3] == bad[3]  # type: ignore[operator]
+    assert ruled_out(GRID, row, groups)[0] == more
+    groups[bad].finished.append(1.0)  # it ran once
+    assert not ruled_out(GRID, row, groups).any()
+
+
+@given(st.lists(keys, min_size=1, max_size=5), keys)
+def test_chances_are_chances(bad: list[Key], good: Key) -> None:
+    groups = failed(*bad)
+    groups[good] = Group(good, finished=[1.0], launches=1)
+    assert GRID.all is not None
+    chance = chance_of_failure(GRID, GRID.all, groups)
+    assert ((chance >= 0) & (chance <= 1)).all()
+    assert chance_of_failure(GRID, GRID.rows([good]), groups)[0] == 0

@@ -3,11 +3,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import strategies as st
 
 from tuner.stats.loss_check import DIVERGED, finite, is_worse
-
-LOSSES = st.floats(-1e6, 1e6) | st.just(DIVERGED)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ import shutil
 import socket
 import sqlite3
 import stat
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -378,24 +376,3 @@ def test_what_is_not_worked_on_is_one_file_that_can_be_read_in_any_folder(
             assert [row.name for row in other.studies()] == [SPEC.name]
     finally:
         path.parent.chmod(0o700)
-
-
-def test_many_openings_at_once(path: Path, tmp_path: Path) -> None:
-    """Of a database that is there, and of one that each of them would make."""
-    for create in (False, True):
-        open_together(8, path, create=create)
-    open_together(8, tmp_path / "new.db", create=True)
-
-
-def open_together(number: int, path: Path, *, create: bool) -> None:
-    """In so many threads at once."""
-    ready = threading.Barrier(number)
-
-    def opened() -> None:
-        ready.wait()
-        with Store.open(f"sqlite:///{path}", create=create) as store:
-            store.studies()
-
-    with ThreadPoolExecutor(number) as pool:
-        for each in [pool.submit(opened) for _ in range(number)]:
-            each.result()

@@ -260,13 +260,6 @@ def test_the_launches_of_the_comparison_decide(
     assert state.finding.claim == ("faster" if export == BEST else "slower")
 
 
-def test_what_was_stopped_on_its_way_is_ruled_out_without_a_launch() -> None:
-    stopped = Stopped(0.6, 2.0, 1.8, 2.2, 0.1, "drift")
-    state = confirmation(searched(0.5, stopped), BEST)
-    assert not state.next and state.finding is None
-    assert state.conclusion is Conclusion.NO_GAIN
-
-
 def test_if_the_search_calls_the_defaults_best_the_fastest_other_is_launched_in_turn() -> None:
     """The defaults may come to the same as a setting."""
     history = History.judged(

@@ -12,7 +12,6 @@ from typing import Any
 import optuna
 import pytest
 
-from tests.running_jobs import FakeJobs
 from tests.study_surface import (
     SPEC,
     FakeRunner,
@@ -73,14 +72,9 @@ class Witness:
             self.compared += 1
 
 
-def test_after_each_launch_anyone_gets_the_setting_that_comes_next(tmp_path: Path) -> None:
-    witness, jobs = Witness(tmp_path), FakeJobs(time_s=nearly_flat)
-    spec = replace(STUDY, live="auto")
-    study_in(tmp_path, FakeRunner(nearly_flat), spec, jobs=jobs, on_event=witness)
-    assert witness.compared >= 8
-
-
-def test_so_does_one_who_finds_a_study_that_was_killed(tmp_path: Path) -> None:
+def test_after_each_launch_anyone_gets_the_setting_that_comes_next_of_a_killed_study_too(
+    tmp_path: Path,
+) -> None:
     def kill(launches: int) -> None:
         if launches == 5:
             raise Killed

@@ -27,7 +27,7 @@ from tuner.results.exporters.json import result_json
 from tuner.stats import evidence
 from tuner.store.store import Store
 from tuner.store.urls import resolve_url
-from tuner.study.findings import build, inherited_note, summary
+from tuner.study.findings import build, summary
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm
 from tuner.study.tuning import REMEASURED
@@ -50,24 +50,6 @@ def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> 
 
 def chosen(omp_threads: int, communicator: str = "naive") -> Setting:
     return setting(omp_threads=omp_threads, iterator_workers=1, communicator=communicator)
-
-
-@pytest.mark.parametrize(
-    ("kind", "ranks", "environ", "said"),
-    [
-        ("torchrun", 2, {}, "torchrun sets OMP_NUM_THREADS=1 if nothing else does"),
-        ("torchrun", 2, {"OMP_NUM_THREADS": "4"}, "your environment sets OMP_NUM_THREADS=4"),
-        ("torchrun", 1, {}, None),
-        ("openmpi", 2, {}, None),
-    ],
-)
-def test_what_the_defaults_run_with(
-    kind: str, ranks: int, environ: dict[str, str], said: str | None
-) -> None:
-    launcher, layout = replace(SPEC.launcher, kind=kind), replace(SPEC.layout, ranks=ranks)
-    note = inherited_note(replace(SPEC, launcher=launcher, layout=layout), environ)
-    assert (note or "").startswith(said or "")
-    assert (note is None) == (said is None)
 
 
 def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain(tmp_path: Path) -> None:

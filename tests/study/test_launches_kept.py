@@ -6,7 +6,6 @@ import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from optuna.trial import TrialState
 
 from tests.study_surface import (
-    SPEC,
     FakeRunner,
     Killed,
     counted_in,
@@ -26,8 +24,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.launch.request import MeasurementRequest
-from tuner.model import Failed, FailureKind, Outcome, Setting, StudyState, Telemetry
+from tuner.model import Failed, FailureKind, Setting, StudyState
 from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
@@ -197,19 +194,3 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
         made = records_in(folder)
         assert [record.number for record in made] == list(range(1, len(made) + 1))
         assert len(again.settings) + 4 == len(made)
-
-
-def test_what_was_recorded_is_in_the_database_alone(folder: Path) -> None:
-    class Recorded(FakeRunner):
-        def __call__(self, request: MeasurementRequest) -> Outcome:
-            outcome = super().__call__(request)
-            return replace(outcome, telemetry=Telemetry(gaps=(f"launch {len(self.settings)}",)))
-
-    events: list[Any] = []
-    study_in(folder, Recorded(), on_event=events.append)
-    ended = [event.record for event in events if isinstance(event, LaunchEnded)]
-    assert ended and all(record.outcome.telemetry is None for record in ended), "thousands fit"
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        for record in ended:
-            found = store.telemetry(SPEC.name, record.number)
-            assert found == Telemetry(gaps=(f"launch {record.number}",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from tuner.model import (
     StudySpec,
     StudyState,
 )
-from tuner.model.errors import UsageError
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
@@ -78,14 +76,6 @@ def test_a_job_that_takes_no_orders_is_asked_once(folder: Path, is_python: bool,
     assert (found.windows, found.state) == (0, StudyState.FINISHED)
     about = [text for text in notes(events) if "no rank met" in text]
     assert len(about) == said
-
-
-def test_where_it_is_asked_for_the_study_ends_then(folder: Path) -> None:
-    jobs = FakeJobs(refuses="no rank met")
-    with pytest.raises(UsageError, match="--live on: no rank met") as caught:
-        run(folder, jobs, replace(SPEC, live="on"))
-    assert "session.step()" in caught.value.hint and "docs/live.md" in caught.value.hint
-    assert [record.purpose for record in records_in(folder)] == [Purpose.WARM_UP, Purpose.GUESS]
 
 
 #: Any knob may change in the running job; the first guess starts it.

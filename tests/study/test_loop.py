@@ -18,6 +18,7 @@ from tests.study_surface import (
     SPEC,
     FakeRunner,
     Killed,
+    counted_in,
     crash,
     events_of,
     nearly_flat,
@@ -30,14 +31,11 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.launch.request import MeasurementRequest
 from tuner.model import (
     BASELINE,
     Conclusion,
     Failed,
     FailureKind,
-    ObjectiveSpec,
-    Outcome,
     Purpose,
     Result,
     Setting,
@@ -52,6 +50,7 @@ from tuner.store.store import Store
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
 from tuner.study.giving_up import why_given_up
+from tuner.study.tuning import REMEASURED
 
 
 def test_a_whole_study(folder: Path) -> None:
@@ -145,6 +144,32 @@ def test_fresh_starts_anew(folder: Path) -> None:
     assert len(optuna_in(folder)) == 6
 
 
+def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None:
+    before = study_in(folder, FakeRunner())
+    runner = FakeRunner()
+    assert study_in(folder, runner).launches == before.launches
+    assert runner.settings == []
+    events: list[Any] = []
+    slower = FakeRunner(time_s=lambda setting: 3.0 * surface(setting))
+    after = study_in(folder, slower, remeasure=True, on_event=events.append)
+    assert after.launches == 2 * before.launches
+    assert after.trials == before.trials
+    assert before.best is not None
+    assert after.best is not None
+    assert after.best.elapsed_s == 3.0 * (before.best.elapsed_s or 0.0)
+    assert f"{before.launches} earlier launches are not counted any more (--remeasure)" in {
+        event.text for event in events_of(Note, events)
+    }
+    assert f"{before.launches} earlier launches not counted: --remeasure" in after.notes
+    records = records_in(folder)
+    old, new = records[: before.launches], records[before.launches :]
+    assert {record.outcome.exclusion for record in old} == {REMEASURED}
+    assert {record.outcome.exclusion for record in new} == {None}
+    assert all(number > before.launches for number in counted_in(folder))
+    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        assert study_view.load(store, SPEC.name).result == after
+
+
 @pytest.mark.parametrize(
     ("spec", "last"),
     [
@@ -195,20 +220,6 @@ def test_two_settings_and_the_baseline_that_fail_alike_end_the_study(folder: Pat
     assert len(set(runner.settings[1:-1])) == 2 and runner.settings[-1] == BASELINE
     assert len(runner.settings) == 1 + 3
     assert row_in(folder).state is StudyState.FAILED
-
-
-def test_the_last_line_of_a_program_that_only_has_to_end_is_shown_once(folder: Path) -> None:
-    events: list[Any] = []
-    runner = FakeRunner()
-
-    def run(request: MeasurementRequest) -> Outcome:
-        outcome = runner(request)
-        (request.launch.folder / "output.log").write_text("Epoch 1\n\x1b[31mnothing\x07 to do\n\n")
-        return outcome
-
-    spec = replace(SPEC, objective=ObjectiveSpec("wall"), warm_ups=2)
-    study_in(folder, run, spec, on_event=events.append)
-    assert [note.text.endswith("nothing to do") for note in events_of(Note, events)] == [True]
 
 
 def test_an_overridden_knob_is_dropped_with_a_note(folder: Path) -> None:

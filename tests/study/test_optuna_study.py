@@ -4,85 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
-from optuna.trial import TrialState
 
 from tests.study_surface import (
-    BEST,
-    CRASH,
     SPEC,
     FakeRunner,
     Killed,
     counted_in,
-    log,
     optuna_in,
-    ran,
-    record,
     records_in,
     study_in,
 )
 from tuner.model import (
-    Ending,
     Exclusion,
     ExclusionKind,
-    Failed,
-    FailureKind,
     LaunchRecord,
     Purpose,
-    Setting,
-    Stopped,
 )
 from tuner.store import Store
-from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
-from tuner.study.trials import as_trial
 
-STOPPED = Stopped(1.5, 3.0, 2.5, 3.5, 0.12, "drift")
-INTERRUPTED = Failed(FailureKind.INTERRUPTED, "ended by the user")
 UNTOLD = {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
-GONE = "interrupted: ended by the user"
-
-
-def launch(
-    ending: Ending | float,
-    setting: Setting = BEST,
-    purpose: Purpose = Purpose.SEARCH,
-    entries: int = 2,
-) -> LaunchRecord:
-    outcome = ran(ending)
-    if isinstance(ending, Stopped):
-        outcome = replace(outcome, progress=log(4.0)[:entries])
-    return record(7, setting, purpose, outcome)
-
-
-@pytest.mark.parametrize(
-    ("made", "state", "value", "attributes", "seen"),
-    [
-        (launch(1.25), TrialState.COMPLETE, 1.25, {}, {}),
-        (launch(STOPPED, entries=4), TrialState.PRUNED, 3.0, {}, {100: 3.0}),
-        (launch(CRASH), TrialState.FAIL, None, {"failure": "crashed: exit status 1"}, {}),
-        (launch(INTERRUPTED), TrialState.FAIL, None, {"failure": GONE}, {}),
-    ],
-)
-def test_a_launch_is_trial_with_what_came_of_it(
-    made: LaunchRecord,
-    state: TrialState,
-    value: float | None,
-    attributes: dict[str, object],
-    seen: dict[int, float],
-) -> None:
-    trial = as_trial(History.judged(SPEC, (made,)), made)
-    assert (trial.state, trial.value, trial.params) == (state, value, BEST.as_dict())
-    assert trial.user_attrs == {"launch": 7, **attributes}
-    assert trial.intermediate_values == seen
-    assert trial.datetime_start is not None
-    assert trial.datetime_start.astimezone() == datetime.fromisoformat(made.started_at)
-    assert trial.duration == timedelta(seconds=made.outcome.wall_s)
 
 
 def url_of(folder: Path) -> str:

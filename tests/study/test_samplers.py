@@ -10,7 +10,7 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from tests.study_surface import (
@@ -25,7 +25,6 @@ from tests.study_surface import (
     surface,
 )
 from tuner.model import (
-    BASELINE,
     Choice,
     Failed,
     Flag,
@@ -40,7 +39,6 @@ from tuner.model import (
 from tuner.model.errors import TunerError, UsageError
 from tuner.study import running_trial
 from tuner.study.events import Note
-from tuner.study.trials import distribution
 
 MODULE, WALL = "samplers_of_mine", ObjectiveSpec(kind="wall")
 
@@ -211,15 +209,6 @@ def test_what_another_program_enqueues_is_launched_once(folder: Path) -> None:
     assert (outside.state, "99" in outside.user_attrs["failure"]) == (TrialState.FAIL, True)
 
 
-@pytest.mark.parametrize("name", ["none", "median"])
-def test_each_pruner_makes_a_study(folder: Path, name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(running_trial, "REPORT_EVERY_S", 0.0)
-    slow = FakeRunner(lambda setting: surface(setting) * (9.0 if setting == BASELINE else 1.0))
-    study_in(folder, slow, replace(SPEC, pruner=name))
-    stopped = [r for r in records_in(folder) if isinstance(r.outcome.ending, Stopped)]
-    assert bool(stopped) == (name != "none"), "not even the defaults"
-
-
 def test_what_a_pruner_of_the_users_says_is_what_happens(
     folder: Path, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,17 +298,3 @@ def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:
     )
     assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(folder))
     assert len(optuna_in(folder)) == 6
-
-
-@pytest.mark.parametrize(
-    ("values", "stored"),
-    [
-        ((1, 2, 3, 4), IntDistribution(1, 4)),
-        ((0, 4, 8), IntDistribution(0, 8, step=4)),
-        ((1, 2, 4), CategoricalDistribution((1, 2, 4))),
-    ],
-)
-def test_whole_numbers_in_equal_steps_are_a_range_for_optuna(
-    values: tuple[Any, ...], stored: object
-) -> None:
-    assert distribution(Choice(values)) == stored
