@@ -39,8 +39,12 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
 
     The same sentence comes again while launches are added, so that it is told once.
     """
-    usage = _Usage(map(_as_it_came, records), objective)
-    return [*filter(None, (_direction(usage), _long_figure(records, objective)))]
+    usage, texts = _Usage(map(_as_it_came, records), objective), []
+    unit = unit_of(usage.target) if usage.readings else None
+    if unit is not None and not unit.is_rate and objective.maximize:
+        what = f"the figure is a time ({usage.target})"
+        texts.append(f"more counts as better (--maximize), but {what}")
+    return [*texts, *filter(None, [_long_figure(records, objective)])]
 
 
 def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> None:
@@ -133,8 +137,10 @@ class _Usage:
         as_printed = figure(reading)
         if not unit and (not first or target == self.objective.unit):
             return as_printed
-        same = unit == first or not first or _same_work(unit, first)
-        value = converted(as_printed, unit or target, target) if same else None
+        old, new = unit_of(unit), unit_of(first)
+        has_same_work = old is not None and new is not None and old.work == new.work
+        is_same = unit == first or not first or has_same_work
+        value = converted(as_printed, unit or target, target) if is_same else None
         if value is None:
             units = f"{unit or 'no unit'} instead of {first or target}"
             raise ValueError(
@@ -145,19 +151,7 @@ class _Usage:
         return value
 
 
-def _same_work(unit: str, other: str) -> bool:
-    old, new = unit_of(unit), unit_of(other)
-    return old is not None and new is not None and old.work == new.work
-
-
 # --- what is said ---------------------------------------------------------------------------------
-
-
-def _direction(usage: _Usage) -> str:
-    unit = unit_of(usage.target) if usage.readings else None
-    if unit is None or unit.is_rate or not usage.objective.maximize:
-        return ""
-    return f"more counts as better (--maximize), but the figure is a time ({usage.target})"
 
 
 def _long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> str:

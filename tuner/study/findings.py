@@ -171,24 +171,16 @@ def _of_knobs(history: History) -> list[str]:
 
 
 def _excluded(history: History) -> list[str]:
-    """Return how many launches do not count, with the last reason of each kind."""
-    remeasured, reasons = 0, {False: list[str](), True: list[str]()}  # by whether it is a window
-    for record in history.records:
-        exclusion = record.outcome.exclusion
-        if exclusion is not None and exclusion.kind is ExclusionKind.REMEASURED:
-            remeasured += 1
-        elif exclusion is not None:
-            text = f"number {record.number}: {exclusion.text}"
-            reasons[record.job is not None].append(text)
+    """Return how many launches do not count, with the last reason."""
+    reasons = [(r.number, why) for r in history.records if (why := r.outcome.exclusion)]
+    others = [(n, why.text) for n, why in reasons if why.kind is not ExclusionKind.REMEASURED]
     texts = []
-    for is_window, (one, several) in (
-        (False, ("launch was", "launches were")),
-        (True, ("window of a running job was", "windows of running jobs were")),
-    ):
-        if lines := reasons[is_window]:
-            last = "the last one, " if len(lines) > 1 else ""
-            texts.append(f"{wording.count(len(lines), one, several)} excluded ({last}{lines[-1]})")
-    if remeasured:
-        count = wording.count(remeasured, "earlier launch", "earlier launches")
-        texts.append(f"{count} not counted: --remeasure")
+    if others:
+        number, text = others[-1]
+        last = f"{'the last one, ' if len(others) > 1 else ''}number {number}: {text}"
+        launches = wording.count(len(others), "launch was", "launches were")
+        texts.append(f"{launches} excluded ({last})")
+    if remeasured := len(reasons) - len(others):
+        launches = wording.count(remeasured, "earlier launch", "earlier launches")
+        texts.append(f"{launches} not counted: --remeasure")
     return texts

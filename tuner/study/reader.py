@@ -61,7 +61,14 @@ class Reader:
         compared = storage.get_all_trials(self._comparison_id, deepcopy=False)
         ended = [trial for trial in (*searched, *compared) if RECORD in trial.user_attrs]
         excluded = rows.excluded(attributes)
-        pending = tuple(Setting.of(trial.params) for trial in searched if _is_pending(trial, spec))
+        local_host = spec.machine.hostname
+        pending = tuple(
+            Setting.of(trial.params)
+            for trial in searched
+            if trial.state is TrialState.RUNNING
+            and trial.params
+            and trial.user_attrs.get(HOST, local_host) != local_host  # another one measures it
+        )
         state = spec, excluded, pending, [trial._trial_id for trial in ended]
         if self._last is None or self._last[0] != state:
             numbers = {trial._trial_id: trial.number for trial in searched}
@@ -91,11 +98,3 @@ class Reader:
             self._records[number] = rows.launch_record(trial.user_attrs[RECORD])
         record = rows.with_exclusion(self._records[number], excluded)
         return replace(record, trial=numbers.get(number))
-
-
-def _is_pending(trial: FrozenTrial, spec: StudySpec) -> bool:
-    """Return whether another host measures the trial's setting at present."""
-    host = trial.user_attrs.get(HOST, spec.machine.hostname)
-    return (
-        trial.state is TrialState.RUNNING and bool(trial.params) and host != spec.machine.hostname
-    )
