@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,30 @@ import pytest
 from optuna.trial import TrialState
 
 from tests.study_surface import (
+    SPEC,
     FakeRunner,
     Killed,
     counted_in,
-    events_of,
     optuna_in,
     records_in,
     row_in,
     study_in,
     surface,
 )
-from tuner.model import Failed, FailureKind, Setting, StudyState
+from tuner.model import (
+    Exclusion,
+    ExclusionKind,
+    Failed,
+    FailureKind,
+    LaunchRecord,
+    Purpose,
+    Setting,
+    StudyState,
+)
 from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
-from tuner.study.events import LaunchEnded, Note
+from tuner.study.events import LaunchEnded
 from tuner.study.journal import RECORD_FILE, Journal
 from tuner.study.optuna_study import OptunaStudy
 
@@ -69,28 +79,6 @@ def test_a_launch_is_reported_once_it_is_kept_everywhere(
     study_in(folder, FakeRunner(), on_event=on_event)
     words = ["record", "attributes", "trial", "user"]
     assert seen == [(word, number) for number in range(1, 9) for word in words]
-
-
-def test_killed_before_the_commit_it_is_measured_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: object) -> None:
-        raise Killed
-
-    events: list[Any] = []
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "keep", die)
-        with pytest.raises(Killed):
-            study_in(folder, FakeRunner(), on_event=events.append)
-    assert not events_of(LaunchEnded, events)
-    runner = FakeRunner()
-    study_in(folder, runner, on_event=events.append)
-    made = records_in(folder)
-    assert [record.number for record in made] == list(range(1, 10)), "with a second warm-up"
-    assert len(runner.settings) == 8
-    assert optuna_in(folder)
-    notes = [note.text for note in events_of(Note, events)]
-    assert any(f"{RECORD_FILE}: the database has it now" in note for note in notes)
 
 
 def test_what_could_be_kept_nowhere_is_trial_to_the_user(
@@ -194,3 +182,55 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
         made = records_in(folder)
         assert [record.number for record in made] == list(range(1, len(made) + 1))
         assert len(again.settings) + 4 == len(made)
+
+
+UNTOLD = {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
+
+
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder / 'tune.db'}"
+
+
+def not_counted(folder: Path) -> None:
+    with Store.open(url_of(folder), create=False) as store:
+        store.exclude(SPEC.name, Exclusion(ExclusionKind.OTHER_HOST, "a neighbour"), {3})
+
+
+def of_another_program(folder: Path) -> None:
+    study = optuna.load_study(study_name=SPEC.name, storage=url_of(folder))
+    study.add_trial(optuna.trial.create_trial(value=1.0, user_attrs={"launch": 2}))
+    study.ask()  # left running, and no launch of ours
+
+
+@pytest.mark.parametrize("act", [not_counted, of_another_program])
+def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Path], None]) -> None:
+    study_in(folder, FakeRunner())
+    act(folder)
+    study_in(folder, FakeRunner(), replace(SPEC, trials=8))
+    told = {r.number for r in records_in(folder) if r.purpose not in UNTOLD}
+    assert optuna_in(folder).keys() == told
+    assert (3 in counted_in(folder)) == (act is not not_counted)
+    trials = optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
+    assert all(trial.state.is_finished() for trial in trials)
+
+
+@pytest.mark.parametrize(("method", "at"), [("tell", 1), ("tell", 6), ("_tell", 2)])
+def test_killed_before_a_trial_is_told_it_is_told_later(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, method: str
+) -> None:
+    """Before its attributes are set (``tell``), and after."""
+    original = getattr(OptunaStudy, method)
+
+    def tell(self: OptunaStudy, *args: Any) -> Any:
+        if any(isinstance(each, LaunchRecord) and each.number == at for each in args):
+            raise Killed
+        return original(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OptunaStudy, method, tell)
+        with pytest.raises(Killed):
+            study_in(folder, FakeRunner())
+    assert len(records_in(folder)) == (at - 1 if method == "tell" else at)
+    study_in(folder, FakeRunner())
+    assert len(optuna_in(folder)) == 6
+    assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))

@@ -196,22 +196,6 @@ def test_a_program_that_breaks_on_the_way_ends_the_study_which_goes_on_once_it_i
     assert (found.state, found.settings_failed) == (StudyState.FINISHED, 0)
 
 
-def test_a_failed_trial_is_kept_and_not_tried_again(folder: Path) -> None:
-    def time_s(setting: Setting) -> float | Failed:
-        return crash(setting) if setting.as_dict().get("omp_threads") == 3 else surface(setting)
-
-    runner = FakeRunner(time_s)
-    found = study_in(folder, runner, replace(SPEC, trials=20))
-    failed = [r for r in records_in(folder) if isinstance(r.outcome.ending, Failed)]
-    assert found.failures == len(failed) == found.settings_failed > 0
-    assert all(r.outcome.ending == CRASH for r in failed)
-    assert len({r.setting for r in failed}) == len(failed)
-    told = [t for t in optuna_in(folder).values() if t.state.name == "FAIL"]
-    assert len(told) == len(failed)
-    for trial in told:
-        assert trial.user_attrs["failure"] == "crashed: exit status 1"
-
-
 def test_two_settings_and_the_baseline_that_fail_alike_end_the_study(folder: Path) -> None:
     runner = FakeRunner(crash)
     with pytest.raises(NothingMeasuredError, match=r"3 launches in a row.*status 1") as caught:
