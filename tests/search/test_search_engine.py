@@ -119,17 +119,6 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert after.purpose is Purpose.SEARCH
 
 
-@pytest.mark.parametrize("is_bound", [True, False])
-def test_a_shortage_of_the_least_rules_out_all_and_a_crash_only_itself(*, is_bound: bool) -> None:
-    failed = SearchObservation((1,), "failed", Purpose.GUESS, 1.0, is_bound=is_bound)
-    step = Search(few((1, 2, 4, 8))).next([failed])
-    if is_bound:
-        assert step == Done("exhausted")
-    else:
-        assert isinstance(step, Proposal)
-        assert step.setting != (1,)
-
-
 def noisy(time: Callable[[Key], float], sd: float, seed: int) -> Time:
     """Log-normal runs about these times."""
     rng = random.Random(seed)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.search.test_search_engine import SPACE, bowl, run
@@ -24,16 +22,6 @@ def live(job: tuple[Value | None, ...] | None, knobs: frozenset[str] = WARM) -> 
 
 def window(key: Key, time_s: float, *, in_job: bool = True) -> SearchObservation:
     return SearchObservation(key, "finished", Purpose.SEARCH, 1.0, time_s, in_job=in_job)
-
-
-def test_a_switch_costs_less_than_a_start_and_a_failure_another_start() -> None:
-    fits, ones = np.array([True, False]), np.ones(2)
-    costs = live(None).cost_s(fits, math.log(10.0) * ones, ones, 0 * ones)
-    assert costs == pytest.approx([0.3 + 1.0, 5.0 + 1.0])
-    likely = live(None).cost_s(fits, math.log(10.0) * ones, ones, 0.5 * ones)
-    assert likely - costs == pytest.approx([5.0, 5.0])
-    stopped = live(None).cost_s(fits, math.log(10.0) * ones, 0 * ones, 0 * ones)
-    assert (stopped < costs).all()
 
 
 def searched(options: Options | None = None) -> tuple[list[SearchObservation], list[int]]:
@@ -59,21 +47,6 @@ def test_it_stays_in_a_job_as_long_as_that_pays_and_ends_sooner_where_more_is_wa
     assert len(jobs) <= 4
     assert max(jobs) >= 4
     assert len(searched(Options(until=0.2))[0]) < len(searched(Options(until=0.0001))[0])
-
-
-def test_the_defaults_come_last() -> None:
-    space = replace(SPACE, baseline=None)
-    search, history = Search(space), list[SearchObservation]()
-    for _ in range(200):
-        step = search.next(history, live((4, 4, "none")))
-        assert isinstance(step, Proposal)
-        if step.purpose is Purpose.BASELINE:
-            assert search.race(history, Purpose.BASELINE, None)[0] is not None
-            break
-        history.append(run(search, history, step, bowl))
-    told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
-    assert isinstance(search.next(told, live((4, 4, "none"))), Done)
-    assert len(history) > 5
 
 
 @pytest.mark.parametrize("is_shared", [True, False])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,15 +64,6 @@ def test_launches_of_one_canonical_setting_are_pooled() -> None:
     assert [(m.setting, m.elapsed_s, m.launches) for m in pooled] == [(A, 4.0, 3)]
     apart = evidence.measurements(launches, lambda s: s)
     assert [(m.setting, m.elapsed_s) for m in apart] == [(A, 3.5), (B, 5.0)]
-
-
-def test_the_nearest_projection_and_the_first_failure_are_kept() -> None:
-    (failed,) = evidence.measurements([record(1, A, CRASH)], lambda s: s)
-    assert failed.failure == CRASH
-    nearer = replace(STOPPED, projection_s=3.0)
-    launches = [record(1, A, STOPPED), record(2, A, nearer), record(3, A, CRASH)]
-    (stopped,) = evidence.measurements(launches, lambda s: s)
-    assert (stopped.stopped, stopped.failure, stopped.launches) == (nearer, None, 3)
 
 
 endings = st.lists(

@@ -16,7 +16,6 @@ from optuna.trial import FrozenTrial, TrialState
 from tests.study_surface import (
     SPEC,
     FakeRunner,
-    Killed,
     events_of,
     nearly_flat,
     optuna_in,
@@ -26,7 +25,6 @@ from tests.study_surface import (
 )
 from tuner.model import (
     Choice,
-    Failed,
     Flag,
     Knob,
     ObjectiveSpec,
@@ -280,21 +278,3 @@ def test_choices_may_change(folder: Path) -> None:
     spaces = {space for trial in after.values() for space in trial.distributions.values()}
     assert spaces == {CategoricalDistribution(("x", "b", "a"))}
     assert "x" in {trial.params.get("wait") for trial in after.values()}
-
-
-def test_a_trial_that_a_dead_process_left_running_is_lost(folder: Path) -> None:
-    def die(count: int) -> None:
-        if count == 5:
-            raise Killed
-
-    with pytest.raises(Killed):
-        study_in(folder, FakeRunner(before=die))
-    assert [t.number for t in trials_in(folder) if t.state is TrialState.RUNNING] == [3]
-    study_in(folder, FakeRunner())
-    lost = trials_in(folder)[3]
-    assert (lost.state, lost.user_attrs) == (
-        TrialState.FAIL,
-        {"launch": 6, "failure": "lost: its process is gone"},
-    )
-    assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(folder))
-    assert len(optuna_in(folder)) == 6
