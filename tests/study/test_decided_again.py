@@ -12,13 +12,7 @@ from typing import Any
 import optuna
 import pytest
 
-from tests.study_surface import (
-    SPEC,
-    FakeRunner,
-    Killed,
-    nearly_flat,
-    study_in,
-)
+from tests.study_surface import SPEC, FakeRunner, Killed, nearly_flat, study_in
 from tuner.model import Purpose
 from tuner.search import RuntimeTerminator
 from tuner.study.events import LaunchEnded, LaunchStarted

@@ -9,23 +9,9 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.study_surface import (
-    CONFIRMED,
-    CRASH,
-    SPEC,
-    capped,
-    played,
-)
+from tests.study_surface import CONFIRMED, CRASH, SPEC, capped, played
 from tuner.knobs.space import points
-from tuner.model import (
-    BASELINE,
-    Effect,
-    Ending,
-    Failed,
-    Purpose,
-    Setting,
-    StudyState,
-)
+from tuner.model import BASELINE, Effect, Ending, Failed, Purpose, Setting, StudyState
 from tuner.study.findings import build
 from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop

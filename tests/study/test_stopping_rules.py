@@ -21,15 +21,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.model import (
-    BASELINE,
-    Failed,
-    Finished,
-    Outcome,
-    Purpose,
-    Stopped,
-    StudySpec,
-)
+from tuner.model import BASELINE, Failed, Finished, Outcome, Purpose, Stopped, StudySpec
 from tuner.search.stopper import GoOn
 from tuner.study.history import History
 from tuner.study.stopping_rules import NextLaunch, stopper

@@ -36,16 +36,7 @@ from tuner.model import (
 from tuner.model.errors import TunerError, UsageError, shown
 from tuner.store import database, failures, rows, schema
 from tuner.store.identity import HOST, identity
-from tuner.store.rows import (
-    EXCLUDED,
-    LAUNCH,
-    RECORD,
-    STATE,
-    STUDY,
-    SUMMARY,
-    StudyRow,
-    Summary,
-)
+from tuner.store.rows import EXCLUDED, LAUNCH, RECORD, STATE, STUDY, SUMMARY, StudyRow, Summary
 from tuner.store.urls import display_url, place, sqlite_path
 
 if TYPE_CHECKING:

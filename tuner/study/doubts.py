@@ -13,15 +13,7 @@ from tuner.hosts.interference import QUIET_CORES
 from tuner.knobs import setting_text
 from tuner.knobs.effects import shared_cpus
 from tuner.launch.trial import output_of
-from tuner.model import (
-    Finished,
-    Launch,
-    LaunchRecord,
-    ObjectiveSpec,
-    Outcome,
-    Setting,
-    wording,
-)
+from tuner.model import Finished, Launch, LaunchRecord, ObjectiveSpec, Outcome, Setting, wording
 from tuner.study import believed_figures
 from tuner.study.history import History
 
