@@ -28,10 +28,10 @@ def comparison(result: Result) -> str:
     if failed:
         return f"{time}; your defaults failed ({failure(failed)})"
     if baseline is None or baseline.elapsed_s is None:
-        stop = (baseline or best).stopped
-        if stop is None:
-            return f"{time}; there is nothing to compare it with"
-        return f"{time}; your defaults were {stopped(objective, stop)}; not confirmed"
+        why = "there is nothing to compare it with"
+        if baseline is not None and baseline.stopped is not None:
+            why = f"your defaults were {stopped(objective, baseline.stopped)}; not confirmed"
+        return f"{time}; {why}"
     if best.setting == baseline.setting:
         return f"{time}; {_none_better(result)}"
     return (
