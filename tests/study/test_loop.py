@@ -53,7 +53,7 @@ from tuner.study.giving_up import why_given_up
 from tuner.study.tuning import REMEASURED
 
 
-def test_a_whole_study(folder: Path) -> None:
+def test_a_whole_study_then_again_with_more_trials_and_anew(folder: Path) -> None:
     runner = FakeRunner()
     events: list[Any] = []
     found = study_in(folder, runner, on_event=events.append)
@@ -91,6 +91,21 @@ def test_a_whole_study(folder: Path) -> None:
     assert (line.summary.best_s, line.summary.baseline_s) == (1.0, 4.0)
     assert (line.summary.trials, line.summary.launches, line.state) == (6, 8, StudyState.FINISHED)
 
+    again = FakeRunner()
+    for trials in (6, 2):
+        assert study_in(folder, again, replace(SPEC, trials=trials)) == found
+    assert not again.settings, "a finished study only shows its result"
+    assert study_in(folder, again, replace(SPEC, trials=9), on_event=events.append).trials == 9
+    # one warm-up, with the best setting, for a machine that may have been started anew
+    assert again.settings[0] == BEST
+    assert len(set(again.settings) - set(runner.settings)) >= 3
+
+    stranger = folder / "surface" / "mine.txt"
+    stranger.write_text("kept")
+    assert study_in(folder, fresh := FakeRunner(), fresh=True).launches == len(fresh.settings) == 8
+    assert stranger.read_text() == "kept" and fresh.launches[0].folder.name == "0001"
+    assert len(optuna_in(folder)) == 6
+
 
 def test_a_whole_study_with_its_confirmation(folder: Path) -> None:
     events: list[Any] = []
@@ -106,57 +121,15 @@ def test_a_whole_study_with_its_confirmation(folder: Path) -> None:
     last = events_of(LaunchEnded, events)[-1]
     assert last.is_best and last.so_far is not None
     assert last.so_far.pairs == len(made) // 2
-
-
-@pytest.mark.parametrize("spec", [SPEC, CONFIRMED])
-def test_a_finished_study_only_shows_its_result(folder: Path, spec: StudySpec) -> None:
-    first = study_in(folder, FakeRunner(), spec)
-    again = FakeRunner()
-    assert study_in(folder, again, spec) == first
-    assert study_in(folder, again, replace(spec, trials=2)) == first
-    assert again.settings == []
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert study_view.load(store, spec.name).result == first
-
-
-def test_more_trials_continue_a_finished_study(folder: Path) -> None:
-    first = FakeRunner(nearly_flat)
-    events: list[Any] = []
-    best = study_in(folder, first).candidate
-    more = FakeRunner(nearly_flat)
-    found = study_in(folder, more, replace(SPEC, trials=9), on_event=events.append)
-    assert found.trials == 9
-    # one warm-up, with the best setting, for a machine that may have been started anew
-    assert best is not None and more.settings[0] == best.setting
-    assert len(set(more.settings) - set(first.settings)) == 3
-    assert events[0].resumed and events[0].measured == 8, "one of them leaves a knob out"
-
-
-def test_fresh_starts_anew(folder: Path) -> None:
-    study_in(folder, FakeRunner())
-    stranger = folder / "surface" / "mine.txt"
-    stranger.write_text("kept")
-    runner = FakeRunner()
-    found = study_in(folder, runner, fresh=True)
-    assert found.launches == len(runner.settings) == 8
-    assert stranger.read_text() == "kept"
-    assert runner.launches[0].folder.name == "0001"
-    assert len(optuna_in(folder)) == 6
+    assert study_in(folder, again := FakeRunner(), CONFIRMED) == found and not again.settings
 
 
 def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None:
-    before = study_in(folder, FakeRunner())
-    runner = FakeRunner()
-    assert study_in(folder, runner).launches == before.launches
-    assert runner.settings == []
-    events: list[Any] = []
+    before, events = study_in(folder, FakeRunner()), list[Any]()
     slower = FakeRunner(time_s=lambda setting: 3.0 * surface(setting))
     after = study_in(folder, slower, remeasure=True, on_event=events.append)
-    assert after.launches == 2 * before.launches
-    assert after.trials == before.trials
-    assert before.best is not None
-    assert after.best is not None
-    assert after.best.elapsed_s == 3.0 * (before.best.elapsed_s or 0.0)
+    assert (after.launches, after.trials) == (2 * before.launches, before.trials)
+    assert after.best is not None and after.best.elapsed_s == 3.0
     assert f"{before.launches} earlier launches are not counted any more (--remeasure)" in {
         event.text for event in events_of(Note, events)
     }
@@ -190,8 +163,7 @@ def test_a_program_that_breaks_on_the_way_ends_the_study_which_goes_on_once_it_i
     with pytest.raises(NothingMeasuredError, match=r"no longer works: \d launches in a row"):
         study_in(folder, FakeRunner(time_s), spec)
     assert launched <= last + 8
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        assert store.load(SPEC.name).state is StudyState.FAILED
+    assert row_in(folder).state is StudyState.FAILED
     found = study_in(folder, FakeRunner(nearly_flat), spec)
     assert (found.state, found.settings_failed) == (StudyState.FINISHED, 0)
 
@@ -262,31 +234,28 @@ def alike(found: Result) -> Result:
     return replace(found, storage="", launches=0, search_s=0.0, confirm_s=0.0)
 
 
-@pytest.mark.parametrize(
-    ("error", "at"), [(KeyboardInterrupt, 0), (Killed, 4), (KeyboardInterrupt, 7), (Killed, 9)]
-)
 def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
-    folders: Callable[[str], Path], error: type[BaseException], at: int
+    folders: Callable[[str], Path],
 ) -> None:
     """In the search and in the comparison; test_launches_kept.py has the steps of a launch."""
-    spec = replace(CONFIRMED, trials=3)
-    whole, broken_off = folders("whole"), folders("broken off")
+    spec, whole = replace(CONFIRMED, trials=3), folders("whole")
     result = study_in(whole, FakeRunner(), spec)
     expected = sequence(whole)
+    for at, error in ((0, KeyboardInterrupt), (4, Killed), (7, KeyboardInterrupt), (9, Killed)):
+        folder = folders(str(at))
 
-    def end(count: int) -> None:
-        if count == at:
-            raise error
+        def end(count: int, at: int = at, error: type[BaseException] = error) -> None:
+            if count == at:
+                raise error
 
-    with pytest.raises((StudyInterrupted, Killed)):
-        study_in(broken_off, FakeRunner(before=end), spec)
-    if error is Killed:  # with nothing written down
-        with Store.open(f"sqlite:///{broken_off / 'tune.db'}", create=False) as store:
-            store.set_state(SPEC.name, StudyState.RUNNING, "")
-    assert sequence(broken_off) == expected[: max(0, at - 1)], "no launch is lost"
-    assert alike(study_in(broken_off, FakeRunner(), spec)) == alike(result)
-    assert sequence(broken_off) == expected
-    assert optuna_in(broken_off)
+        with pytest.raises((StudyInterrupted, Killed)):
+            study_in(folder, FakeRunner(before=end), spec)
+        if error is Killed:  # with nothing written down
+            with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+                store.set_state(SPEC.name, StudyState.RUNNING, "")
+        assert sequence(folder) == expected[: max(0, at - 1)], "no launch is lost"
+        assert alike(study_in(folder, FakeRunner(), spec)) == alike(result)
+        assert sequence(folder) == expected and optuna_in(folder)
 
 
 def test_an_environment_that_sets_our_variables_is_reported(
@@ -310,24 +279,19 @@ MISSING = Failed(FailureKind.NO_LOG, "the program ended but wrote no log /x/log"
 
 
 @pytest.mark.parametrize(
-    ("failures", "kept", "message", "hint"),
+    ("failures", "message", "hint"),
     [
-        ((LIMIT, LIMIT), False, "each of 2 launches", "--trial-limit"),
-        ((LIMIT, CRASH), False, "2 launches in a row failed", "output.log: it shows how"),
-        ((STALLED, CRASH), True, "", "stacks: it shows how"),
-        ((MISSING, CRASH), False, "", "output.log: has the program done its work?"),
+        ((LIMIT, LIMIT), "each of 2 launches", "--trial-limit"),
+        ((LIMIT, CRASH), "2 launches in a row failed", "output.log: it shows how"),
+        ((STALLED, CRASH), "", "stacks: it shows how"),
+        ((MISSING, CRASH), "", "output.log: has the program done its work?"),
     ],
 )
 def test_the_error_says_what_to_do_about_the_first_failure(
-    tmp_path: Path, failures: tuple[Failed, ...], kept: bool, message: str, hint: str
+    tmp_path: Path, failures: tuple[Failed, ...], message: str, hint: str
 ) -> None:
-    if kept:
-        (tmp_path / "stacks").mkdir()
-    setting = Setting.of({"omp_threads": 1})
-    records = [
-        replace(record(n, setting, Purpose.SEARCH, ran(ending)), folder=str(tmp_path))
-        for n, ending in enumerate(failures, start=1)
-    ]
-    error = why_given_up(records)
+    (tmp_path / "stacks").mkdir()
+    made = [record(n, BEST, Purpose.SEARCH, ran(e)) for n, e in enumerate(failures, start=1)]
+    error = why_given_up([replace(launch, folder=str(tmp_path)) for launch in made])
     assert isinstance(error, LimitReachedError) == (set(failures) == {LIMIT})
     assert message in error.message and hint in error.hint
