@@ -14,7 +14,7 @@ import numpy as np
 
 from tuner.search.grid import Floats, Grid, Key, Rows
 from tuner.search.kernel import Kernel
-from tuner.search.launch_groups import CEILING, OUTLIER, Group, Groups, bounded, fastest, thinned
+from tuner.search.launch_groups import OUTLIER, Group, Groups, fastest
 
 _JITTER = 1e-8
 
@@ -23,6 +23,9 @@ _POOL, _REFINED, _KEPT = 32, 20, 6
 
 #: Joint draws of the posterior that chances and intervals are made of.
 _DRAWS = 1000
+
+#: Five times slower than the best or fifty: it is not there. A logarithm.
+CEILING = 1.6
 
 #: A model is made of so many of the fastest settings, and of so many of the others.
 _FASTEST, _OTHERS = 110, 50
@@ -146,24 +149,28 @@ class Gaussian:
 def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> Gaussian | None:
     """Fit the model; return ``None`` if no launch finished or was projected.
 
-    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. For
-    the ``ceiling`` see :func:`tuner.search.launch_groups.bounded`.
+    A failure says nothing of speed: the regions of `tuner.search.regions` keep away from it. A
+    setting counts as slower than the fastest by little more than the ``ceiling``, a logarithm.
     """
     estimates = [(g, e) for g in groups.values() if (e := g.estimate()) is not None]
     if not estimates:
         return None
     finished = [e[0] for g, e in estimates if g.finished]
     least = min(finished or [e[0] for _, e in estimates])
-    estimates = thinned(estimates, lambda pair: pair[1][0], _FASTEST, _OTHERS)
+    if len(estimates) > _FASTEST + _OTHERS:
+        estimates.sort(key=lambda pair: pair[1][0])
+        step = math.ceil((len(estimates) - _FASTEST) / _OTHERS)
+        estimates = estimates[:_FASTEST] + estimates[_FASTEST::step]
     used = [g for g, _ in estimates]
     log_s, runs, var = np.array([e for _, e in estimates]).T
-    log_ratio, more_var = bounded(log_s - least, ceiling)
+    far = log_s - least - ceiling  # a ratio above the ceiling is taken for little above it
+    bounded = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_s - least)
     repeats_var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
     data = Evidence(
         rows=kernel.grid.rows([g.key for g in used]),
-        log_s=least + log_ratio,
+        log_s=least + bounded,
         runs=runs,
-        extra_var=var + more_var,
+        extra_var=var + np.where(far > 0, 0.15**2, 0.0),
         repeats_var=repeats_var,
         repeats_dof=dof,
     )

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
 from tuner.model import Purpose
-from tuner.search.grid import Floats, Key
+from tuner.search.grid import Key
 from tuner.search.stopper import Noise
 from tuner.search.throughput import Pace
 from tuner.stats.noise import INTERVALS, RUNS, spread
 
-T = TypeVar("T")
 Ending = Literal["finished", "killed", "failed"]
 
 #: A run that differs by more from its setting's median is an outlier. A logarithm.
 OUTLIER = 0.25
-
-#: Five times slower than the best or fifty: it is not there. A logarithm.
-CEILING = 1.6
-
-
-def bounded(log_ratio: Floats, ceiling: float = CEILING) -> tuple[Floats, Floats]:
-    """Return the logarithms of ratios to the fastest as a model takes them, and the variance added.
-
-    A ratio above the ceiling is taken for little above it.
-    """
-    far = log_ratio - ceiling
-    kept = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_ratio)
-    return kept, np.where(far > 0, 0.15**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -111,14 +97,6 @@ def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
     log_s = log_times(groups)
     ordered = sorted(log_s, key=lambda key: log_s[key])
     return [*ordered[:most], *(key for key in groups if key not in log_s)]
-
-
-def thinned(items: Sequence[T], log_s: Callable[[T], float], head: int, tail: int) -> list[T]:
-    """Keep what bears on the best, the fastest ``head``, and about ``tail`` of all others."""
-    if len(items) <= head + tail:
-        return list(items)
-    ordered = sorted(items, key=log_s)
-    return ordered[:head] + ordered[head :: math.ceil((len(items) - head) / tail)]
 
 
 def grouped(history: Sequence[SearchObservation]) -> Groups:

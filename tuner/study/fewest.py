@@ -15,10 +15,10 @@ from tuner.knobs import space
 from tuner.knobs.requirements import NONE
 from tuner.launch import command
 from tuner.model import Finding, Knob, LaunchRecord, Purpose, Setting, Value
-from tuner.search.gaussian import Gaussian, fit
+from tuner.search.gaussian import CEILING, Gaussian, fit
 from tuner.search.grid import LEFT_OUT, Grid, Key, Rows
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
-from tuner.search.launch_groups import CEILING, Group, Groups, grouped
+from tuner.search.launch_groups import Group, Groups, grouped
 from tuner.stats import evidence
 from tuner.study.history import History
 from tuner.study.observations import observations, search_space
