@@ -88,25 +88,23 @@ class Joining(SearchThenConfirm):
             if (figure := _projected(record)) is not None:
                 (own if record.machine.hostname == hostname else others).append(figure)
         if own and others:
-            self._require_alike(history, statistics.median(own), statistics.median(others))
+            own_cost, other_cost = statistics.median(own), statistics.median(others)
+            if max(own_cost / other_cost, other_cost / own_cost) > MOST_OFF:
+                raise self._left_out(history, own_cost, other_cost)
         return super().search(history)
 
-    def _require_alike(self, history: History, own: float, others: float) -> None:
-        if max(own / others, others / own) <= MOST_OFF:
-            return
+    def _left_out(self, history: History, own_cost: float, other_cost: float) -> TunerError:
+        """Exclude the launches of this host, and return why."""
         hostname, objective = history.spec.machine.hostname, history.spec.objective
-        here, elsewhere = (figures.shown(objective, figure) for figure in (own, others))
+        here, elsewhere = (figures.shown(objective, cost) for cost in (own_cost, other_cost))
         text = (
             f"{hostname} is left out: the defaults take {here} here and {elsewhere} on the other"
             " hosts"
         )
         launched = [r.number for r in history.valid if r.machine.hostname == hostname]
-        exclusion = Exclusion(ExclusionKind.OTHER_HOST, text)
-        self._store.exclude(history.spec.name, exclusion, launched)
-        raise TunerError(
-            text,
-            "its launches count no more: is anything else running here, or is the CPU hot?",
-        )
+        self._store.exclude(history.spec.name, Exclusion(ExclusionKind.OTHER_HOST, text), launched)
+        hint = "its launches count no more: is anything else running here, or is the CPU hot?"
+        return TunerError(text, hint)
 
     def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""

@@ -299,7 +299,8 @@ class OptunaStudy:
         number = 1 + max(last, self._store.last_number(self._name))
         trial_id = running.trial._trial_id
         while True:
-            running.set_number(number)
+            running.launch = number
+            running.trial.set_user_attr(LAUNCH, number)
             if not self._is_shared or self._store.has_number_first(self._name, number, trial_id):
                 self._running = running
                 return running

@@ -20,7 +20,6 @@ from tuner.model import Choice, Knob, Progress, Purpose, Setting, Stopped, Value
 from tuner.search.pruner import RacePruner, Running, stopped
 from tuner.search.stopper import EarlyStopper, GoOn, Log, Verdict, elapsed_bound
 from tuner.store import database
-from tuner.store.rows import LAUNCH
 from tuner.study.history import History
 from tuner.study.optuna_plugins import guarded, yes_or_no
 from tuner.study.policy import Step
@@ -100,11 +99,6 @@ class RunningTrial:
         if setting != step.setting:
             step = Step(Purpose.SEARCH, setting)
         return cls(trial, step, history, folder, redrawn)
-
-    def set_number(self, number: int) -> None:
-        """Say on the trial which launch of the study it is."""
-        self.launch = number
-        self.trial.set_user_attr(LAUNCH, number)
 
     def report(self, progress: Progress) -> None:
         """Report the time so far; if it grows to the figure, and not too often.
