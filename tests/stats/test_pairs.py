@@ -54,11 +54,13 @@ def test_a_large_gain_is_measured_on_until_its_size_is_known() -> None:
 
 def test_what_all_pairs_may_be_off_by_widens_the_interval_and_proves_no_small_gain() -> None:
     logs = [0.3, 0.302, 0.304]
-    exact, off = judge(logs, 0.02), judge(logs, 0.02, off=0.05)
+    exact, biased = judge(logs, 0.02), judge(logs, 0.02, bias=0.05)
     assert exact is not None and exact.high is not None
-    assert off is not None and off.claim == exact.claim == "faster"
-    assert (off.low, off.high) == pytest.approx((exact.low / 1.0513, exact.high * 1.0513), rel=1e-3)
-    assert judge(logs, 0.02, off=0.31) is None
+    assert biased is not None and biased.claim == exact.claim == "faster"
+    assert (biased.low, biased.high) == pytest.approx(
+        (exact.low / 1.0513, exact.high * 1.0513), rel=1e-3
+    )
+    assert judge(logs, 0.02, bias=0.31) is None
 
 
 def test_no_gain_is_said_from_five_pairs_on_and_a_loss_as_soon_as_a_gain() -> None:

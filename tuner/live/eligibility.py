@@ -94,8 +94,8 @@ def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | 
     It makes as many as the longest launch with the same batch size. An objective that counts no
     iterations says 0.
     """
-    batch = evidence.batch(setting)
-    same_batch = (record for record in records if evidence.batch(record.setting) == batch)
+    batch = evidence.batch_size(setting)
+    same_batch = (record for record in records if evidence.batch_size(record.setting) == batch)
     return evidence.full_length(same_batch) or None
 
 

@@ -123,9 +123,9 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     lengths: dict[Value | None, int] = {}  # by batch size
     for record in records:
         iterations = max((sample.iterations for sample in record.outcome.samples), default=0)
-        batch = evidence.batch(record.setting)
+        batch = evidence.batch_size(record.setting)
         lengths[batch] = max(lengths.get(batch, 0), iterations)
-    return tuple(_rescaled(r, model, lengths[evidence.batch(r.setting)]) for r in records)
+    return tuple(_rescaled(r, model, lengths[evidence.batch_size(r.setting)]) for r in records)
 
 
 def _rescaled(record: LaunchRecord, model: FullRunModel, length: int) -> LaunchRecord:

@@ -150,7 +150,7 @@ class Scaling:
 
     def judge(self, before: MeasuredLayout, after: MeasuredLayout, pairs: Pairs) -> Finding | None:
         """Return what pairs prove of the same work; ``None``: another pair has to tell."""
-        return pairs.judge(after.spec.precision, work=self._more_work(before, after))
+        return pairs.judge(after.spec.precision, more_work=self._more_work(before, after))
 
     def _more_work(self, before: MeasuredLayout, after: MeasuredLayout) -> float:
         """Return what is timed of the second, as a multiple of the first; a rate is of the same."""

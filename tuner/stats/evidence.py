@@ -36,8 +36,8 @@ def full_length(records: Iterable[LaunchRecord]) -> int | None:
     return max((s.iterations for r in records for s in r.outcome.samples), default=None)
 
 
-def batch(setting: Setting) -> Value | None:
-    """Return the batch size, on which it depends how many iterations an epoch has."""
+def batch_size(setting: Setting) -> Value | None:
+    """Return the batch size of a setting: with it the iterations of a run change."""
     return setting.as_dict().get("batch_size")
 
 
@@ -51,7 +51,7 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
     launches = tuple(records)
     lengths: dict[Value | None, int] = {}
     for record in launches:
-        size = batch(record.setting)
+        size = batch_size(record.setting)
         lengths[size] = max(lengths.get(size, 0), full_length([record]) or 0)
     defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
     usual = [
@@ -59,12 +59,12 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
         for record in launches
         if record.setting in defaults
         for sample in record.outcome.samples
-        if sample.loss is not None and sample.iterations == lengths[batch(record.setting)]
+        if sample.loss is not None and sample.iterations == lengths[batch_size(record.setting)]
     ]
     checked = []
     for record in launches:
         losses = () if record.setting in defaults else usual
-        reason = _wrong_result(record, lengths[batch(record.setting)], losses)
+        reason = _wrong_result(record, lengths[batch_size(record.setting)], losses)
         if reason:
             failed = Failed(FailureKind.WRONG_RESULT, reason)
             checked.append(replace(record, outcome=replace(record.outcome, ending=failed)))

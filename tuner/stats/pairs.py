@@ -89,15 +89,15 @@ def judge(
     precision: float,
     rule: Rule = SIDE_BY_SIDE,
     *,
-    off: float = 0.0,
+    bias: float = 0.0,
     at_least: bool = False,
     is_last: bool = False,
 ) -> Finding | None:
     """Return what pairs prove, or that they prove nothing if no more are launched (``is_last``).
 
     ``None``: another pair has to tell. Each pair has the logarithm of its ratio, reference over
-    best, and a gain below ``precision`` is not worth having. All logarithms may be ``off`` by so
-    much in one direction: the interval is wider by that, as more pairs do not help. If the ratios
+    best, and a gain below ``precision`` is not worth having. All logarithms may have a ``bias`` of
+    so much: the interval is wider by that, as more pairs do not help. If the ratios
     are lower bounds (``at_least``), only a lower end is found, and never that there is no gain.
     """
     pairs = len(log_ratios)
@@ -114,14 +114,14 @@ def judge(
         return student(deviations, freedom) * error
 
     boundary = min(_GAIN * math.sqrt(rule.most_pairs / pairs), _MOST_GAIN)
-    is_proven = pairs >= rule.least_pairs and abs(mean) - off - half(boundary) > math.log1p(WORTH)
+    is_proven = pairs >= rule.least_pairs and abs(mean) - bias - half(boundary) > math.log1p(WORTH)
     # What is proven is so of the whole interval.
     width = half(min(_INTERVAL, boundary) if is_proven else _INTERVAL)
     is_last = is_last or pairs >= rule.most_pairs
     has_no_gain = (
         len(counted) >= _LEAST_PAIRS
-        and mean + off + half(rule.no_gain) < math.log1p(precision)
-        and mean + off + width < math.log1p(max(precision, _MOST_GAIN_ALLOWED))
+        and mean + bias + half(rule.no_gain) < math.log1p(precision)
+        and mean + bias + width < math.log1p(max(precision, _MOST_GAIN_ALLOWED))
     )
     claim: Claim = "inconclusive"
     if is_proven and mean > 0:
@@ -130,14 +130,14 @@ def judge(
             return None
         claim = "faster"
     elif not at_least and (is_proven or has_no_gain):
-        claim = "slower" if mean + off + width < 0 else "no gain worth having"
+        claim = "slower" if mean + bias + width < 0 else "no gain worth having"
     elif not is_last:
         return None
     is_open = claim == "inconclusive" and pairs < rule.most_pairs
     return Finding(
         math.exp(mean),
-        math.exp(mean - off - width),
-        None if at_least else math.exp(mean + off + width),
+        math.exp(mean - bias - width),
+        None if at_least else math.exp(mean + bias + width),
         pairs,
         claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,

@@ -34,7 +34,7 @@ class Confirmation:
     best_failed: Failed | None = None  # when it was launched again
     next: tuple[Setting, ...] = ()  # one setting, or two side by side, of which the first begins
     left_s: float | None = 0.0  # how long what is left takes; None: that is not known
-    standing: Finding | None = None  # what the usual rule has proven, if more is asked for
+    proven: Finding | None = None  # what the usual rule has proven, if more is asked for
     why_in_turn: str = ""  # empty if they are launched side by side, or the user asked for it
 
     def other_side(self, setting: Setting) -> Setting | None:
@@ -94,14 +94,14 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     count = len(pairs.launches)
     if (finding := _judge(history, pairs, is_last=_is_costly(history, count))) is not None:
         return replace(so_far, finding=finding)
-    standing = None
+    proven = None
     if history.spec.confirm == "more":
         usual = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
-        standing = next(filter(None, usual), None)
+        proven = next(filter(None, usual), None)
     step: tuple[Setting, ...] = (reference, best) if count % 2 else (best, reference)
     if why_in_turn is not None:
         step = (pairing.next_in_turn(history, best, reference),)
-    return replace(so_far, next=step, left_s=_left_s(history, so_far, pairs), standing=standing)
+    return replace(so_far, next=step, left_s=_left_s(history, so_far, pairs), proven=proven)
 
 
 def _judge(

@@ -52,8 +52,8 @@ def build(
     left_s = finding = candidate = export = conclusion = handed_over = None
     if confirmed is not None:
         left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
-        if confirmed.standing is not None:  # until there is a better one
-            confirmed = replace(confirmed, finding=confirmed.standing, next=())
+        if confirmed.proven is not None:  # until there is a better one
+            confirmed = replace(confirmed, finding=confirmed.proven, next=())
         finding = confirmed.finding
         is_over = finding is not None or state is StudyState.FINISHED
         if is_over and not confirmed.next and history.spec.confirm != "none":

@@ -176,12 +176,12 @@ class StudyRun:
             self._say(text)
         if step.purpose is Purpose.BASELINE:
             self._say(inherited_note(self.spec, dict(os.environ)) or "")
-        standing = self.context.policy.confirmation(history)
-        if step.purpose is not Purpose.CONFIRM or standing is None:
+        comparison = self.context.policy.confirmation(history)
+        if step.purpose is not Purpose.CONFIRM or comparison is None:
             return
-        if standing.why_in_turn:
-            self._say(f"compared in turn, not side by side: {standing.why_in_turn}")
-        budget_s, left_s = self.spec.budget_s, None if history.confirming else standing.left_s
+        if comparison.why_in_turn:
+            self._say(f"compared in turn, not side by side: {comparison.why_in_turn}")
+        budget_s, left_s = self.spec.budget_s, None if history.confirming else comparison.left_s
         if budget_s is not None and left_s is not None and left_s > COST_SHARE * budget_s:
             self._say(
                 f"the comparison with your defaults takes about {wording.duration(left_s)}, beyond"
@@ -317,9 +317,9 @@ class StudyRun:
             and kept.outcome.samples
         )
         is_compared = kept.purpose is Purpose.CONFIRM
-        standing = self.context.policy.confirmation(history) if is_compared else None
-        if standing is not None and standing.reference is not None:
-            pairs = pairing.compared(history, standing.best, standing.reference)
+        comparison = self.context.policy.confirmation(history) if is_compared else None
+        if comparison is not None and comparison.reference is not None:
+            pairs = pairing.compared(history, comparison.best, comparison.reference)
             so_far = pairs.judge(self.spec.precision, is_last=True)
         self.context.emit(LaunchEnded(kept, measurement, is_best, so_far))
 

@@ -179,13 +179,13 @@ class OptunaStudy:
         if is_of_search(history, record.purpose, record.setting):
             study, chosen = self._search, params(history, record.setting)
             space = distributions(tuple(k for k in history.knobs if k.name in chosen))
-        state, value, notes = trial_result(history, _as_in(history, record))
+        state, value, attributes = trial_result(history, _as_in(history, record))
         trial = create_trial(
             state=state,
             value=value,
             params=chosen,
             distributions=space,
-            user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **notes},
+            user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **attributes},
         )
         trial_id = study._storage.create_new_trial(study._study_id, trial)
         self._store.keep_seen(trial_id, record)
@@ -341,9 +341,9 @@ class OptunaStudy:
         return self.history()
 
     def _tell(self, trial: optuna.Trial, history: History, record: LaunchRecord) -> None:
-        state, value, notes = trial_result(history, _as_in(history, record))
-        for name, note in notes.items():
-            trial.set_user_attr(name, note)
+        state, value, attributes = trial_result(history, _as_in(history, record))
+        for name, text in attributes.items():
+            trial.set_user_attr(name, text)
         self._tell_study(trial, state, value)
 
     def _tell_study(

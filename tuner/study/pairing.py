@@ -115,22 +115,22 @@ class Pairs:
         self,
         precision: float,
         *,
-        work: float = 1.0,
+        more_work: float = 1.0,
         is_last: bool = False,
         expected: Sequence[float] = (),
     ) -> Finding | None:
         """Return what they prove of the second side; ``None``: another pair has to tell.
 
-        A launch of that side does ``work`` times as much. Of a side that was ended early only the
+        A launch of that side does ``more_work`` times what one of the first does. Of a side that was ended early only the
         least that it takes is known. The ``expected`` are logarithms of further pairs.
         """
         is_bounded = [any(is_bound(p[side]) for p in self.launches) for side in (0, 1)]
         sign = -1 if is_bounded[1] else 1
         finding = pairs.judge(
-            [sign * (math.log(work) + log) for log in (*self.logs, *expected)],
+            [sign * (math.log(more_work) + log) for log in (*self.logs, *expected)],
             precision,
             self.rule,
-            off=self._end_error(),
+            bias=self._end_error(),
             at_least=any(is_bounded),
             is_last=is_last,
         )
@@ -239,7 +239,10 @@ def one_after_the_other(sides: Sides) -> tuple[list[Pair], int | None]:
 
 
 def cost(record: LaunchRecord) -> float | None:
-    """Return what is compared of a launch, a bound if no more is known; ``None``: nothing is."""
+    """Return the cost that a launch is compared by; ``None``: it has none.
+
+    Of one that was stopped that is where it was heading, or the least that it takes.
+    """
     ending, cost = record.outcome.ending, 0.0
     if isinstance(ending, Finished):
         cost = ending.elapsed_s

@@ -92,7 +92,7 @@ class SearchThenConfirm(Policy):
 
     def __init__(self) -> None:
         self._problem: tuple[History, Problem] | None = None
-        self._standing: tuple[History, Confirmation | None] | None = None
+        self._comparison: tuple[History, Confirmation | None] | None = None
         self._simplifying: tuple[object, FewestChanges] | None = None
 
     def best(self, history: History) -> Setting | None:
@@ -119,22 +119,22 @@ class SearchThenConfirm(Policy):
         last = self._last(history)
         if last is not None:
             return _step(history, last)
-        standing = self.confirmation(history)
-        is_end = standing is None or not standing.next
+        comparison = self.confirmation(history)
+        is_end = comparison is None or not comparison.next
         works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
         if works is not None:
             return Step(Purpose.CONFIRM, works)
-        if standing is None or not standing.next:
+        if comparison is None or not comparison.next:
             return Stop(_reason(over, history))
-        return Step(Purpose.CONFIRM, *standing.next)
+        return Step(Purpose.CONFIRM, *comparison.next)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
         """Return what may end a launch early: the incumbent, or the bound of the comparison."""
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
-            standing = self.confirmation(history)
+            comparison = self.confirmation(history)
             canonical = history.pooling.canonical(setting)
-            other = None if standing is None else standing.other_side(canonical)
+            other = None if comparison is None else comparison.other_side(canonical)
             times = None if other is None else typical(history, other)
             return None if times is None else once_compared(clock, iterations, times)
         problem = self.problem(history)
@@ -193,18 +193,18 @@ class SearchThenConfirm(Policy):
             setting = None if fewest is None else fewest.next()
             if setting is not None:
                 return Suggestion(Purpose.SIMPLIFY, setting.as_dict())
-        standing = self.confirmation(history)
-        if history.confirming or (standing is not None and standing.next):
+        comparison = self.confirmation(history)
+        if history.confirming or (comparison is not None and comparison.next):
             return None
         works = history.to_see_whether_it_works(is_end=True)
         return None if works is None else _to_see(history, works)
 
     def confirmation(self, history: History) -> Confirmation | None:
         """Return where the comparison of the best stands; see `Policy`."""
-        if self._standing is None or self._standing[0] is not history:
+        if self._comparison is None or self._comparison[0] is not history:
             best = None if history.spec.confirm == "none" else self.best(history)
-            self._standing = history, None if best is None else confirmation(history, best)
-        return self._standing[1]
+            self._comparison = history, None if best is None else confirmation(history, best)
+        return self._comparison[1]
 
     def fewest(self, history: History) -> FewestChanges | None:
         """What is known of leaving knobs out of what the search found; ``None`` before that."""

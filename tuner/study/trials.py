@@ -68,11 +68,11 @@ def side(history: History, purpose: Purpose, setting: Setting) -> str:
 
 
 class TrialResult(NamedTuple):
-    """What Optuna is told of a launch: its state, its figure in the user's unit, and notes."""
+    """What Optuna is told of a launch: its state, its figure in the user's unit, and attributes of its trial."""
 
     state: TrialState
     value: float | None
-    notes: dict[str, Any]
+    attributes: dict[str, Any]
 
 
 def trial_result(history: History, record: LaunchRecord) -> TrialResult:
@@ -81,19 +81,19 @@ def trial_result(history: History, record: LaunchRecord) -> TrialResult:
     Optuna knows no bounds: a stopped launch is pruned. A launch that is excluded has failed.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
-    notes: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     if record.purpose is not Purpose.SEARCH:
-        notes["purpose"] = record.purpose.value
+        attributes["purpose"] = record.purpose.value
     if exclusion is not None:
-        notes["failure"] = f"excluded: {exclusion.text}"
+        attributes["failure"] = f"excluded: {exclusion.text}"
     elif isinstance(ending, Failed):
-        notes["failure"] = f"{ending.kind}: {ending.reason}"
-    if "failure" in notes:
-        return TrialResult(TrialState.FAIL, None, notes)
+        attributes["failure"] = f"{ending.kind}: {ending.reason}"
+    if "failure" in attributes:
+        return TrialResult(TrialState.FAIL, None, attributes)
     if isinstance(ending, Stopped):
-        return TrialResult(TrialState.PRUNED, None, notes)
+        return TrialResult(TrialState.PRUNED, None, attributes)
     value_s = evidence.estimate_s(record.outcome.samples)
-    return TrialResult(TrialState.COMPLETE, _figure(history, value_s), notes)
+    return TrialResult(TrialState.COMPLETE, _figure(history, value_s), attributes)
 
 
 def params(history: History, setting: Setting) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     Of a stopped one the projection is an intermediate value, at the iteration that a launch ends
     with.
     """
-    state, value, notes = trial_result(history, record)
+    state, value, attributes = trial_result(history, record)
     ending, curve = record.outcome.ending, {}
     if state is TrialState.PRUNED and isinstance(ending, Stopped):
         value = _figure(history, ending.projection_s) or 0.0
@@ -126,7 +126,7 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
         value=value,
         params=chosen,
         distributions=distributions(tuple(k for k in history.knobs if k.name in chosen)),
-        user_attrs={LAUNCH: record.number, **notes},
+        user_attrs={LAUNCH: record.number, **attributes},
         intermediate_values=curve,
     )
     # Optuna's times are local and without a zone.
