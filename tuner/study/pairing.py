@@ -121,8 +121,9 @@ class Pairs:
     ) -> Finding | None:
         """Return what they prove of the second side; ``None``: another pair has to tell.
 
-        A launch of that side does ``more_work`` times what one of the first does. Of a side that was ended early only the
-        least that it takes is known. The ``expected`` are logarithms of further pairs.
+        A launch of that side does ``more_work`` times what one of the first side does. Of a side
+        that was ended early only the least that it takes is known. The ``expected`` are logarithms
+        of further pairs.
         """
         is_bounded = [any(is_bound(p[side]) for p in self.launches) for side in (0, 1)]
         sign = -1 if is_bounded[1] else 1

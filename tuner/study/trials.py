@@ -68,7 +68,7 @@ def side(history: History, purpose: Purpose, setting: Setting) -> str:
 
 
 class TrialResult(NamedTuple):
-    """What Optuna is told of a launch: its state, its figure in the user's unit, and attributes of its trial."""
+    """What Optuna is told of a launch: its state, its figure in the user's unit, attributes."""
 
     state: TrialState
     value: float | None
