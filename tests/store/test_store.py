@@ -17,27 +17,19 @@ from optuna.trial import TrialState
 from sqlalchemy import event
 
 from tests.kept_launches import keep
-from tests.study_surface import BEST, MACHINE, SPEC, Killed
+from tests.study_surface import BEST, CRASH, MACHINE, SPEC, Killed, ran, record
 from tuner.hosts import lock
 from tuner.model import (
     BASELINE,
     Effect,
     Exclusion,
     ExclusionKind,
-    Failed,
-    FailureKind,
-    Finished,
-    LaunchRecord,
     Observation,
-    Outcome,
-    PhaseShare,
-    Progress,
     Purpose,
     RankView,
     Stopped,
     StudyState,
     Telemetry,
-    Track,
     Verdict,
 )
 from tuner.model.errors import UsageError
@@ -48,60 +40,20 @@ from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
 
-FULL = LaunchRecord(
-    number=1,
-    purpose=Purpose.SEARCH,
-    setting=BEST,
-    argv=("mpirun", "-n", "2", "a b", "ü"),
-    env={"OMP_NUM_THREADS": "4"},
+FULL = replace(
+    record(1, BEST, Purpose.SEARCH, ran(1.5, effects=(Effect("k", 2, 2, Verdict.HONOURED),))),
     folder="/some/where",
-    started_at="2026-01-01T00:00:00+00:00",
-    outcome=Outcome(
-        Finished(1.5, 100, 2.5),
-        wall_s=3.25,
-        exit_code=0,
-        progress=(Progress(50, 0.75, 1.5), Progress(100, 1.5)),
-        observation=Observation((RankView(0, 2, 1, (0, 1), 2, pools=(("openblas", 2),)),)),
-        effects=(Effect("omp_threads", 2, 2, Verdict.HONOURED),),
-    ),
-    machine=MACHINE,
+    env={"OMP_NUM_THREADS": "4"},
     trial=0,
 )
-FAILED = replace(
-    FULL,
-    number=2,
-    purpose=Purpose.BASELINE,
-    setting=BASELINE,
-    outcome=Outcome(Failed(FailureKind.CRASHED, "exit status 1", "tail"), 0.5, -9),
-    trial=None,
+FULL = replace(
+    FULL, outcome=replace(FULL.outcome, observation=Observation((RankView(0, 2, 1, (0, 1)),)))
 )
-STOPPED = replace(
-    FULL,
-    number=3,
-    outcome=replace(FULL.outcome, ending=Stopped(2.0, 9.0, 8.0, None, 0.1, "late"), exit_code=None),
-    trial=1,
-)
-
-
+FAILED = replace(record(2, BASELINE, Purpose.BASELINE, ran(CRASH)), folder="/some/where")
+LATE = ran(Stopped(2.0, 9.0, 8.0, None, 0.1, "late"))
+STOPPED = replace(FULL, number=3, outcome=LATE, trial=1)
 WHY = Exclusion(ExclusionKind.LIVE_DISAGREES, "it took longer")
-TELEMETRY = Telemetry(
-    tracks=(
-        Track("node1", None, (0.5, 1.0), {"user_cores": (1.5, None), "others_cores": (0.0, 0.0)}),
-        Track("node1", 0, (0.5, 1.0), {"threads": (3.0, 4.0)}),
-        Track("node1", 1, (), {}),
-    ),
-    phases=(PhaseShare(0, "exchange", 0.5, 0.125, 0.125, 0.25, "train.py:31 allreduce"),),
-    gaps=("Pressure is not recorded.",),
-    cost_cores=0.0031,
-)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all tables and nothing in them: making Optuna's takes half a second."""
-    path = tmp_path_factory.mktemp("template") / "tune.db"
-    Store.open(f"sqlite:///{path}", create=True).close()
-    return path
+TELEMETRY = Telemetry(gaps=("Pressure is not recorded.",), cost_cores=0.0031)
 
 
 @pytest.fixture

@@ -8,20 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tuner.store.store import Store
-
 
 @pytest.fixture(autouse=True)
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
-
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with all tables and nothing in them: making Optuna's takes half a second."""
-    path = tmp_path_factory.mktemp("template") / "tune.db"
-    Store.open(f"sqlite:///{path}", create=True).close()
-    return path
 
 
 @pytest.fixture
