@@ -188,7 +188,7 @@ class Sampled(Policy):
             self._reader.replayed = History(history.spec, ())
             self._study = OptunaStudy(InMemory(), history.spec, self.inner, reader=self._reader)
             self._study.take_up(self._reader.replayed)
-        if self._running is not None and not self._running.is_compared:
+        if self._running is not None and self._running.step.purpose.stage.is_of_search:
             self._trials[history.records[-1].number] = self._running.trial.number
         records = tuple(replace(r, trial=self._trials.get(r.number)) for r in history.records)
         self._reader.replayed = history = replace(history, records=records)
