@@ -17,11 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    check_distribution_compatibility,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.terminator import BaseTerminator
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -139,7 +135,12 @@ class OptunaStudy:
                 for trial in study.get_trials(deepcopy=False):
                     if trial.state is TrialState.RUNNING and not self._is_elsewhere(trial):
                         self._end(optuna.Trial(study, trial._trial_id), history, by_number)
-            if self._has_other_choices(history):
+            space = distributions(history.knobs)
+            if any(
+                space.get(name, distribution) != distribution
+                for trial in self._search.get_trials(deepcopy=False)
+                for name, distribution in trial.distributions.items()
+            ):  # Optuna refuses a trial with other choices than before
                 self._store.replace_params(self._name, partial(_in_space, history))
                 del self._search
             for record in by_number.values():
@@ -190,18 +191,6 @@ class OptunaStudy:
         trial_id = study._storage.create_new_trial(study._study_id, trial)
         self._store.keep_seen(trial_id, record)
         self._reader.changed()
-
-    def _has_other_choices(self, history: History) -> bool:
-        """Return whether a parameter has other choices than before: Optuna refuses such a trial."""
-        space = distributions(history.knobs)
-        for trial in self._search.get_trials(deepcopy=False):
-            for name, distribution in trial.distributions.items():
-                if name in space:
-                    try:
-                        check_distribution_compatibility(distribution, space[name])
-                    except ValueError:
-                        return True
-        return False
 
     # --- a launch --------------------------------------------------------------------
 
