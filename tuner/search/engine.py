@@ -7,9 +7,10 @@ resumed goes on as if it had never stopped.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from tuner.search.regions import ruled_out
 from tuner.search.scoring import Live, Options, ScoredCandidates, State, candidates
 from tuner.search.stopper import Limit, Noise
 from tuner.stats.noise import RUNS
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 #: The baseline is stopped once it will take this many times what the best setting does.
 BASELINE_TIMES = 3.2
@@ -202,3 +206,44 @@ class Search:
         key = self._grid.key(row)
         purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
         return Proposal(key, purpose)
+
+
+# --- in the parameters of a study of Optuna --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The purpose of the next launch and the parameters of its setting; none for the defaults."""
+
+    purpose: Purpose
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A study in the words of the search: all that its next launch depends on."""
+
+    search: Search | None  # decides over the space of the study; None: nothing is left to choose
+    observations: Sequence[SearchObservation] = ()  # what launches came to, the oldest first
+    params: Callable[[Key], Mapping[str, Any]] = lambda _: {}  # of a setting of the space
+    distributions: Callable[[], Mapping[str, BaseDistribution]] = dict  # of all parameters
+    live: Live | None = None  # what running jobs change of the costs
+    is_shared: bool = False  # other hosts measure a part of it
+    first: Suggestion | None = None  # is launched before anything that the search wants
+    last: Callable[[], Suggestion | None] = lambda: None  # is launched once the search has ended
+
+    @cached_property
+    def next(self) -> Suggestion | Done:
+        """Return what is launched next, or why the search is over."""
+        if self.first is not None:
+            return self.first
+        if self.search is None:
+            return self.last() or Done("exhausted")
+        step = self.search.next(self.observations, self.live, is_shared=self.is_shared)
+        if isinstance(step, Done):
+            return self.last() or step
+        return Suggestion(step.purpose, {} if step.setting is None else self.params(step.setting))
+
+
+#: A search that is used again saves time; its answers are the same.
+search_over = lru_cache(maxsize=8)(Search)

@@ -21,11 +21,10 @@ from optuna.trial import FrozenTrial
 
 from tuner.knobs import Role
 from tuner.knobs.guesses import GuessedKnob, guesses
-from tuner.search.engine import Done
+from tuner.search.engine import Done, Problem, Suggestion, search_over
 from tuner.search.grid import Grid, Key, Space
 from tuner.search.launch_groups import grouped
 from tuner.search.plain import MOST_VALUES, Axis, observations
-from tuner.search.problem import Problem, Suggestion, search_over
 from tuner.search.regions import ruled_out
 from tuner.search.scoring import Options
 

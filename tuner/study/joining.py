@@ -21,8 +21,7 @@ from tuner.model import (
     figures,
 )
 from tuner.model.errors import TunerError
-from tuner.search.engine import Done
-from tuner.search.problem import Suggestion
+from tuner.search.engine import Done, Suggestion
 from tuner.search.stopper import EarlyStopper
 from tuner.store.identity import HOST
 from tuner.store.rows import StudyRow, Summary

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from tuner.launch.clocks import once_compared, stopper_by
 from tuner.live.running_job import live_costs
 from tuner.model import Purpose, Setting, wording
-from tuner.search.engine import Done
-from tuner.search.problem import Problem, Suggestion, search_over
+from tuner.search.engine import Done, Problem, Suggestion, search_over
 from tuner.search.scoring import Options
 from tuner.search.stopper import EarlyStopper, ProjectionStopper
 from tuner.study.confirmation import Confirmation, confirmation, search_s

@@ -9,7 +9,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.model import Exclusion, LaunchRecord, Setting, StudySpec
-from tuner.search.problem import Problem
+from tuner.search.engine import Problem
 from tuner.store import rows
 from tuner.store.rows import RECORD
 from tuner.store.store import comparison_name
