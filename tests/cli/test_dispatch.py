@@ -125,7 +125,7 @@ def test_a_defect_is_shown_with_its_traceback(tune_that_raises: Tune) -> None:
 def test_ctrl_c_says_how_to_go_on(tune_that_raises: Tune) -> None:
     class Stopped(KeyboardInterrupt):
         signal_number = signal.SIGTERM
-        result = Result("x", "db", StudyState.INTERRUPTED, "", None, None, None, 3, 5, 0)
+        result = Result("x", "db", StudyState.INTERRUPTED, "", None, None, 3, 5, 0)
 
     assert "interrupted; nothing was measured yet; the same" in tune_that_raises(Stopped()).err
     Stopped.result = dataclasses.replace(Stopped.result, launches_measured=3)

@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "optuna.md"
     if "NAME" in code
 )
 
-STUDY = replace(SPEC, trials=5, confirm="auto", until=0.001)
+STUDY = replace(SPEC, trials=3, confirm="auto", until=0.001)
 
 
 def decided_again(folder: Path) -> tuple[bool, dict[str, Any]]:
@@ -70,11 +70,11 @@ def test_after_each_launch_anyone_gets_the_setting_that_comes_next_of_a_killed_s
     tmp_path: Path,
 ) -> None:
     def kill(launches: int) -> None:
-        if launches == 5:
+        if launches == 3:
             raise Killed
 
     witness = Witness(tmp_path)
     with pytest.raises(Killed):
         study_in(tmp_path, FakeRunner(nearly_flat, before=kill), STUDY, on_event=witness)
     study_in(tmp_path, FakeRunner(nearly_flat), STUDY, on_event=witness)
-    assert witness.compared >= 8
+    assert witness.compared >= 6
