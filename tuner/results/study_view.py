@@ -163,7 +163,7 @@ class StudyView:
         """The pairs of launches that the verdict rests on; ``None`` without a comparison."""
         from tuner.study import pairing
 
-        finding, best, reference = self.result.finding, self.result.candidate, self.result.reference
+        finding, best, reference = self.result.finding, self.result.candidate, self.result.baseline
         if finding is None or best is None or reference is None:
             return None
         in_turn = not finding.is_side_by_side
