@@ -127,8 +127,7 @@ def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
 ) -> None:
     assert len(found_in("\n".join([*ENV.values(), *WORDS, *MPIRUN, STORAGE]).encode())) > 40
     data = contents(made[0].parent)
-    # The note of the dashboard is in it, too.
-    for word in (b"tune:record", b"dashboard", b"--password", b"measuring"):
+    for word in (b"tune:record", b"--password", b"measuring"):
         assert word in data
     assert found_in(data) == found_in(made[1].encode()) == []
     script = (made[0] / "exports.sh").read_text()

@@ -232,7 +232,8 @@ class StudyView:
         if simplification is None or not space.contains_part(self.history.knobs, BASELINE, best):
             return []
         finding = self.result.finding if self.result.conclusion is Conclusion.FASTER else None
-        changes = replace(simplification, records=self.history.valid)
+        records = evidence.of_one_scale(self.history.valid, self.spec.objective)
+        changes = replace(simplification, records=records)
         return changes.contributions(best, finding)
 
 
