@@ -30,7 +30,7 @@ from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.discovery import find
 from tuner.model import Layout
-from tuner.stats.scaling import interval
+from tuner.stats.ranks import interval
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKS, TRIALS, MOST = 8, 50, 16

@@ -56,7 +56,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ('command = "a \'b"', "command:", "quotation"),
         ("budget_s = inf", "budget_s:", "above 0"),
         ("min_gain = 0.01", "min_gain:", 'such as "2%", is 0.01'),
-        ('confirm = "no"', "confirm:", "'more' or 'none'"),
+        ('confirm = "no"', "confirm:", "'exact', 'more' or 'none'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),
         ('[knobs.omp_threads]\nrange = "4..1"', "knobs.omp_threads:", "Write 1..4"),
         ("[knobs.omp_threads]\nvalues = [1.5]", "knobs.omp_threads.values:", "whole number"),

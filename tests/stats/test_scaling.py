@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.stats.scaling import SpeedUp, along, interval, speed_up
+from tuner.stats.scaling import SpeedUp, along, speed_up
 
 times = st.lists(st.floats(0.5, 50.0), min_size=1, max_size=9)
 
@@ -50,18 +49,3 @@ def test_along_a_chain_ratios_multiply_and_doubts_add() -> None:
     at_least = along([(SpeedUp(5.0, 4.0, math.inf), True), (double, False)])
     assert at_least.high == math.inf and at_least.low > 0
     assert along([(SpeedUp(0.2, 0.0, 0.25), True)]) == pytest.approx((0.2, 0.0, 0.25))
-
-
-def test_the_interval_by_ranks_is_exact() -> None:
-    """All sign patterns of distinct sizes are equally likely: count those it misses."""
-    sizes = [1.0, 2.3, 3.1, 4.7, 5.9, 7.2, 8.8, 9.4]
-    for error in (1 / 32, 0.1):
-        above = below = 0
-        for signs in itertools.product((-1, 1), repeat=len(sizes)):
-            result = interval([s * x for s, x in zip(signs, sizes, strict=True)], error)
-            assert result is not None
-            above += result[1] > 0
-            below += result[2] < 0
-        assert above == below
-        assert 0 < above + below <= error * 2 ** len(sizes)
-    assert interval([0.1] * 6, 2 / 64) is not None and interval([0.1] * 6, 2 / 65) is None

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -286,8 +286,11 @@ def test_a_best_that_cannot_be_told_from_the_defaults_is_inconclusive_until_more
     assert confirmation(history, BEST).conclusion is Conclusion.FASTER
 
 
+@pytest.mark.parametrize("how", ["more", "exact"])
 @pytest.mark.parametrize("launches", [0, 1, 3])
-def test_what_was_proven_stands_until_more_is_proven(launches: int) -> None:
+def test_what_was_proven_stands_until_more_is_proven(
+    how: Literal["more", "exact"], launches: int
+) -> None:
     """`--confirm more` was interrupted after so many launches."""
     steady: Times = {BEST: always(1.0), BASELINE: always(1.5)}
     proven = found(proved(searched(1.5), steady))
@@ -298,12 +301,19 @@ def test_what_was_proven_stands_until_more_is_proven(launches: int) -> None:
         outcome = ran((0.9 if setting == BEST else 1.9) + number)  # the noise has come
         made = record(len(history.records) + 1, setting, Purpose.CONFIRM, outcome)
         history = history.add(made)
-    more = replace(history, spec=replace(CONFIRMED, confirm="more"))
+    more = replace(history, spec=replace(CONFIRMED, confirm=how))
     assert confirmation(more, BEST).next
     result = build(more, "tune.db", StudyState.INTERRUPTED, "", BEST)
     assert (result.conclusion, result.export) == (Conclusion.FASTER, BEST)
     assert result.finding is not None and proven.finding is not None
     assert result.finding.pairs >= proven.finding.pairs
+
+
+@pytest.mark.parametrize("defaults_s", [8.0, 2.0])
+def test_exact_confirms_by_ranks_alone(defaults_s: float) -> None:
+    history = searched(defaults_s, spec=replace(CONFIRMED, confirm="exact"))
+    far = proved(history, {BEST: always(1.0), BASELINE: always(defaults_s)})
+    assert sides(far) == "dbbd" * 3
 
 
 @pytest.mark.parametrize("works", [0, 1])

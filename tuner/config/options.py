@@ -279,9 +279,9 @@ OPTIONS = (
            " yours", '"none"', "tune"),
     Option("precision", "--precision", SHARE, LIMITS,
            "Settings that differ by less than this count as equal", '"2%"', "2%"),
-    Option("confirm", "--confirm", _one_of("HOW", "auto", "more", "none"), LIMITS,
-           "Launch the best setting and the baseline again: auto (as few as prove a gain), more"
-           " (until the interval is narrow) or none", '"none"', "auto"),
+    Option("confirm", "--confirm", _one_of("HOW", "auto", "exact", "more", "none"), LIMITS,
+           "Launch the best setting and the baseline again: auto (as few as prove a gain), exact"
+           " (by ranks alone), more (until the interval is narrow) or none", '"none"', "auto"),
     Option("compare", "--compare", _one_of("HOW", "auto", "side-by-side", "in-turn"), LIMITS,
            "Launch these two side-by-side (both are there, and run by turns, in short slices), or"
            " in-turn (one after the other); auto: side by side unless something speaks against it",

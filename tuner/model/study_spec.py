@@ -182,9 +182,9 @@ LOGGED_TIME = ObjectiveSpec()
 #: Settings are measured in a running job: wherever it allows that, always, never.
 Live = Literal["auto", "on", "off"]
 
-#: How the gain is confirmed: with as few launches as the evidence allows; going on whatever it
-#: costs; not at all.
-Confirm = Literal["auto", "more", "none"]
+#: How the gain is confirmed: with as few launches as the evidence allows; by ranks alone; going on
+#: whatever it costs; not at all.
+Confirm = Literal["auto", "exact", "more", "none"]
 
 #: How the best setting and the baseline are launched to be compared: side by side, in slices by
 #: turns, where nothing speaks against it, or whatever does; or in turn, one after the other.

@@ -97,7 +97,7 @@ def _read(name: str, document: JsonDict) -> ComparedStudy:
     if best not in figures:
         raise UsageError(
             f"the study {name} has measured its best setting in windows of running jobs only",
-            "the same command with --confirm auto launches it",
+            "the same command with --confirm exact launches it",
         )
     order = sorted(figures, key=lambda what: statistics.median(figures[what]), reverse=is_rate)
     return ComparedStudy(

@@ -1,15 +1,15 @@
-"""Speed-ups with their intervals, of launches that were made apart and along chains. Pure."""
+"""How a job scales: speed-ups with their intervals. Pure."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 from tuner.model import Finding
 from tuner.stats import noise
+from tuner.stats.ranks import interval
 
 #: From so many launches on an interval goes by ranks, which errs in this share of cases.
 BY_RANKS, ERROR = 6, 0.05
@@ -73,36 +73,3 @@ def along(steps: Sequence[tuple[SpeedUp, bool]]) -> SpeedUp:
         below = math.hypot(below, halves[0 if is_forwards else 1])
         above = math.hypot(above, halves[1 if is_forwards else 0])
     return SpeedUp(*(math.exp(log) for log in (center, center - below, center + above)))
-
-
-def interval(logs: Sequence[float], error: float) -> tuple[float, float, float] | None:
-    """Return (estimate, low, high) of the centre of symmetry; ``None`` with too few values.
-
-    The interval is that of Hodges & Lehmann from the exact null distribution of Wilcoxon's signed
-    rank statistic (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections
-    3.2-3.3). The values are independent, and symmetric about the same centre, which the interval
-    misses with this chance at most.
-    """
-    counts = _signed_rank_counts(len(logs))
-    below, trimmed, most = 0, None, error / 2 * sum(counts) * (1 + 1e-12)
-    for statistic, count in enumerate(counts):
-        below += count
-        if below > most:
-            break
-        trimmed = statistic
-    if trimmed is None:
-        return None
-    walsh = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
-    return statistics.median(walsh), walsh[trimmed], walsh[-1 - trimmed]
-
-
-@cache
-def _signed_rank_counts(n: int) -> tuple[int, ...]:
-    """Return how many of the 2**n sign patterns give each signed-rank sum 0 .. n(n+1)/2."""
-    counts = [1]
-    for rank in range(1, n + 1):
-        longer = counts + [0] * rank
-        for total, count in enumerate(counts):
-            longer[total + rank] += count
-        counts = longer
-    return tuple(counts)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from tuner.launch.clocks import MOST_TIMES
 from tuner.model import Conclusion, Failed, Finding, LaunchRecord, Setting
+from tuner.stats.ranks import LOOKS, judge_by_ranks
 from tuner.study import pairing
 from tuner.study.history import History
 from tuner.study.pairing import Pairs
@@ -95,7 +96,7 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
     if (finding := _judge(history, pairs, is_last=_is_costly(history, count))) is not None:
         return replace(so_far, finding=finding)
     proven = None
-    if history.spec.confirm == "more":
+    if history.spec.confirm in {"more", "exact"}:
         usual = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
         proven = next(filter(None, usual), None)
     step: tuple[Setting, ...] = (reference, best) if count % 2 else (best, reference)
@@ -109,6 +110,9 @@ def _judge(
 ) -> Finding | None:
     """Return what pairs prove by the rule that the user has asked for."""
     precision = history.spec.precision
+    if history.spec.confirm == "exact":
+        at_least = any(pairing.is_bound(reference) for reference, _ in pairs.launches)
+        return judge_by_ranks([*pairs.logs, *expected], precision, at_least=at_least)
     finding = pairs.judge(precision, is_last=is_last, expected=expected)
     if history.spec.confirm != "more" or finding is None:
         return finding
@@ -133,9 +137,10 @@ def _left_s(history: History, so_far: Confirmation, pairs: Pairs) -> float | Non
     if best is None or reference is None:
         return None
     logs = pairs.logs or [math.log(reference.cost / best.cost)]
+    most = max(LOOKS) if history.spec.confirm == "exact" else pairs.rule.most_pairs
     expected: list[float] = []
     while (
-        len(pairs.launches) + len(expected) < pairs.rule.most_pairs
+        len(pairs.launches) + len(expected) < most
         and _judge(history, pairs, expected=expected) is None
     ):
         expected.append(statistics.fmean(logs))

@@ -283,7 +283,7 @@ def why_in_turn(
     The reason is empty if the user has asked for it. The ``launches`` of any pair show what is
     impossible, and ``others``, of any setting, which files are written.
     """
-    if any(spec.compare == "in-turn" for spec in specs):
+    if any(spec.compare == "in-turn" or spec.confirm == "exact" for spec in specs):
         return ""
     if len(specs) > 1 and not all(spec.layout.is_local for spec in specs):
         return "the studies run on several hosts"
