@@ -94,7 +94,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def launcher(info: LauncherInfo) -> str:
-    """``Open MPI 5.0.11``."""
+    """Return the name of a launcher with its version, as ``Open MPI 5.0.11``."""
     return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
 
 
