@@ -34,8 +34,12 @@ class Options:
 #: At most so many launches are made of one setting.
 MOST_REPEATS = 12
 
-#: The regret of hidden settings is compared with this many times `Options.until`.
-_HIDDEN_SHARE = 1.5
+#: A search ends once all that is not known yet is expected to gain less than this many times
+#: `Options.until`: of launches, if none of them alone promises more than `_IDLE_SHARE` of it; of
+#: windows, which cost little, whatever the next one promises.
+_HIDDEN_SHARE, _HIDDEN_SHARE_OF_WINDOWS, _IDLE_SHARE = 1.5, 2.0, 0.05
+#: A search of launches ends, too, if none promises more than this share of `Options.until`.
+_HOPELESS_SHARE = 0.005
 
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5
@@ -240,12 +244,21 @@ class ScoredCandidates:
         return not (self.gain[~self.launched] > 0).any()
 
     def converged(self) -> bool:
-        """Return whether all other settings together are expected to gain too little."""
+        """Return whether the other settings are expected to gain too little to go on."""
+        until, next_gain = self._options.until, float(self.gain.max())
+        if self._state.live is not None:
+            return self._hidden_gain() < _HIDDEN_SHARE_OF_WINDOWS * until
+        if next_gain >= _IDLE_SHARE * until:
+            return False
+        return next_gain < _HOPELESS_SHARE * until or self._hidden_gain() < _HIDDEN_SHARE * until
+
+    def _hidden_gain(self) -> float:
+        """Return by how much, expected, the best of all other settings lies below the incumbent."""
         order = np.argsort(-self.gain)
         if self._state.live is not None:
             order = order[self._fails[order] <= _HOPELESS]
         rows = np.concatenate([self._grid.rows([self._best.key]), self.rows[order[:_LIKELY]]])
-        return self._regret(rows) < self._options.until * _HIDDEN_SHARE
+        return self._regret(rows)
 
     def _regret_of_finished(self) -> float:
         """Return by how much, expected, another setting that finished is better than the best."""
