@@ -138,18 +138,6 @@ def test_three_in_a_row_end_the_study(folder: Path) -> None:
     assert study_in(folder, FakeRunner()).trials == 6
 
 
-def test_a_full_disk_ends_the_study_at_once(folder: Path) -> None:
-    full = Failed(FailureKind.DISK_FULL, "No space left on device")
-    times: Iterator[float | Failed] = iter([2.0, 2.0, full])
-    runner = FakeRunner(lambda _: next(times))
-    with pytest.raises(TunerError, match="the disk is full"):
-        study_in(folder, runner)
-    assert len(runner.settings) == len(records_in(folder)) == 3
-    assert row_in(folder).state is StudyState.INTERRUPTED
-    assert study_in(folder, again := FakeRunner()).trials == 6
-    assert again.settings[1] == runner.settings[2]
-
-
 def removed(folder: Path) -> None:
     (folder / "tune.db").unlink()
 

@@ -29,7 +29,6 @@ from tuner.model import (
     Result,
     Setting,
     StudySpec,
-    StudyState,
 )
 from tuner.study.events import LaunchStarted, Note
 
@@ -66,16 +65,6 @@ def test_a_whole_study(folder: Path) -> None:
     assert live == [record.number for record in made if record.outcome.window is not None]
     assert {each.iterations for each in jobs.models} == {100}
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
-
-
-@pytest.mark.parametrize(("is_python", "said"), [(True, 1), (False, 0)])
-def test_a_job_that_takes_no_orders_is_asked_once(folder: Path, is_python: bool, said: int) -> None:
-    jobs, events = FakeJobs(refuses="no rank met", is_python=is_python), list[Any]()
-    found = run(folder, jobs, on_event=events.append)
-    assert len(jobs.settings) == 1
-    assert (found.windows, found.state) == (0, StudyState.FINISHED)
-    about = [text for text in notes(events) if "no rank met" in text]
-    assert len(about) == said
 
 
 #: Any knob may change in the running job; the first guess starts it.

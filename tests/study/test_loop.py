@@ -238,10 +238,10 @@ def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
     folders: Callable[[str], Path],
 ) -> None:
     """In the search and in the comparison; test_launches_kept.py has the steps of a launch."""
-    spec, whole = replace(CONFIRMED, trials=3), folders("whole")
+    spec, whole = replace(CONFIRMED, trials=2), folders("whole")
     result = study_in(whole, FakeRunner(), spec)
     expected = sequence(whole)
-    for at, error in ((0, KeyboardInterrupt), (4, Killed), (7, KeyboardInterrupt), (9, Killed)):
+    for at, error in ((3, Killed), (6, KeyboardInterrupt), (8, Killed)):
         folder = folders(str(at))
 
         def end(count: int, at: int = at, error: type[BaseException] = error) -> None:

