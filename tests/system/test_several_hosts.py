@@ -123,7 +123,7 @@ def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
             process.kill()
 
 
-@pytest.mark.parametrize("sampler", ["tune", "tpe"])
+@pytest.mark.parametrize("sampler", ["tune", "random"])
 def test_hosts_share_the_search_and_measure_nothing_twice(
     cluster: Cluster, held: Path, sampler: str
 ) -> None:
