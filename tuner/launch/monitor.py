@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +29,8 @@ SAMPLE_S = 0.5
 SAMPLE_SHARE = 0.01
 #: The usual time between two looks at whether the job lives, s; with a low limit more often.
 HANG_CHECK_S = 1.0
-HANG_CHECKS = 10  # this often at least within the limit
+HANG_CHECKS = 10  # this often within the limit
+LEAST_LOOKS = 3  # this often within the limit, whatever a look costs
 
 #: No program prints as much on purpose, and the disk is not ours alone, bytes.
 MOST_OUTPUT = 1 << 30
@@ -58,6 +60,7 @@ class LaunchMonitor:
         self._clock = self.running.running_s
         self._started_s = self._sampled_s = self._clock()
         self._look_s = 0.0
+        self._rarest_s = math.inf  # the most time between two looks
         self._hang_detector: HangDetector | None = None
         self.observer.follow(self.running.pids)
         if self.request.spec.stall_limit_s is not None:
@@ -106,6 +109,7 @@ class LaunchMonitor:
         ranks = 0 if sees_all_ranks else layout.ranks
         self._watched_s = self._clock()
         self._hang_check_s = min(HANG_CHECK_S, limit_s / HANG_CHECKS)
+        self._rarest_s = limit_s / LEAST_LOOKS
         computes = partial(self.observer.computes, most_s=min(MOST_S, self._hang_check_s))
         self._hang_detector = HangDetector(limit_s, ranks, computes)
 
@@ -144,7 +148,7 @@ class LaunchMonitor:
         now_s = self._clock()
         # A short program is seen early, a long one is looked at rarely.
         due_s = min(SAMPLE_S, max(TICK_S, (now_s - self._started_s) / 4))
-        if now_s - self._sampled_s < max(due_s, self._look_s / SAMPLE_SHARE):
+        if now_s - self._sampled_s < max(due_s, min(self._look_s / SAMPLE_SHARE, self._rarest_s)):
             return None
         self._sampled_s = now_s
         before_s = time.thread_time()
