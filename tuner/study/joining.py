@@ -5,8 +5,9 @@ It runs the same loop as that one; what differs is its policy, and what its stor
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuner.model import (
@@ -23,6 +24,7 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.search.engine import Done, Suggestion
 from tuner.search.stopper import EarlyStopper
+from tuner.stats.noise import RUNS
 from tuner.store.identity import HOST
 from tuner.store.rows import StudyRow, Summary
 from tuner.store.store import Store
@@ -31,8 +33,8 @@ from tuner.study.pairing import cost
 from tuner.study.policy import SearchThenConfirm, Step, Stop
 
 #: A host whose baseline takes this many times as long as on the others, or they as on it, is left
-#: out.
-MOST_OFF = 1.1
+#: out, if that is more than so many standard errors, too, after so many launches of the baseline.
+MOST_OFF, DEVIATIONS, BASELINES = 1.1, 2.5, 3
 
 _OVER = "the search is over; the host that began the study confirms the result"
 
@@ -86,10 +88,10 @@ class Joining(SearchThenConfirm):
         for record in baselines:
             if (figure := _projected(record)) is not None:
                 (own if record.machine.hostname == hostname else others).append(figure)
-        if own and others:
-            own_cost, other_cost = statistics.median(own), statistics.median(others)
-            if max(own_cost / other_cost, other_cost / own_cost) > MOST_OFF:
-                raise self._left_out(history, own_cost, other_cost)
+        if own and others and not _are_alike(own, others):
+            if len(own) < BASELINES:
+                return Step(Purpose.BASELINE, history.default)
+            raise self._left_out(history, statistics.median(own), statistics.median(others))
         return super().search(history)
 
     def _left_out(self, history: History, own_cost: float, other_cost: float) -> TunerError:
@@ -117,6 +119,13 @@ class Joining(SearchThenConfirm):
 
     def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
         return None
+
+
+def _are_alike(own: Sequence[float], others: Sequence[float]) -> bool:
+    """Return whether two hosts are as fast, by the figures of the baseline on each."""
+    off = abs(math.log(statistics.median(own) / statistics.median(others)))
+    error = RUNS.sd * math.sqrt(1 / len(own) + 1 / len(others))
+    return off <= max(math.log(MOST_OFF), DEVIATIONS * error)
 
 
 def _projected(record: LaunchRecord) -> float | None:
