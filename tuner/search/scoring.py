@@ -34,12 +34,16 @@ class Options:
 #: At most so many launches are made of one setting.
 MOST_REPEATS = 12
 
-#: A search ends once all that is not known yet is expected to gain less than this many times
-#: `Options.until`: of launches, if none of them alone promises more than `_IDLE_SHARE` of it; of
-#: windows, which cost little, whatever the next one promises.
-_HIDDEN_SHARE, _HIDDEN_SHARE_OF_WINDOWS, _IDLE_SHARE = 1.5, 2.0, 0.05
-#: A search of launches ends, too, if none promises more than this share of `Options.until`.
+#: A search goes on while the next launch promises this share of `Options.until` or more.
+_IDLE_SHARE = 0.05
+#: Else it ends once all other settings together are expected to gain less than this many times
+#: `Options.until`, …
+_HIDDEN_SHARE = 1.5
+#: … or once the next launch promises less than this share of it.
 _HOPELESS_SHARE = 0.005
+#: A window costs little. So a search of windows ends once all other settings together are expected
+#: to gain less than this many times `Options.until`, whatever the next window promises.
+_HIDDEN_SHARE_OF_WINDOWS = 2.0
 
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5

@@ -182,7 +182,7 @@ class Store:
         with self.translated(), warnings.catch_warnings():
             # Names of metrics are marked experimental.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._delete_half_made(name)
+            self._delete_remains(name)
             for optunas_name in (comparison_name(name), name):
                 search = optuna.create_study(
                     study_name=optunas_name,
@@ -194,7 +194,7 @@ class Store:
             search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
 
-    def _delete_half_made(self, name: str) -> None:
+    def _delete_remains(self, name: str) -> None:
         """Delete what a process left that died while it made a study.
 
         Of the two studies of Optuna the comparison is made first; neither has a trial.

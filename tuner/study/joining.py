@@ -32,9 +32,12 @@ from tuner.study.history import History
 from tuner.study.pairing import cost
 from tuner.study.policy import SearchThenConfirm, Step, Stop
 
-#: A host whose baseline takes this many times as long as on the others, or they as on it, is left
-#: out, if that is more than so many standard errors, too, after so many launches of the baseline.
-MOST_OFF, DEVIATIONS, BASELINES = 1.1, 2.5, 3
+#: Hosts are alike if the baseline takes at most this many times as long on one as on the other.
+MOST_OFF = 1.1
+#: They are alike, too, if the logarithms of both differ by at most this many standard errors.
+DEVIATIONS = 2.5
+#: A host that is not like the others launches the baseline this often before it is left out.
+BASELINES = 3
 
 _OVER = "the search is over; the host that began the study confirms the result"
 

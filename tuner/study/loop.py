@@ -83,7 +83,7 @@ class StudyRun:
     journal: Journal
     live: LiveMeasurement
     _lost: int = 0  # launches in a row that were ended from outside
-    _said: set[str] = field(default_factory=set)
+    _emitted_notes: set[str] = field(default_factory=set)
 
     @property
     def spec(self) -> StudySpec:
@@ -191,8 +191,8 @@ class StudyRun:
 
     def _say(self, text: str) -> None:
         """Tell the user something, once."""
-        if text and text not in self._said:
-            self._said.add(text)
+        if text and text not in self._emitted_notes:
+            self._emitted_notes.add(text)
             self.context.emit(Note(text))
 
     def ask(self, step: Step) -> list[RunningTrial]:

@@ -235,7 +235,7 @@ class OptunaStudy:
             return False
         measured = {record.trial for record in history.records}
         always = {knob.name for knob in history.knobs if not knob.when}
-        for _ in range(20):
+        for _ in range(20):  # a second at most
             earlier = [
                 trial
                 for trial in self._search.get_trials(deepcopy=False)[: running.trial.number]

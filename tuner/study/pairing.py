@@ -39,10 +39,13 @@ FEWEST_SLICES = 6
 #: Both launches together may need this share of the host's memory.
 MEMORY_SHARE = 0.8
 
-#: What a launch waits for goes on while it is paused, if nothing of it ran in more than this share
-#: of so many looks at least. So many further looks may be at its start and its end, where every
-#: launch waits.
-IDLE_SHARE, FEWEST_LOOKS, AT_ENDS = 0.3, 6, 3
+#: A launch waits for something that goes on while it is paused, if nothing of it ran in more than
+#: this share of the looks at it.
+IDLE_SHARE = 0.3
+#: With fewer looks nothing is said of that.
+FEWEST_LOOKS = 6
+#: Every launch waits at its start and at its end: this many idle looks do not count.
+AT_ENDS = 3
 
 #: The ratio of a figure to the running time changes by this factor at most beside another launch;
 #: if the pauses count in it, on one side more than on the other. A median between pauses makes
@@ -377,8 +380,8 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
     They are held against launches of the same settings alone. A program's own clock, from which the
     pauses are subtracted, may be no clock at all: 0.1 s for each step, say, or CPU time. Another
     figure may be a median or a minimum of steps, of which a short one has no pause in it and a long
-    one has. Then the two launches of the pair differ in their figure for each second, and otherwise
-    than launches alone do, which a neighbour can cause, too.
+    one has. Then the two launches of the pair differ in their figure for each second, and they
+    differ otherwise than alone. Either of the two can be a neighbour's work, so both must hold.
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):
