@@ -33,6 +33,7 @@ from tuner.model import (
     Progress,
     Purpose,
     Setting,
+    SideBySide,
     Value,
 )
 from tuner.search.scoring import Live
@@ -155,6 +156,16 @@ def test_windows_of_a_setting_that_is_off_disagree(factor: float, is_off: bool) 
         study.exclude((1, 2, 3, 4), why)
         assert disagreement(study) is None
         assert "live and cold disagreed" in why_switched_off(study.records)
+
+
+@pytest.mark.parametrize(("factor", "is_off"), [(0.7, False), (0.5, True), (1.4, False)])
+def test_launches_that_were_paused_may_be_slower_than_windows(factor: float, is_off: bool) -> None:
+    study = proved(factor)
+    study.records = [
+        r if r.job else replace(r, outcome=replace(r.outcome, side_by_side=SideBySide(r.number)))
+        for r in study.records
+    ]
+    assert (disagreement(study) is not None) is is_off
 
 
 @pytest.mark.parametrize(("factor", "is_off"), [(0.25, False), (1.4, False), (4.0, True)])
