@@ -51,9 +51,9 @@ def run(folder: Path, commands: str, more: str = SHORT) -> subprocess.CompletedP
 
 def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:
     _, before, after = blocks("docs/how-to/compare.md")
-    done = run(make(tmp_path, 3), before)
+    done = run(make(tmp_path, 3), before, f"--confirm none {SHORT}")
     assert done.returncode == 0, done.stderr
-    slower = run(make(tmp_path, 6), after)
+    slower = run(make(tmp_path, 6), after, f"--confirm none {SHORT}")
     assert slower.returncode == 6, slower.stdout + slower.stderr
     assert "worse: it takes 2 (" in slower.stdout
     assert slower.stdout.rstrip().endswith("; worse by more than 5 %")
