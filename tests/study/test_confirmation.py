@@ -136,6 +136,7 @@ def test_of_far_slower_defaults_the_pace_is_enough(spec: StudySpec, order: str) 
 
 SHARED = Observation(written=("/home/me/model.pt",))
 LARGE = Observation(memory_bytes=PAIRED.machine.memory_bytes)
+ON_GPU = Observation(gpu_memory_share=0.45)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +146,7 @@ LARGE = Observation(memory_bytes=PAIRED.machine.memory_bytes)
         (Observation(), {"prepare": ("rm", "-rf", "cache")}, (BASELINE,), "--prepare runs"),
         (SHARED, {}, (BASELINE,), "both write /home/me/model.pt"),
         (LARGE, {}, (BASELINE,), "both together need"),
+        (ON_GPU, {}, (BASELINE,), "both together need more than 80 % of a GPU's memory"),
         (LARGE, {"compare": "side-by-side"}, (BEST, BASELINE), ""),  # the user knows better
         (Observation(), {"compare": "in-turn"}, (BASELINE,), ""),
     ],

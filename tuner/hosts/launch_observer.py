@@ -118,4 +118,7 @@ class LaunchObserver:
         after = host_snapshot(self._pids()) if self._reaps else self._last
         load = load_between(self._before, after)
         telemetry = replace(self._telemetry, phases=read_phases(self._folder))
-        return LaunchView(self._watcher.result(), telemetry, load)
+        columns = (track.columns.get("gpu_memory_share", ()) for track in telemetry.tracks)
+        most = max((share for column in columns for share in column if share), default=0.0)
+        observation = replace(self._watcher.result(), gpu_memory_share=most)
+        return LaunchView(observation, telemetry, load)

@@ -24,6 +24,7 @@ HOST_COLUMNS: Mapping[str, str] = {
     "network_bytes_per_s": "sent and received on the busiest interface (on lo counted once)",
     "gpu_share": "GPUs' utilisation as NVML says, mean over GPUs",
     "gpu_power_w": "GPUs' power, sum",
+    "gpu_memory_share": "memory in use, by whatever, of the GPU where it is most",
 }
 
 #: Columns of a rank's track.
@@ -144,6 +145,7 @@ class Observation:
     output_bytes: int | None = None  # how much the launch printed
     files: tuple[str, ...] = ()  # in its output folder, not empty, with # for each run of digits
     memory_bytes: int = 0  # the most on one host, what processes share counted for each
+    gpu_memory_share: float = 0.0  # the most in use of one GPU
     written: tuple[str, ...] = ()  # outside of its own folder, seen open for writing
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -36,7 +36,7 @@ from tuner.study.history import History
 #: With fewer slices of each launch their times differ as if they were made in turn.
 FEWEST_SLICES = 6
 
-#: Both launches together may need this share of the host's memory.
+#: Both launches together may need this share of the host's memory, and of a GPU's.
 MEMORY_SHARE = 0.8
 
 #: A launch waits for something that goes on while it is paused, if nothing of it ran in more than
@@ -316,25 +316,21 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
     """Yield what speaks against two launches at once; the user may know better."""
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
-    need_bytes = sum(
-        max((record.outcome.observation.memory_bytes for record in side), default=0)
-        for side in sides
-    )
+    observed = [[record.outcome.observation for record in side] for side in sides]
+    need_bytes = sum(max((o.memory_bytes for o in side), default=0) for side in observed)
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
         needed, available = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
         yield f"both together need {needed} of memory, and the host has {available}"
+    if sum(max((o.gpu_memory_share for o in side), default=0.0) for side in observed) > MEMORY_SHARE:
+        yield f"both together need more than {100 * MEMORY_SHARE:g} % of a GPU's memory"
     # A launch that was stopped early may have had no time to write what others do.
     # The windows of a job are one writer.
-    writers = Counter(
-        path
-        for path, _ in {
-            (path, record.job or record.number)
-            for record in others
-            for path in record.outcome.observation.written
-        }
-    )
-    written = [{p for r in side for p in r.outcome.observation.written} for side in sides]
-    shared = {path for path, count in writers.items() if count > 1} | written[0] & written[1]
+    writers = defaultdict[str, set[int]](set)
+    for record in others:
+        for path in record.outcome.observation.written:
+            writers[path].add(record.job or record.number)
+    written = [{path for o in side for path in o.written} for side in observed]
+    shared = {path for path, ids in writers.items() if len(ids) > 1} | written[0] & written[1]
     if shared:
         yield f"both write {wording.one_line(min(shared))}"
 

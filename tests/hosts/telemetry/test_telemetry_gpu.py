@@ -26,6 +26,7 @@ class Nvml:
         self.nvmlDeviceGetUUID = lambda gpu: f"GPU-{gpu}{gpu}".encode()
         self.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=(100, 50, 0)[gpu])
         self.nvmlDeviceGetPowerUsage = lambda gpu: (300_000, 100_000, 50_000)[gpu]  # mW
+        self.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=gpu + 1, total=4)
         if refused:
             setattr(self, refused, self.refuse)
 
@@ -44,12 +45,12 @@ class Nvml:
 @pytest.mark.parametrize(
     ("visible", "refused", "columns"),
     [
-        (None, "", (0.5, 450.0)),
-        ("2, 1", "", (0.25, 150.0)),
-        ("MIG-1", "", (0.5, 450.0)),
-        ("9", "", (None, None)),
-        (None, "nvmlDeviceGetPowerUsage", (0.5, None)),
-        (None, "nvmlInit", (None, None)),
+        (None, "", (0.5, 450.0, 0.75)),
+        ("2, 1", "", (0.25, 150.0, 0.75)),
+        ("MIG-1", "", (0.5, 450.0, 0.75)),
+        ("9", "", (None, None, None)),
+        (None, "nvmlDeviceGetPowerUsage", (0.5, None, 0.75)),
+        (None, "nvmlInit", (None, None, None)),
     ],
 )
 def test_gpus_that_a_job_may_use_as_far_as_nvml_tells(

@@ -110,6 +110,7 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
         Observation(
             tuple(ranks[number] for number in sorted(ranks)),
             memory_bytes=max((o.memory_bytes for o in observations), default=0),
+            gpu_memory_share=max((o.gpu_memory_share for o in observations), default=0.0),
             written=tuple(sorted({file for o in observations for file in o.written})),
         ),
         Telemetry(

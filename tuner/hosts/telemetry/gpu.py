@@ -1,4 +1,4 @@
-"""GPUs by NVML: utilisation and power, since a GPU that waits in a collective reads as busy."""
+"""GPUs by NVML: utilisation, power and memory, since a GPU that waits in a collective reads as busy."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ class Gpus:
     def columns(self) -> dict[str, float | None]:
         """Return columns of `HOST_COLUMNS`; ``None`` for what NVML does not tell."""
         nvml, handles = self._nvml, self._handles
-        columns: dict[str, float | None] = {"gpu_share": None, "gpu_power_w": None}
+        names = ("gpu_share", "gpu_power_w", "gpu_memory_share")
+        columns: dict[str, float | None] = dict.fromkeys(names)
         if handles:
             with suppress(nvml.NVMLError):
                 shares = [nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
                 columns["gpu_share"] = sum(shares) / 100 / len(shares)
             with suppress(nvml.NVMLError):
                 columns["gpu_power_w"] = sum(map(nvml.nvmlDeviceGetPowerUsage, handles)) / 1e3
+            with suppress(nvml.NVMLError):
+                memory = map(nvml.nvmlDeviceGetMemoryInfo, handles)
+                columns["gpu_memory_share"] = max(part.used / part.total for part in memory)
         return columns
 
     def close(self) -> None:
