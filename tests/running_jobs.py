@@ -42,7 +42,7 @@ class FakeJobs(LiveJobs):
     before: Callable[[int], None] = lambda _: None
     refusal: str = ""
     refused_switch: str = ""
-    ends_alone: bool = False
+    ends_by_itself: bool = False
     job: tuple[int, Setting] | None = None
     settings: list[Setting] = field(default_factory=list)
     models: list[FullRunModel] = field(default_factory=list)

@@ -277,7 +277,7 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Make) -> Non
     outcome = live(TWO)
     assert window(outcome).job == 2 and len(live.start.jobs) == 2
     assert window(outcome).started_s < outcome.wall_s
-    assert live.jobs.ends_alone
+    assert live.jobs.ends_by_itself
 
 
 # --- launches that have no window ----------------------------------------------------------

@@ -92,14 +92,15 @@ class OtherSide(NamedTuple):
 def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> EarlyStopper:
     """Return what stops the slower side of a comparison once it has shown enough.
 
-    A longer time alone would add noise: nothing cancels what the machine does then. The faster side
-    shows what comes at the end of a launch. Clock and iterations are those of `stopper_by`.
+    A longer time alone would add noise: nothing cancels what the machine does then. Clock and
+    iterations are those of `stopper_by`. The faster side shows what comes at the end of a launch,
+    after the iterations: that is what its cost has beyond the usual pace.
     """
     most_s = MOST_TIMES * other.cost
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
     if iterations:
-        times = max(1.0, other.at_usual_pace or 1.0)
-        end_s, end_iterations = other.cost * (1 - 1 / times), iterations * (times - 1)
+        paced = max(1.0, other.at_usual_pace or 1.0)  # its iterations are 1 of it, its end the rest
+        end_s, end_iterations = other.cost * (1 - 1 / paced), iterations * (paced - 1)
         rules.insert(0, PaceKnown(iterations, end_s, end_iterations, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
     return FirstOf(tuple(filter(None, by_clock)), after_s=other.wall_s)

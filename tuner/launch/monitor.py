@@ -54,8 +54,8 @@ class LaunchMonitor:
 
     def __post_init__(self) -> None:
         self.progress: tuple[Progress, ...] = ()
-        #: How often the job was heard of beside its log and its output.
-        self.heard = 0
+        #: How many messages the job has sent, beside its log and its output.
+        self.messages = 0
         #: How long the launch has run, without its pauses, s.
         self._clock = self.running.running_s
         self._started_s = self._sampled_s = self._clock()
@@ -166,8 +166,9 @@ class LaunchMonitor:
             return None
         self._watched_s = now_s
         last = self.progress[-1:]
-        output = (len(self.progress), last[0].elapsed_s if last else None, self.heard, size)
-        wrong = self._hang_detector.look(now_s, output, self.observer.activities())
+        elapsed_s = last[0].elapsed_s if last else None
+        signs_of_life = (len(self.progress), elapsed_s, self.messages, size)
+        wrong = self._hang_detector.look(now_s, signs_of_life, self.observer.activities())
         if wrong is None or wrong.kind is not FailureKind.STALLED:
             return wrong
         return replace(wrong, reason=f"{wrong.reason}; {self.keep_stacks()}")

@@ -69,7 +69,7 @@ class _Side:
         self.slices: list[tuple[float, float]] = []
         #: How many threads of others wanted a CPU at the end of each.
         self.neighbours: list[int | None] = []
-        #: Whether it wanted one itself at the end of each slice after which it went on.
+        #: Whether it wanted one itself at the end of each slice but that in which it ended.
         self.at_work: list[bool | None] = []
 
 

@@ -286,7 +286,10 @@ class RunningLaunch:
 
 
 def _files_in(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files in a folder, at most 200, that hold something."""
+    """Return the names of the files in a folder, at most 200, that hold something.
+
+    Each run of digits is a ``#``: every launch has other dates and numbers in them.
+    """
     names = set()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, MOST_FILES):

@@ -261,7 +261,11 @@ class JobServer:
         return messages
 
     def _take(self, caller: _Caller, sent: _Sent) -> list[Message]:
-        """Return what a message of a rank comes to; mostly itself."""
+        """Return what a message of a rank comes to for the study: often nothing.
+
+        Once the last rank has changed, that is the end of the switch. Of the iterations, which all
+        ranks make together, those of rank 0 count.
+        """
         if isinstance(sent, Hello) != (caller.rank < 0):
             raise WireError("a second hello" if caller.rank >= 0 else "its first line is no hello")
         if isinstance(sent, Hello):

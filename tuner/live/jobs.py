@@ -41,9 +41,9 @@ class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
     ``publish`` lets the ranks of a launch read a text in its :func:`live_file`. ``refusal`` says
-    why the last launch accepted no switches (empty: it did, or ended by chance),
-    ``refused_switch`` why the last setting could not be switched to, and ``ends_alone`` that a job
-    with windows in it has ended by itself.
+    why the last launch accepted no switches at all (empty: it did, or ended by chance),
+    ``refused_switch`` why the last setting could not be switched to, and ``ends_by_itself`` that a
+    job with windows in it has done so.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LiveJobs:
         self._ended_s = 0.0  # the end of the last window
         self._refused: set[str] = set()  # knobs that a job could not change
         self.refusal = self.refused_switch = ""
-        self.ends_alone = False
+        self.ends_by_itself = False
 
     def end(self) -> None:
         """End the running job, if there is one; on return nothing of it is left.
@@ -68,7 +68,7 @@ class LiveJobs:
         job, self._job = self._job, None
         if job is not None:
             exit_ = job.running.poll()
-            self.ends_alone |= exit_ is not None and exit_.code == 0 and not exit_.stopped
+            self.ends_by_itself |= exit_ is not None and exit_.code == 0 and not exit_.stopped
             job.end()
 
     def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:

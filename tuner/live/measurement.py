@@ -48,8 +48,8 @@ class Obstacle(NamedTuple):
 class LiveMeasurement:
     """Measures the settings of one run over a study.
 
-    Without ``jobs`` each setting is launched; without ``run_pair`` two sides are launched one after
-    the other.
+    Without ``jobs`` each setting is launched. Without ``run_pair``, as in a replay, in which
+    nothing disturbs, the two sides of a pair are launched one after the other.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class LiveMeasurement:
         if self._jobs.refused_switch:
             said = f"the running job could not be switched to {self._jobs.refused_switch}"
             return f"{said}; another job was started with it (docs/live.md)"
-        if self._jobs.ends_alone:
+        if self._jobs.ends_by_itself:
             return (
                 "a job ends at the program's own end, and the next setting needs another: with an"
                 " extension, or more() in its loop, it goes on (docs/live.md)"

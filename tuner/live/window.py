@@ -90,7 +90,7 @@ class Job:
 
     def hear(self, messages: Sequence[Message]) -> None:
         """Note that these have come: it lives."""
-        self.monitor.heard += len(messages)
+        self.monitor.messages += len(messages)
         for message in messages:
             if isinstance(message, Steps):
                 self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)

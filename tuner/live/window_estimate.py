@@ -76,7 +76,7 @@ class WindowEstimate:
 
 
 def estimate(times_s: Sequence[float]) -> WindowEstimate:
-    """Return the estimate from the times of iterations, the oldest first."""
+    """Return the estimate from the times of iterations, the oldest first: the warm-up by MSER."""
     n = len(times_s)
     if n < 2:
         return WindowEstimate(n, ())

@@ -160,8 +160,7 @@ class Comparison:
         if gain.low > 1 + WORTH:
             said = f"better: {_span(gain)} times as fast"
         elif self.is_worse(min(share, WORTH)):
-            longer = SpeedUp(1 / gain.ratio, 1 / gain.high, 1 / gain.low)
-            said = f"worse: it takes {_span(longer)} times as long"
+            said = f"worse: it takes {_span(gain.inverse)} times as long"
         else:
             said = f"no difference above {100 * WORTH:.3g} % is proven: {_span(gain)} times as fast"
         if self.best.is_open(share):
@@ -171,7 +170,10 @@ class Comparison:
         return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
-        """Return the document that docs/export-schema.md describes."""
+        """Return the document that docs/export-schema.md describes.
+
+        It says whether the second is worse by more than a ``share``.
+        """
         rows = [
             {"what": row.what, "before": row.before, "after": row.after}
             | {"gain": row.gain._asdict()}

@@ -131,8 +131,9 @@ class Scaling:
         if any(layout.pairs for layout in self.layouts):
             # From the one down to the last layout that both were held against, and up again.
             down, up = self._gains_to(before), self._gains_to(after)
-            steps = [(gain, False) for name, gain in down.items() if name not in up]
-            gain = along([*steps, *((gain, True) for name, gain in up.items() if name not in down)])
+            backwards = [gain for name, gain in down.items() if name not in up]
+            forwards = [gain for name, gain in up.items() if name not in down]
+            gain = along(forwards, backwards)
         elif after.spec.name == before.spec.name:
             gain = SpeedUp(1, 1, 1)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tuner.model import Finding
@@ -30,6 +30,12 @@ class SpeedUp(NamedTuple):
     def of(cls, finding: Finding) -> SpeedUp:
         """Return that of pairs of launches."""
         return cls(finding.ratio, finding.low, finding.high or math.inf)
+
+    @property
+    def inverse(self) -> SpeedUp:
+        """How many times slower it is."""
+        high = 1 / self.low if self.low else math.inf
+        return SpeedUp(1 / self.ratio, 1 / self.high, high)
 
     def times(self, factor: float) -> SpeedUp:
         """Return the speed-up and its interval, as many times as large."""
@@ -57,19 +63,15 @@ def _usual(times: Sequence[float]) -> Sequence[float]:
     return [time_s for time_s in times if time_s <= most]
 
 
-def along(steps: Sequence[tuple[SpeedUp, bool]]) -> SpeedUp:
+def along(forwards: Iterable[SpeedUp], backwards: Iterable[SpeedUp] = ()) -> SpeedUp:
     """Return the speed-up along a chain of layouts of which each step was measured by itself.
 
-    Each step has its speed-up, and whether it is taken forwards.
+    Each step is taken forwards, or backwards: from the faster layout to the slower one.
     """
     center, below, above = 0.0, 0.0, 0.0
-    for gain, is_forwards in steps:
+    for gain in (*forwards, *(gain.inverse for gain in backwards)):
         log = math.log(gain.ratio)
-        halves = (
-            log - math.log(gain.low) if gain.low else math.inf,
-            math.log(gain.high) - log,
-        )
-        center += log if is_forwards else -log
-        below = math.hypot(below, halves[0 if is_forwards else 1])
-        above = math.hypot(above, halves[1 if is_forwards else 0])
+        center += log
+        below = math.hypot(below, log - math.log(gain.low) if gain.low else math.inf)
+        above = math.hypot(above, math.log(gain.high) - log)
     return SpeedUp(*(math.exp(log) for log in (center, center - below, center + above)))

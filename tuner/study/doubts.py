@@ -123,6 +123,7 @@ def _share_cpus(history: History) -> str:
 
 def _wrote_less(history: History, best: Setting | None) -> str:
     """Compare what the best setting wrote with what the defaults did."""
+    # A window of a running job has no output of its own.
     launches = [r for r in history.valid if r.job is None and r.outcome.samples]
     own = history.of(launches, best) if best not in {None, history.default} else []
     usual = history.of(launches, history.default)

@@ -78,7 +78,9 @@ class Pairs:
     def of(cls, sides: Sides, *, in_turn: bool, most: int | None = None) -> Pairs:
         """Return the pairs among the launches of two sides, of which ``most`` may be made."""
         sides = [[record for record in side if cost(record) is not None] for side in sides]
-        launches = one_after_the_other(sides)[0] if in_turn else side_by_side(sides)
+        launches = side_by_side(sides)
+        if in_turn:
+            launches, _ = one_after_the_other(sides)
         slices = [number for pair in launches if (number := min(map(_slices, pair)))]
         is_few = bool(slices) and statistics.median(slices) < FEWEST_SLICES
         rule = pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
@@ -321,7 +323,8 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
     if need_bytes > MEMORY_SHARE * spec.machine.memory_bytes:
         needed, available = map(wording.gibibytes, (need_bytes, spec.machine.memory_bytes))
         yield f"both together need {needed} of memory, and the host has {available}"
-    if sum(max((o.gpu_memory_share for o in side), default=0.0) for side in observed) > MEMORY_SHARE:
+    gpu_share = sum(max((o.gpu_memory_share for o in side), default=0.0) for side in observed)
+    if gpu_share > MEMORY_SHARE:
         yield f"both together need more than {100 * MEMORY_SHARE:g} % of a GPU's memory"
     # A launch that was stopped early may have had no time to write what others do.
     # The windows of a job are one writer.

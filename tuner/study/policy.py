@@ -120,15 +120,19 @@ class SearchThenConfirm(Policy):
             return _step(history, last)
         comparison = self.confirmation(history)
         is_end = comparison is None or not comparison.next
-        works = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
-        if works is not None:
-            return Step(Purpose.CONFIRM, works)
+        worked = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
+        if worked is not None:
+            return Step(Purpose.CONFIRM, worked)
         if comparison is None or not comparison.next:
             return Stop(_reason(over, history))
         return Step(Purpose.CONFIRM, *comparison.next)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
-        """Return what may end a launch early: the incumbent, or the bound of the comparison."""
+        """Return what may end a launch early, for being too slow.
+
+        In the search it is measured by the fastest setting so far, in the comparison by its other
+        side.
+        """
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
             comparison = self.confirmation(history)
@@ -174,7 +178,7 @@ class SearchThenConfirm(Policy):
             lambda: _distributions(history),
             costs,
             bool(history.pending),
-            None if first is None else _to_see(history, first),
+            None if first is None else _launch_to_see(history, first),
             lambda: self._last(history),
         )
         self._problem = history, problem
@@ -194,9 +198,9 @@ class SearchThenConfirm(Policy):
                 return Suggestion(Purpose.SIMPLIFY, setting.as_dict())
         comparison = self.confirmation(history)
         if history.confirming or (comparison is not None and comparison.next):
-            return None
-        works = history.to_see_whether_it_works(is_end=True)
-        return None if works is None else _to_see(history, works)
+            return None  # the launches of the comparison show it
+        worked = history.to_see_whether_it_works(is_end=True)
+        return None if worked is None else _launch_to_see(history, worked)
 
     def confirmation(self, history: History) -> Confirmation | None:
         """Return where the comparison of the best stands; see `Policy`."""
@@ -232,7 +236,7 @@ def _step(history: History, suggestion: Suggestion) -> Step:
     return Step(suggestion.purpose, setting)
 
 
-def _to_see(history: History, setting: Setting) -> Suggestion:
+def _launch_to_see(history: History, setting: Setting) -> Suggestion:
     """Return the launch of a setting that shows whether the program works."""
     purpose = Purpose.BASELINE if setting == history.default else Purpose.REPEAT
     return Suggestion(purpose, setting.as_dict())

@@ -69,7 +69,7 @@ class RemoteHost:
         Return what waits for the answer; it must be called before the host is asked again.
         """
         request = {"launch": launch, "method": method.__name__, "arguments": arguments}
-        with self._losing():
+        with self._lost_on_error():
             self._channel.send(codec.dumps(request).encode())
         return partial(self._answer, get_type_hints(method)["return"])
 
@@ -78,7 +78,7 @@ class RemoteHost:
         return self.ask(launch, method, *arguments)()
 
     def _answer(self, kind: Any) -> Any:
-        with self._losing():
+        with self._lost_on_error():
             deadline_s = time.monotonic() + ANSWER_S
             while not (message := self._channel.receive(SILENT_S)):
                 if time.monotonic() > deadline_s:
@@ -104,7 +104,7 @@ class RemoteHost:
         return bool(self.lost)
 
     @contextmanager
-    def _losing(self) -> Iterator[None]:
+    def _lost_on_error(self) -> Iterator[None]:
         """Take the host for lost if the connection breaks, or is left with half a message."""
         if self.lost:
             raise self.error()

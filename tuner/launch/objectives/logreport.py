@@ -48,7 +48,7 @@ class LogReport(Objective):
         self.leaves_out_pauses = spec.key == CLOCK
         self._version: tuple[object, ...] = ()
         self._progress: tuple[Progress, ...] = ()
-        self._zero_s = math.inf  # when the program's clock began, by `time.time`
+        self._began_s = math.inf  # when the program's clock began, by `time.time`
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:
         """Return the sound entries from the start of the log, read again when it has changed."""
@@ -60,9 +60,9 @@ class LogReport(Objective):
                 with suppress(BadLogError):
                     for step in steps(log):
                         entries.append(step)
-                if entries:  # it was written a moment after it was made
-                    zero_s = stat.st_mtime_ns / 1e9 - entries[-1].elapsed_s
-                    self._zero_s = min(self._zero_s, zero_s)
+                if entries:  # its last one was written some time after its clock was read
+                    began_s = stat.st_mtime_ns / 1e9 - entries[-1].elapsed_s
+                    self._began_s = min(self._began_s, began_s)
                 self._version, self._progress = version, tuple(map(self._as_run, entries))
         return self._progress
 
@@ -94,8 +94,8 @@ class LogReport(Objective):
 
     def _running_s(self, elapsed_s: float) -> float:
         """Return how long the program had run when its clock said ``elapsed_s``."""
-        end_s = self._zero_s + elapsed_s
-        overlaps = (min(end, end_s) - max(begin, self._zero_s) for begin, end in self.pauses())
+        end_s = self._began_s + elapsed_s
+        overlaps = (min(end, end_s) - max(begin, self._began_s) for begin, end in self.pauses())
         return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
 
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:

@@ -24,13 +24,13 @@ L = TypeVar("L")
 
 #: What a new loader takes over as it is.
 _KEPT = ("dataset", "collate_fn", "pin_memory_device")
-_OF_WORKERS = ("timeout", "persistent_workers", "multiprocessing_context")
+_WORKER_OPTIONS = ("timeout", "persistent_workers", "multiprocessing_context")
 
 #: PyTorch's own default for a loader with workers.
 _PREFETCH_FACTOR = 2
 
 
-def torch_loader(loader: L, **of_workers: Any) -> L:
+def torch_loader(loader: L, **worker_options: Any) -> L:
     """Return a DataLoader whose workers a study can change while the training runs.
 
     ::
@@ -45,7 +45,7 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
     the workers) and, with a GPU, ``pin_memory``. Wrap the one loader that feeds the training. What
     comes back is used like it; after a switch its epoch goes on at the same batch.
 
-    ``of_workers`` are ``persistent_workers`` and ``multiprocessing_context`` of a loader with
+    ``worker_options`` are ``persistent_workers`` and ``multiprocessing_context`` of a loader with
     workers, if this one has none. Outside live measurement the loader itself comes back, and so it
     does if it cannot be changed: it has started, has an iterable dataset or ``in_order=False``, or
     is a subclass that loads by itself.
@@ -53,7 +53,7 @@ def torch_loader(loader: L, **of_workers: Any) -> L:
     agent = find_agent()
     if agent is None or not LiveLoader.fits(loader):
         return loader
-    live = LiveLoader(loader, of_workers)
+    live = LiveLoader(loader, worker_options)
     live.knobs.offer(agent)
     return live  # type: ignore[return-value] # it has all that a loader has
 
@@ -86,17 +86,17 @@ class PpeExtension:
         return self._agent is not None
 
     def initialize(self, manager: Any) -> None:
-        """Let the manager go on, before the first iteration."""
+        """Have the manager go on beyond its end, as long as the study wants more."""
         self._agent = agent = find_agent()
         if agent is None:
             return
         by_epoch = getattr(manager._stop_trigger, "unit", "epoch") == "epoch"
 
-        def between(manager: Any) -> bool:
+        def may_end(manager: Any) -> bool:
             return not by_epoch or float(manager.epoch_detail).is_integer()
 
         for name in ("_stop_trigger", "_internal_stop_trigger"):
-            setattr(manager, name, Until(getattr(manager, name), agent, between))
+            setattr(manager, name, Until(getattr(manager, name), agent, may_end))
 
     def __call__(self, manager: Any) -> None:
         """End an iteration."""
@@ -115,9 +115,10 @@ class LiveLoader:
     then those of the sampler.
     """
 
-    def __init__(self, loader: Any, of_workers: Mapping[str, Any]) -> None:
-        self._given, self._of_workers = loader, dict(of_workers)
+    def __init__(self, loader: Any, worker_options: Mapping[str, Any]) -> None:
+        self._given, self._worker_options = loader, dict(worker_options)
         self._seeds: Any = type(_torch().default_generator)()
+        #: Whether the next epoch draws the number that the seeds of its workers are made of.
         self._draws_seed = True
         self._batches = ResumableSampler(loader._index_sampler)
         self._epoch, self._is_under_way = 0, False
@@ -215,9 +216,9 @@ class LiveLoader:
             how["prefetch_factor"] = prefetch
             how["worker_init_fn"] = OpenCvThreads(values[OPENCV], given.worker_init_fn)
             if given.num_workers > 0:
-                how |= {name: getattr(given, name) for name in _OF_WORKERS}
+                how |= {name: getattr(given, name) for name in _WORKER_OPTIONS}
             else:
-                how |= self._of_workers
+                how |= self._worker_options
         pinned = values[PINNED] == "on" if PINNED in values else given.pin_memory
         return _torch().utils.data.DataLoader(
             num_workers=workers, pin_memory=pinned, generator=self._seeds, **how

@@ -34,7 +34,7 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     rest = cpu.bound(case)
     is_held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
     suspect, *others = ranked if is_held else [rest, *ranked]
-    is_complete = bool(case.inside and case.host and case.outside)
+    is_complete = bool(case.probed and case.host and case.recorded)
     is_ahead = suspect.share >= CLEAR_TIMES * (others[0].share if others else 0.0)
     certainty = Certainty.GUESS
     adds_up = case.unassigned_cores <= cpu.UNASSIGNED_CORES
@@ -69,7 +69,7 @@ def _gaps(outcome: Outcome, case: Case) -> tuple[str, ...]:
             f"{case.unassigned_cores:.1f} of the {case.busy_cores:.1f} cores that were busy belong"
             " to no rank that was seen: host and ranks do not add up."
         )
-    if not case.inside:
+    if not case.probed:
         why = "no Python, or too short" if window is None else "a window of a running job"
         gaps.append(
             f"The ranks were not seen from inside ({why}): data loading, exchange and computing"

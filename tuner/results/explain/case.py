@@ -64,7 +64,7 @@ class Case:
         telemetry, since_s = outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0
         host: dict[str, float] = {}
         others: dict[str, float] = {}
-        columns: dict[int, Mapping[str, float]] = {}
+        means_of_rank: dict[int, Mapping[str, float]] = {}
         host_of: dict[int, str] = {}
         for track in telemetry.tracks:
             means = _means(track, since_s)
@@ -73,22 +73,22 @@ class Case:
                 if "others_cores" in means:
                     others[track.host] = means["others_cores"]
             elif means:
-                columns[track.rank], host_of[track.rank] = means, track.host
+                means_of_rank[track.rank], host_of[track.rank] = means, track.host
         phases: dict[int, dict[str, PhaseShare]] = {}
         for share in telemetry.phases:
             phases.setdefault(share.rank, {})[share.phase] = share
         ranks = [
             RankFigures(
                 rank,
-                columns.get(rank, {}),
+                means_of_rank.get(rank, {}),
                 phases.get(rank, {}),
                 host_of.get(rank, "") if len({*host_of.values()}) > 1 else "",
             )
-            for rank in sorted({*columns, *phases})
+            for rank in sorted({*means_of_rank, *phases})
         ]
         return cls(
             host,
-            tuple(_without_shell(rank, has_phases=bool(phases)) for rank in ranks),
+            tuple(_shell_as_its_children(rank, has_phases=bool(phases)) for rank in ranks),
             machine.cores,
             outcome.load,
             outcome.observation.ranks,
@@ -100,12 +100,12 @@ class Case:
         return self.host.get(name, 0.0)
 
     @property
-    def inside(self) -> tuple[RankFigures, ...]:
-        """The ranks that were looked at from inside."""
+    def probed(self) -> tuple[RankFigures, ...]:
+        """The ranks that the probe has looked at from inside."""
         return tuple(rank for rank in self.ranks if rank.phases)
 
     @property
-    def outside(self) -> tuple[RankFigures, ...]:
+    def recorded(self) -> tuple[RankFigures, ...]:
         """The ranks whose processes were recorded."""
         return tuple(rank for rank in self.ranks if rank.columns)
 
@@ -122,14 +122,14 @@ class Case:
 
     def phase(self, phase: str, *parts: str) -> float:
         """Return what a phase took of the main threads' time, on average; all of it or parts."""
-        shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
+        shares = [rank.phases[phase] for rank in self.probed if phase in rank.phases]
         return sum(
             float(getattr(share, part)) for share in shares for part in parts or ("share",)
-        ) / max(1, len(self.inside))
+        ) / max(1, len(self.probed))
 
     def where(self, phase: str) -> str:
         """Return the line at which most of a phase's time was spent; empty if it is not known."""
-        shares = [rank.phases[phase] for rank in self.inside if phase in rank.phases]
+        shares = [rank.phases[phase] for rank in self.probed if phase in rank.phases]
         return max(shares, key=lambda share: share.share).where if shares else ""
 
     @property
@@ -238,7 +238,7 @@ class Case:
         return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
-def _without_shell(rank: RankFigures, *, has_phases: bool) -> RankFigures:
+def _shell_as_its_children(rank: RankFigures, *, has_phases: bool) -> RankFigures:
     """Return the rank; if it is a shell's script, its children do the work and count as it."""
     busy = sum(share.running + share.queued for share in rank.phases.values())
     if has_phases and (busy < SHELL_MOST_CORES or rank.own_runnable >= SHELL_MOST_CORES):

@@ -92,7 +92,7 @@ def _shortage(case: Case) -> Suspect:
         subject = f"{wording.count(ranks, 'rank')} on {wording.count(case.cores, 'core')}"
         said = "no part of the job has threads to spare"
     elif cause is Cause.OWN_THREADS:
-        processes = "" if case.inside else " and processes"  # without Python both count
+        processes = "" if case.probed else " and processes"  # without Python both count
         said = f"a rank's own threads{processes} wanted {case.own_runnable / ranks:.1f} cores"
     else:
         wanted = case.own_runnable if cause is Cause.PROCESSES else case.children_runnable
@@ -109,13 +109,13 @@ COMPUTE = 0.3
 
 def bound(case: Case) -> Suspect:
     """Return what the launch is bound by, if no suspect was found."""
-    inside = bool(case.inside)
+    inside = bool(case.probed)
     gpu, power = case.get("gpu_share"), case.get("gpu_power_w")
     if gpu >= GPU:
         said = [f"the GPUs worked {per_cent(gpu)} of the time"]
         said += [f"they took {power:.0f} W"] if power else []
         return Suspect(Cause.GPU, gpu, tuple(said))
-    ranks = case.outside
+    ranks = case.recorded
     if inside:
         share = case.phase("compute", "running")
         ran = f"the ranks' main threads ran their own work {per_cent(share)} of the time"

@@ -48,7 +48,7 @@ def _disk(case: Case) -> Suspect | None:
     idle = min(1.0, case.get("iowait_cores") / max(1, case.cores))
     pressure = max(case.get("io_pressure_share"), idle)
     blocked = case.phase("loader", "blocked") + case.phase("compute", "blocked")
-    share = min(pressure, blocked if case.inside else _asleep(case))
+    share = min(pressure, blocked if case.probed else _asleep(case))
     if share < DISK:
         return None
     said = (f"some task waited for a disk {per_cent(pressure)} of the time", *_loading(case))
@@ -80,9 +80,9 @@ def _loading(case: Case) -> Iterator[str]:
 
 
 def _exchange(case: Case, late: float) -> Suspect | None:
-    if not case.inside:
+    if not case.probed:
         return None
-    ranks = len(case.inside)
+    ranks = len(case.probed)
     waited = case.phase("exchange", "running", "blocked")
     # Those who wait for one rank do not wait for the network.
     share = waited * (1 - case.rank_queue_share) - late * (ranks - 1) / ranks
@@ -100,14 +100,14 @@ def _asleep(case: Case) -> float:
 
     CPU time of the job that belongs to no rank may be any rank's: it counts as theirs.
     """
-    asleep = sum(max(0.0, 1 - rank.own_runnable) for rank in case.outside)
-    return max(0.0, asleep - case.unassigned_cores) / max(1, len(case.outside))
+    asleep = sum(max(0.0, 1 - rank.own_runnable) for rank in case.recorded)
+    return max(0.0, asleep - case.unassigned_cores) / max(1, len(case.recorded))
 
 
 def _waiting(case: Case, disk: float) -> Suspect | None:
     """Suspect whatever the ranks sleep for in their own code, if no other reason is known."""
     share, where = _asleep(case), case.where("compute")
-    if case.inside:
+    if case.probed:
         share = min(share, case.phase("compute", "blocked"))
     share -= disk
     if share <= 0 or case.get("gpu_share") >= 0.5:  # they wait for the GPU
@@ -122,10 +122,10 @@ def _waiting(case: Case, disk: float) -> Suspect | None:
 
 def straggler(case: Case) -> Suspect | None:
     """Return a rank, or at most half of them, that the others wait for; ``None``: there is none."""
-    ranks = case.inside or case.outside
+    ranks = case.probed or case.recorded
     if len(ranks) < 2:
         return None
-    late, share, said = (_late_inside if case.inside else _late_outside)(ranks)
+    late, share, said = (_late_inside if case.probed else _late_outside)(ranks)
     if not share:
         return None
     numbers = ", ".join(str(rank.rank) for rank in late)

@@ -288,7 +288,7 @@ def _knobs(data: StudyView) -> list[Figure]:
     """
     best = data.result.candidate
     timed = [m for m in data.measurements if m.typical_s and not m.setting.is_baseline]
-    # The study's best is in front: what looks faster is not proven.
+    # The fastest are first, the study's best before them: what looks faster is not proven.
     timed.sort(key=lambda m: best is None or m.setting != best.setting)
     by_knob: dict[str, dict[Value, Measurement]] = {}
     for measurement in timed:
