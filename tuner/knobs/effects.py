@@ -18,7 +18,7 @@ from tuner.model import (
     Verdict,
 )
 
-#: A knob under another name is judged by what it sets.
+#: The variables of the knobs that are judged by what they set.
 _OMP_VARIABLES = frozenset(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "BLIS"))
 _OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
 
@@ -64,11 +64,7 @@ def _judged(
         return _binding(requested, ranks, machine)
     if name == "allocator":
         return _allocator(requested, ranks)
-    for usual_name, usual_variables, judge in (
-        ("omp_threads", _OMP_VARIABLES, _omp),
-        ("opencv_threads", _OPENCV_VARIABLES, _opencv),
-        ("iterator_workers", frozenset[str](), _workers),
-    ):
+    for usual_name, usual_variables, judge in JUDGES:
         if name == usual_name or variables & usual_variables:
             if isinstance(requested, int):
                 return judge(requested, ranks, machine)
@@ -205,3 +201,12 @@ def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _S
         return fewest, Verdict.HONOURED, reason
     reason = f"a rank was seen with {fewest} child processes at most"
     return fewest, Verdict.NOT_OBSERVABLE, reason
+
+
+#: How the number of a knob is judged: by its name, or by a variable that a knob of another name
+#: sets.
+JUDGES = (
+    ("omp_threads", _OMP_VARIABLES, _omp),
+    ("opencv_threads", _OPENCV_VARIABLES, _opencv),
+    ("iterator_workers", frozenset[str](), _workers),
+)

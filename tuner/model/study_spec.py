@@ -155,7 +155,7 @@ class ObjectiveSpec:
         if self.kind == "logreport" and self.statistic == "steady":
             return "steady"
         own = self.kind != "pattern" and not self.unit and not self.maximize
-        return "elapsed" if own and (self.kind != "logreport" or self.key == CLOCK) else "none"
+        return "elapsed" if own and self.key == CLOCK else "none"
 
     @property
     def is_time(self) -> bool:

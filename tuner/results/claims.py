@@ -203,7 +203,8 @@ def break_even(result: Result) -> str:
     """Say after how many runs the study has paid; empty if nothing faster is proven.
 
     The saving is the best's median time of a run (of a steady state: of all its iterations) times
-    the proven ratio minus 1. A figure that is not a time of the run tells of no saving.
+    the ratio minus 1, as measured, or as far as it is proven if only a lower bound is. A figure
+    that is not a time of the run tells of no saving.
     ``the tuning took 6 min; an epoch saves 12.3 s: break-even after 30 epochs``.
     """
     ratio, best, clock = price.proven(result), result.best, result.objective.clock

@@ -12,7 +12,8 @@ from tuner.launch.launchers import launcher_for
 from tuner.model import LauncherInfo, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
-from tuner.results.exporters.shell import job_parts, job_script, missing
+from tuner.results.exporters.job import job_parts, missing
+from tuner.results.exporters.shell import job_script
 from tuner.results.study_view import StudyView
 
 

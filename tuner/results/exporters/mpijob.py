@@ -11,7 +11,7 @@ from tuner.model import JsonDict, Layout, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 from tuner.results.exporters.container import image_holds, of_image, own_cpus
-from tuner.results.exporters.shell import Secrets, comment, job_parts, missing
+from tuner.results.exporters.job import Secrets, comment, job_parts, missing
 from tuner.results.study_view import StudyView
 
 #: Per launcher the operator's name of it, and its option for a file of hosts.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tuner.model.errors import UsageError
 from tuner.model.wording import by_host
 from tuner.results.exporters import Export
-from tuner.results.exporters.shell import job_script, missing
+from tuner.results.exporters.job import missing
+from tuner.results.exporters.shell import job_script
 from tuner.results.study_view import StudyView
 
 

@@ -9,7 +9,7 @@ import re
 from tuner.model import Value, figures, price, wording
 from tuner.model.wording import one_line
 from tuner.results.exporters import Export
-from tuner.results.exporters.shell import header
+from tuner.results.exporters.job import header
 from tuner.results.study_view import StudyView, settings_table
 
 _FIGURES = (

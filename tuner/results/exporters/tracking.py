@@ -19,7 +19,8 @@ from tuner.knobs import setting_text
 from tuner.launch.secrets import Redactor
 from tuner.model import figures, wording
 from tuner.model.errors import UsageError
-from tuner.results.exporters import Export, json, shell
+from tuner.results.exporters import Export, json
+from tuner.results.exporters.job import header
 from tuner.results.report.page import report
 from tuner.results.study_view import StudyView
 
@@ -139,8 +140,8 @@ def _client(
 
 def _facts(data: StudyView) -> dict[str, str]:
     """Say in words what was measured, on what, and what came of it."""
-    spec, header = data.spec, (line.partition(":") for line in shell.header(data))
-    return {name: text.strip() for name, _, text in header} | {
+    spec, lines = data.spec, (line.partition(":") for line in header(data))
+    return {name: text.strip() for name, _, text in lines} | {
         "study": spec.name,
         "verdict": str(data.result.conclusion or "not confirmed"),
         "command": wording.one_line(shlex.join(spec.command), None),
