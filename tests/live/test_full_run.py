@@ -48,7 +48,7 @@ def record(*times_s: float, ended: bool = True, live: bool = False) -> LaunchRec
         ([record(3.0, 4.0, 5.0), record(2.0, 3.0, 4.0), record(9.0, 10.0, 11.0)], 2.0),
         ([record(3.0, 4.0, 5.0), record(90.0, 91.0, ended=False)], 2.0),
         ([record(1.0, 2.0, 3.0, 8.0, 9.0, 10.0)], 4.0),  # an evaluation that the log holds
-        ([record(3.0)], full_run_model([], 9, LOGGED_TIME).overhead),  # one entry says nothing
+        ([record(3.0)], full_run_model([], 9, LOGGED_TIME).overhead_iterations),  # one entry
     ],
 )
 def test_logs_show_what_a_run_takes_beside_its_iterations(
@@ -56,7 +56,7 @@ def test_logs_show_what_a_run_takes_beside_its_iterations(
 ) -> None:
     model = full_run_model(records, 9, LOGGED_TIME, 1.5)
     assert (model.iterations, model.steady, model.incumbent_s) == (9, False, 1.5)
-    assert model.overhead == pytest.approx(overhead)
+    assert model.overhead_iterations == pytest.approx(overhead)
 
 
 def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:

@@ -263,7 +263,7 @@ def test_a_request_ends_the_job_and_so_does_an_interrupt(bench: Make) -> None:
 def test_a_job_that_takes_no_more_orders_is_stalled(
     bench: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windowing, "LAST_S", 0.1)
+    monkeypatch.setattr(windowing, "ENDING_S", 0.1)
     live = bench(plays(switch, STEADY, switch, b"[]\n", stay))
     live(ONE)
     ending = failed(live(TWO))
@@ -302,7 +302,7 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Pat
 def test_one_that_goes_on_without_us_is_a_launch(
     bench: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windowing, "LAST_S", 0.1)
+    monkeypatch.setattr(windowing, "ENDING_S", 0.1)
 
     def until_it_is_left(_: Ranks) -> None:
         until_s = time.monotonic() + 10.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.live.eligibility import LEAST
+from tuner.live.eligibility import LEAST_ITERATIONS
 from tuner.live.full_run import FullRunModel
 from tuner.live.window_estimate import (
     WindowEstimate,
@@ -57,7 +57,7 @@ NOISY = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 1.0, 1.2]
     [
         (QUIET, 0.01, 100, 1, None, True),
         (QUIET, 0.0001, 5, 1, None, True),  # a whole run
-        (QUIET[:LEAST], 0.01, 100, 1, None, False),
+        (QUIET[:LEAST_ITERATIONS], 0.01, 100, 1, None, False),
         ([0.03] * 8, 0.01, 100, 1, None, False),  # too short
         ([0.06] * 8, 0.01, 100, 1, None, True),
         ([0.06] * 8, 0.01, 100, 8, None, False),  # it may repeat itself after 8
@@ -89,7 +89,7 @@ RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 @pytest.mark.parametrize(
     ("times_s", "is_stopped"),
     [
-        ([0.6] * LEAST, True),
+        ([0.6] * LEAST_ITERATIONS, True),
         ([0.6, 0.6], True),
         ([0.1, 0.11, 0.12, 0.1, 0.1], False),  # it may win
         *(([0.1] * once + [9.0] + [0.1] * (3 - once), False) for once in range(4)),  # an accident

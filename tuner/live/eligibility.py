@@ -1,4 +1,4 @@
-"""Which launches of a study are windows of a running job, and when none is any more. Pure."""
+"""Decides which launches of a study are windows of a running job, and when none is. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tuner.stats import evidence, noise
 #: Failures that no switch can be at fault for.
 NOT_BY_THE_SWITCH = FROM_OUTSIDE | {FailureKind.LIMIT}
 
-#: No figure is made of fewer iterations of a window.
-LEAST = 5
+#: A window gives no figure before so many iterations were measured in it.
+LEAST_ITERATIONS = 5
 
-#: A job whose runs have fewer iterations is launched: a window would be as long as a run, and the
-#: first iterations, which no window sees, are too large a share of so few.
-LEAST_ITERATIONS = 4 * LEAST
+#: With fewer iterations in a full run each setting is launched: a window would be as long as a run,
+#: and the first iterations, which no window sees, are too large a share of so few.
+LEAST_RUN_ITERATIONS = 4 * LEAST_ITERATIONS
 
 #: Windows that are off by so many standard errors disagree with launches …
 DEVIATIONS = 2.5
@@ -48,11 +48,9 @@ PAUSED_SCALE_SD = 0.2
 #: 1.7 times as quick.
 MISCOUNTED = 1.8
 
-_OVER = "live measurement was switched off for this study"
-
 
 def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
-    """Say why each setting of a study needs a launch of its own; empty: nothing is against windows.
+    """Return why each setting of a study needs a launch of its own; empty: windows are possible.
 
     A window shows the pace of iterations, so the figure must follow from that. And the ranks must
     be on hosts that the tool knows of, or they could not reach it.
@@ -60,8 +58,8 @@ def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str
     if objective.clock == "wall":
         return "the objective wall is the time of a whole launch, with its start"
     if objective.clock == "none":
-        what = f"{objective.kind}:{objective.key}" if objective.kind == "logreport" else ""
-        return f"a part of a run tells nothing of the objective {what or objective.kind}"
+        key = f":{objective.key}" if objective.kind == "logreport" else ""
+        return f"a part of a run tells nothing of the objective {objective.kind}{key}"
     if layout.is_local and may_be_elsewhere(environ):
         return "the ranks may run on other hosts, which --hosts does not name"
     return ""
@@ -80,33 +78,34 @@ def may_be_window(records: Sequence[LaunchRecord], purpose: Purpose, setting: Se
         if record.setting == setting and record.job is not None and has_failed:
             return False  # its next launch shows if the setting failed, or the switch
     iterations = full_iterations(records, setting)
-    return iterations is not None and iterations >= LEAST_ITERATIONS
+    return iterations is not None and iterations >= LEAST_RUN_ITERATIONS
 
 
 def why_too_short(records: Sequence[LaunchRecord]) -> str:
-    """Say why the program's runs are too short for windows; empty: as far as is known not."""
+    """Return why the program's runs are too short for windows; empty: no launch shows that yet."""
     iterations = evidence.full_length(records)
-    if not iterations or iterations >= LEAST_ITERATIONS:
+    if not iterations or iterations >= LEAST_RUN_ITERATIONS:
         return ""
-    return f"a run has {iterations} iterations, windows need {LEAST_ITERATIONS}"
+    return f"a run has {iterations} iterations, windows need {LEAST_RUN_ITERATIONS}"
 
 
 def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:
     """Return how many iterations a full launch makes; ``None``: that is not known.
 
-    It makes as many as the longest launch with the same batch size. An objective that counts no
-    iterations says 0.
+    It makes as many as the longest launch with the same batch size.
     """
     batch = evidence.batch_size(setting)
     same_batch = (record for record in records if evidence.batch_size(record.setting) == batch)
-    return evidence.full_length(same_batch) or None
+    return evidence.full_length(same_batch) or None  # 0 is of an objective that counts none
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:
-    """Say why live measurement is over for this study; empty: it is not."""
+    """Return why live measurement is over for this study; empty: it is not."""
     exclusions = (record.outcome.exclusion for record in records)
     kinds = {exclusion.kind for exclusion in exclusions if exclusion is not None}
-    return f"{_OVER}: live and cold disagreed" if ExclusionKind.LIVE_DISAGREES in kinds else ""
+    if ExclusionKind.LIVE_DISAGREES not in kinds:
+        return ""
+    return "live measurement was switched off for this study: live and cold disagreed"
 
 
 def live_vs_cold(
@@ -114,54 +113,54 @@ def live_vs_cold(
 ) -> Exclusion | None:
     """Return why all windows are to be excluded; ``None``: they agree with launches.
 
-    Every setting that has both is compared: the logarithm of live over cold. `canonical` gives
-    settings that come to the same one form. Windows of one job have its start in common, so they
-    count as one. If only a warm-up was launched with a setting, it must not be far quicker.
+    Each setting with windows and launches is compared, by the logarithm of live over cold. Settings
+    that come to the same are one, by `canonical`. Windows of one job have its start in common, so
+    they count as one. If only a warm-up was launched with a setting, it must not be far quicker.
     """
     windows: dict[Setting, list[LaunchRecord]] = {}
     launches: dict[Setting, list[LaunchRecord]] = {}
     warm_ups: dict[Setting, list[LaunchRecord]] = {}
     for record in records:
-        side = launches if record.job is None else windows
-        side = warm_ups if record.purpose is Purpose.WARM_UP else side
+        by_setting = launches if record.job is None else windows
+        by_setting = warm_ups if record.purpose is Purpose.WARM_UP else by_setting
         is_measured = any(sample.elapsed_s > 0 for sample in record.outcome.samples)
         if is_measured and not evidence.is_excluded(record):
-            side.setdefault(canonical(record.setting), []).append(record)
-    groups = [_logs(group) for group in (*windows.values(), *launches.values())]
-    sd, _ = noise.pooled(groups, noise.RUNS)
+            by_setting.setdefault(canonical(record.setting), []).append(record)
+    groups = [_log_times(group) for group in (*windows.values(), *launches.values())]
+    log_sd, _ = noise.pooled(groups, noise.RUNS)
     for setting, live in windows.items():
         cold = launches.get(setting) or warm_ups.get(setting)
         if cold is None:
             continue
-        log_ratio = statistics.median(_logs(live)) - statistics.median(_logs(cold))
+        log_ratio = statistics.median(_log_times(live)) - statistics.median(_log_times(cold))
         jobs = {record.job for record in live}
-        se = sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
+        se = log_sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
         are_paused = all(record.outcome.side_by_side is not None for record in cold)
         limit = DEVIATIONS * math.hypot(se, PAUSED_SCALE_SD if are_paused else SCALE_SD)
-        is_first = setting not in launches
-        if is_first:
+        has_only_warm_ups = setting not in launches
+        if has_only_warm_ups:  # windows may be quicker than these, and must not be much slower
             log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
         if abs(log_ratio) > limit:
-            took = wording.changed(math.exp(log_ratio))
-            hint = " (session.step() says what an iteration is)" if is_first else ""
+            change = wording.changed(math.exp(log_ratio))
+            hint = " (session.step() says what an iteration is)" if has_only_warm_ups else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
-                f"live and cold disagree: {setting} took {took} in a running job than in launches"
+                f"live and cold disagree: {setting} took {change} in a running job than in launches"
                 f" of its own{hint}",
             )
     return None
 
 
-def _logs(records: Sequence[LaunchRecord]) -> list[float]:
-    return [math.log(record.outcome.samples[0].elapsed_s) for record in records]
+def _log_times(records: Sequence[LaunchRecord]) -> list[float]:
+    return [math.log(sample.elapsed_s) for record in records for sample in record.outcome.samples]
 
 
 def is_reachable(start: Setting, target: Setting, live: AbstractSet[str]) -> bool:
-    """Return whether a job that was started with `start` can be switched to a setting.
+    """Return whether a job that was started with `start` can be switched to the setting `target`.
 
-    A knob that is not `live` stays as it was started. A running job cannot switch to what a setting
-    leaves out, so the baseline (the empty setting) needs a launch; nor can a variable be removed
-    from processes that run.
+    A knob that is not `live` stays as it was started. A running job cannot bring back the default
+    of a knob that `target` leaves out, so the baseline (the empty setting) needs a launch; nor can
+    a variable be removed from processes that run.
     """
     new, old = target.as_dict(), start.as_dict()
     return all(

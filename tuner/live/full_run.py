@@ -1,8 +1,8 @@
-"""From the pace of a window to the figure of a full cold run. Pure.
+"""Derives the figure of a full cold run from the pace of a window. Pure.
 
 A full run of N iterations takes longer than these: the first ones are slower, there are
-evaluations, and something comes after the last. A window counts none of this, so it is learnt from
-the logs of the cold launches: it takes as long as w more iterations. For the objective ``steady``,
+evaluations, and something comes after the last. A window counts none of this overhead. The logs of
+the cold launches show it: it takes as long as w more iterations. For the objective ``steady``,
 seconds an iteration from the end of the warm-up on, the figure is that of N + w iterations over N:
 that stretch of a run has evaluations and an end too.
 """
@@ -20,10 +20,10 @@ from tuner.search.stopper import Noise
 from tuner.search.throughput import steady_s
 from tuner.stats import evidence
 
-#: An interval of the log that took this many times the usual had something else in it.
-UNUSUAL = 1.5
+#: An interval of the log that took this many times the median had more than iterations in it.
+UNUSUAL_TIMES = 1.5
 
-#: So many entries of a window's log are made at most: more say the same.
+#: The log of a window has at most so many entries: more say the same.
 MOST_ENTRIES = 200
 
 
@@ -31,19 +31,19 @@ MOST_ENTRIES = 200
 class FullRunModel:
     """What is known of a full cold run of the job.
 
-    It makes so many ``iterations`` (0: not known), and takes as long as ``overhead`` more. With
-    ``steady`` its figure is of one iteration. ``incumbent_s`` is the figure of the best setting so
-    far, ``None`` before there is one.
+    It makes so many ``iterations`` (0: not known), and all else in it takes as long as
+    ``overhead_iterations`` more. With ``steady`` its figure is of one iteration. ``incumbent_s`` is
+    the figure of the best setting so far, ``None`` before there is one.
     """
 
     iterations: int = 0
-    overhead: float = 0.0
+    overhead_iterations: float = 0.0
     steady: bool = False
     incumbent_s: float | None = None
 
     def figure_s(self, pace_s: float) -> float:
         """Return the figure of a full run at this pace, s."""
-        return self._clock_s(pace_s * (self.iterations + self.overhead))
+        return self._clock_s(pace_s * (self.iterations + self.overhead_iterations))
 
     def log(self, times_s: Sequence[float]) -> list[tuple[int, float]]:
         """Return (iteration, elapsed_s) of a run that warmed up as expected, then took these times.
@@ -53,11 +53,11 @@ class FullRunModel:
         """
         if not times_s:
             return []
-        warm_up_s = self.overhead * math.fsum(times_s) / len(times_s)
+        warm_up_s = self.overhead_iterations * math.fsum(times_s) / len(times_s)
         elapsed_s = list(accumulate(times_s, initial=warm_up_s))
         step = (len(times_s) - 1) // MOST_ENTRIES + 1
-        places = range(len(times_s), 0, -step)
-        return [(place, self._clock_s(elapsed_s[place])) for place in reversed(places)]
+        iterations = range(len(times_s), 0, -step)  # from the last one back: it is kept
+        return [(n, self._clock_s(elapsed_s[n])) for n in reversed(iterations)]
 
     def _clock_s(self, seconds: float) -> float:
         """Return this many seconds of a running job on the clock of the figure."""
@@ -83,20 +83,20 @@ def full_run_model(
         if pace_s is None:
             continue
         overhead = log[-1].elapsed_s / pace_s - log[-1].iteration
-        if steady:  # what comes before the end of the warm-up is in no figure
+        if steady:  # the figure leaves out the warm-up
             figure_s = steady_s([(entry.iteration, entry.elapsed_s) for entry in log])
             if figure_s is None:
                 continue
             overhead = log[-1].iteration * (figure_s / pace_s - 1)
         overheads.setdefault(record.setting, []).append(max(0.0, overhead))
-    typical = 0.0 if steady else Noise().warm_up_typical
+    typical = 0.0 if steady else Noise().warm_up_typical  # before a log shows it
     if overheads:
         typical = statistics.median(map(statistics.median, overheads.values()))
     return FullRunModel(iterations, typical, steady, incumbent_s)
 
 
 def usual_s(log: Sequence[Progress]) -> float | None:
-    """Return the pace of a run, s an iteration, without what takes `UNUSUAL` times as much.
+    """Return the pace of a run, s an iteration, without intervals `UNUSUAL_TIMES` as long.
 
     ``None``: the log has no two entries with time between them.
     """
@@ -107,20 +107,20 @@ def usual_s(log: Sequence[Progress]) -> float | None:
     ]
     if not intervals:
         return None
-    most_s = UNUSUAL * statistics.median(time_s / iterations for iterations, time_s in intervals)
+    most_s = UNUSUAL_TIMES * statistics.median(time_s / n for n, time_s in intervals)
     usual = [(n, time_s) for n, time_s in intervals if time_s <= most_s * n]
-    return math.fsum(time_s for _, time_s in usual) / sum(iterations for iterations, _ in usual)
+    return math.fsum(time_s for _, time_s in usual) / sum(n for n, _ in usual)
 
 
 def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
     """Return the launches with all windows on the one scale that all of these launches show.
 
-    Each window was scaled by what was known when it was made.
+    Each window was scaled by the launches before it.
     """
     if not any(record.outcome.window for record in records):
         return tuple(records)
-    model = full_run_model(records, 0, objective)
-    lengths: dict[Value | None, int] = {}  # by batch size
+    model = full_run_model(records, iterations=0, objective=objective)
+    lengths: dict[Value | None, int] = {}  # the iterations of a full run, by batch size
     for record in records:
         iterations = max((sample.iterations for sample in record.outcome.samples), default=0)
         batch = evidence.batch_size(record.setting)
@@ -128,15 +128,15 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     return tuple(_rescaled(r, model, lengths[evidence.batch_size(r.setting)]) for r in records)
 
 
-def _rescaled(record: LaunchRecord, model: FullRunModel, length: int) -> LaunchRecord:
+def _rescaled(record: LaunchRecord, model: FullRunModel, run_iterations: int) -> LaunchRecord:
     outcome, window, ending = record.outcome, record.outcome.window, record.outcome.ending
     if window is None:
         return record
-    if isinstance(ending, Finished):
-        own_model = replace(model, iterations=ending.iterations)  # that it was scaled by
+    if isinstance(ending, Finished):  # its iterations are those that it was scaled to
+        own_model = replace(model, iterations=ending.iterations)
         ending = replace(ending, elapsed_s=own_model.figure_s(window.pace_s))
-    elif isinstance(ending, Stopped) and window.pace_s and length:
-        own_model = replace(model, iterations=length)
+    elif isinstance(ending, Stopped) and window.pace_s and run_iterations:
+        own_model = replace(model, iterations=run_iterations)
         ending = with_projection(ending, own_model.figure_s(window.pace_s))
     return replace(record, outcome=replace(outcome, ending=ending))
 

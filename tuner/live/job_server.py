@@ -5,9 +5,9 @@ processes that run the user's program, so everything they send is checked. Whate
 protocol ends all connections, and the job goes on without the tool. So does the end of rank 0, and
 that of any rank while a switch is under way.
 
-Who connects gets a nonce, and is heard once he has shown that he knows the secret. A switch: "stop"
-goes to all ranks, each answers with its iteration, and "at" says to all the one at which they
-change: one more than the latest (``wrappers/probe/rank_live_gate.py``).
+Every caller gets a nonce, and is a rank once it has shown that it knows the secret. A switch:
+"stop" goes to all ranks, each answers with its iteration, and "at" says to all at which iteration
+they change: one more than the latest of these (``wrappers/probe/rank_live_gate.py``).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class WireError(ValueError):
     """A line that breaks the protocol."""
 
 
-def _value(value: object) -> Value | None:
+def _knob_value(value: object) -> Value | None:
     """Return a knob's value as it was read in the rank; ``None`` if it is no value of a knob."""
     if isinstance(value, str):
         return one_line(value, _LONGEST_NAME)
-    if isinstance(value, float):  # that of a library, or what stands for a text like 0.5
+    if isinstance(value, float):  # a library gave it, or the study has it as a text like 0.5
         return int(value) if value.is_integer() and abs(value) <= _MOST_COUNT else repr(value)
-    return value if type(value) is int and abs(value) <= _MOST_COUNT else None
+    return value if type(value) is int and abs(value) <= _MOST_COUNT else None  # no bool
 
 
 _Items = Field(max_length=_MOST_ITEMS)
@@ -52,14 +52,14 @@ Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNT)]
 Seconds = Annotated[float, Field(strict=True, ge=0, le=_MOST_COUNT)]
 Text = Annotated[str, BeforeValidator(lambda text: one_line(str(text)))]
 Name = Annotated[str, BeforeValidator(lambda text: one_line(str(text), _LONGEST_NAME))]
-Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_value)]], _Items]
+Values = Annotated[dict[Name, Annotated[Value | None, BeforeValidator(_knob_value)]], _Items]
 
 
 @dataclass(frozen=True)
 class Hello:
-    """A rank can be switched; ``can`` has the knobs, with their present values.
+    """A rank accepts switches; ``can`` has the knobs that it can change, with their present values.
 
-    With its ``nonce`` and ours ``mac`` shows that it knows the secret.
+    ``mac`` is made of the secret, its ``nonce`` and ours: so it shows that it knows the secret.
     """
 
     rank: Count
@@ -73,7 +73,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class AtGate:
-    """A rank stops before the next iteration after this one."""
+    """A rank answers "stop": it waits after this iteration until it hears when to change."""
 
     iteration: Count
     type: Literal["stopped"] = "stopped"
@@ -81,7 +81,7 @@ class AtGate:
 
 @dataclass(frozen=True)
 class Steps:
-    """How long iterations of rank 0 took, from ``first`` on, s; those in ``marks`` do not count."""
+    """The times of iterations of rank 0, from ``first`` on, s; those in ``marks`` do not count."""
 
     first: Count
     times_s: Annotated[tuple[Seconds, ...], Field(alias="s", max_length=_MOST_ITEMS)]
@@ -106,20 +106,20 @@ class RankState:
 
 @dataclass(frozen=True)
 class Switched:
-    """Every rank has the values of the order from ``iteration`` on."""
+    """Every rank has carried out the order, in force from ``iteration`` on."""
 
     iteration: int
     ranks: tuple[RankState, ...]
 
 
-#: What comes of the messages of all ranks.
+#: What the server hands on to the study, of what the ranks send.
 Message = Steps | Switched
 
-_Sent = Hello | AtGate | Steps | RankState
-_ADAPTER: TypeAdapter[_Sent] = TypeAdapter(Annotated[_Sent, Field(discriminator="type")])
+_FromRank = Hello | AtGate | Steps | RankState
+_ADAPTER: TypeAdapter[_FromRank] = TypeAdapter(Annotated[_FromRank, Field(discriminator="type")])
 
 
-def parse(line: bytes) -> _Sent:
+def parse(line: bytes) -> _FromRank:
     """Return the message in a line from a rank.
 
     Raises:
@@ -133,20 +133,20 @@ def parse(line: bytes) -> _Sent:
 
 @dataclass(eq=False)
 class _Caller:
-    """Who has connected; ``rank`` is -1 until he has shown that he is one."""
+    """A process that has connected; ``rank`` is -1 until it has shown that it is a rank."""
 
-    line: Any
+    line: Any  # a `Line` of the protocol
     nonce: str = field(default_factory=lambda: os.urandom(16).hex())
     rank: int = -1
 
 
 class JobServer:
-    """Listens to so many ranks of a job, once told to, until it is closed.
+    """Listens to the ranks of a job, so many, from :meth:`listen` on until it is closed.
 
     ``publish`` lets the ranks read a text: how they reach it; empty once they need not. Ranks on
     other hosts reach ours at one of the ``addresses``. Once all ranks have come, ``hello`` says
-    what the job can do. ``problem`` says why there is no connection, or it was given up, and
-    ``lost_s`` when the connections were closed, by `time.monotonic`; 0.0: they are not.
+    which knobs the job can change. ``problem`` says why there is no connection, or it was given up,
+    and ``lost_s`` when the connections were closed, by `time.monotonic`; 0.0: they are not.
     """
 
     def __init__(
@@ -156,12 +156,12 @@ class JobServer:
         self.hello: Hello | None = None
         self.problem, self.lost_s = "", 0.0
         self._secret = os.urandom(32).hex()
-        self._lines: dict[int, Any] = {}
+        self._lines: dict[int, Any] = {}  # by rank, as the next three
         self._hellos: dict[int, Hello] = {}
+        self._stopped: dict[int, int] = {}  # the iteration that it answered "stop" with
+        self._states: dict[int, RankState] = {}  # what it answered "at" with
         self._order: Mapping[str, Value | None] | None = None  # until all ranks have obeyed
-        self._stopped: dict[int, int] = {}
         self._iteration = 0  # at which all change
-        self._states: dict[int, RankState] = {}
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket()
 
@@ -197,9 +197,9 @@ class JobServer:
         """Return the messages that came; wait at most this long for the first."""
         messages: list[Message] = []
         for key, _ in self._selector.select(max(0.0, timeout_s)):
-            if key.data is None:
+            if key.data is None:  # the listener
                 self._accept()
-            elif key.data.line.socket.fileno() >= 0:  # not given up since
+            elif key.data.line.socket.fileno() >= 0:  # not closed by a message of this loop
                 messages += self._read(key.data)
         return messages
 
@@ -212,13 +212,13 @@ class JobServer:
 
     def switch(self, values: Mapping[str, Value | None]) -> None:
         """Have all ranks change to these values; ``None``: as the job was started."""
-        if not self.is_open:
+        if not self.is_open:  # a rank has ended: not all could change together
             self.hang_up()
         self._order, self._stopped, self._states = dict(values), {}, {}
-        self._tell(type="stop")
+        self._send_to_all(type="stop")
 
     def hang_up(self) -> None:
-        """Close the connections: the job goes on as any other."""
+        """Close the connections: the job goes on as one that accepts no switches."""
         for key in list(self._selector.get_map().values()):
             self._selector.unregister(key.fileobj)
             if key.data is not None:
@@ -228,30 +228,30 @@ class JobServer:
         self.lost_s = self.lost_s or time.monotonic()
 
     def close(self) -> None:
-        """Close all; harmless when repeated."""
-        if self._selector.get_map() is not None:
+        """Close all, the file of the ranks too; harmless when repeated."""
+        if self._selector.get_map() is not None:  # the selector is not closed yet
             self.hang_up()
             self._selector.close()
             self._publish("")
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # it has gone again
-            connected, _ = self._listener.accept()
-            connected.setblocking(False)
-            caller = _Caller(_protocol.Line(connected))
-            self._selector.register(connected, selectors.EVENT_READ, caller)
+        with contextlib.suppress(OSError):  # the caller has gone again
+            connection, _ = self._listener.accept()
+            connection.setblocking(False)
+            caller = _Caller(_protocol.Line(connection))
+            self._selector.register(connection, selectors.EVENT_READ, caller)
             caller.line.send({"nonce": caller.nonce})
 
     def _read(self, caller: _Caller) -> list[Message]:
         messages: list[Message] = []
         try:
             for text in caller.line.read():
-                if caller.line.socket.fileno() >= 0:  # not given up since
+                if caller.line.socket.fileno() >= 0:  # not closed by a message before it
                     messages += self._take(caller, parse(text))
         except (ValueError, OSError) as error:
             # A rank that ends closes its connection; others may have work to do after it.
-            ends = caller.rank > 0 and self._order is None and isinstance(error, OSError)
-            if caller.rank < 0 or ends:
+            has_ended = caller.rank > 0 and self._order is None and isinstance(error, OSError)
+            if caller.rank < 0 or has_ended:
                 self._selector.unregister(caller.line.socket)
                 caller.line.close()
                 self._lines.pop(caller.rank, None)
@@ -260,7 +260,7 @@ class JobServer:
                 self.hang_up()
         return messages
 
-    def _take(self, caller: _Caller, sent: _Sent) -> list[Message]:
+    def _take(self, caller: _Caller, sent: _FromRank) -> list[Message]:
         """Return what a message of a rank comes to for the study: often nothing.
 
         Once the last rank has changed, that is the end of the switch. Of the iterations, which all
@@ -274,7 +274,7 @@ class JobServer:
             self._stopped[caller.rank] = sent.iteration
             if len(self._stopped) == self._ranks:
                 self._iteration = max(self._stopped.values()) + 1
-                self._tell(type="at", iteration=self._iteration, values=self._order)
+                self._send_to_all(type="at", iteration=self._iteration, values=self._order)
         elif isinstance(sent, RankState):
             self._states[caller.rank] = replace(sent, rank=caller.rank)
             if len(self._states) == self._ranks:
@@ -288,8 +288,8 @@ class JobServer:
     def _welcome(self, caller: _Caller, hello: Hello) -> None:
         """Take in a rank; make the hello of the job once it is the last one."""
         nonces = caller.nonce, hello.nonce
-        own = _protocol.mac(self._secret, "rank", *nonces)
-        if not hmac.compare_digest(hello.mac.encode(), own.encode()):
+        expected_mac = _protocol.mac(self._secret, "rank", *nonces)
+        if not hmac.compare_digest(hello.mac.encode(), expected_mac.encode()):
             raise WireError("it does not know the secret")
         caller.rank = hello.rank
         if hello.ranks != self._ranks or hello.rank >= self._ranks or hello.rank in self._hellos:
@@ -301,10 +301,10 @@ class JobServer:
         first, *others = (hello for _, hello in sorted(self._hellos.items()))
         common = set(first.can).intersection(*(hello.can for hello in others))
         self.hello = replace(first, can={k: v for k, v in first.can.items() if k in common})
-        self._publish("")  # nobody else needs it
+        self._publish("")  # no other process needs to connect
 
-    def _tell(self, **message: Any) -> None:
-        """Send to all ranks: they read at once, so there is room for so little."""
+    def _send_to_all(self, **message: Any) -> None:
+        """Send to all ranks. They read at once, so the sockets have room for so short a message."""
         try:
             for line in self._lines.values():
                 line.send(message)

@@ -1,4 +1,4 @@
-"""Settings measured in running jobs: one job at a time, one window a setting.
+"""Measures settings in running jobs: one job at a time, one window a setting.
 
 A job that accepts no switches is an ordinary launch, and runs to its end as one.
 """
@@ -28,7 +28,7 @@ from tuner.model import Failed, Finished, Launch, Outcome, StudySpec
 
 
 def publish_here(launch: Launch, text: str) -> None:
-    """Write the file of a launch on this host; an empty one goes."""
+    """Write a text into the :func:`live_file` of a launch on this host; an empty one removes it."""
     path = live_file(launch.folder)
     if text:
         with os.fdopen(create(path), "w") as file:
@@ -41,9 +41,9 @@ class LiveJobs:
     """Measures settings in a running job, and starts one when that is due.
 
     ``publish`` lets the ranks of a launch read a text in its :func:`live_file`. ``refusal`` says
-    why the last launch accepted no switches at all (empty: it did, or ended by chance),
-    ``refused_switch`` why the last setting could not be switched to, and ``ends_by_itself`` that a
-    job with windows in it has done so.
+    why the last launch accepted no switches at all (empty: it did, or ended too early to tell),
+    ``refused_switch`` why the last setting could not be switched to (empty: it could), and
+    ``ends_by_itself`` whether a job with windows has come to the program's own end.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class LiveJobs:
     ) -> None:
         self._start, self._observe, self._publish = start, observe, publish
         self._job: Job | None = None
-        self._ended_s = 0.0  # the end of the last window
-        self._refused: set[str] = set()  # knobs that a job could not change
+        self._window_ended_s = 0.0  # when the last window ended, by `time.monotonic`
+        self._refused_knobs: set[str] = set()  # that a job of this run could not change
         self.refusal = self.refused_switch = ""
         self.ends_by_itself = False
 
@@ -77,14 +77,14 @@ class LiveJobs:
         A window that fails ends the job. Whatever is raised, a KeyboardInterrupt too, goes on only
         after the job has been ended. The outcome is scaled to a full run; its ``wall_s`` is all the
         time since the last window of the job, or since the start of it. It is that of a cold launch
-        if the job accepts no switches, or ended before it could tell enough. If a rank cannot
-        change a knob, a job is started with the setting, and none is asked again.
+        if the job accepts no switches, or ended after too few iterations. If a rank cannot change a
+        knob, a job is started with the setting, and no later one is asked to change that knob.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
         """
         job, outcome, self.refused_switch = self._job, None, ""
-        since_s = time.monotonic() if job is None else self._ended_s
+        since_s = time.monotonic() if job is None else self._window_ended_s
         try:
             if (
                 job is not None
@@ -92,17 +92,17 @@ class LiveJobs:
                 and job.server.listens()
                 and job.reaches(request.setting)
             ):
-                outcome = self._measured(job, request, model, since_s)
+                outcome = self._measure_in(job, request, model, since_s)
             if outcome is None:
                 self.end()
-                outcome = self._in_new_job(request, model, since_s)
+                outcome = self._measure_in_new_job(request, model, since_s)
         except BaseException:
             self.end()
             raise
-        self._ended_s = time.monotonic()
+        self._window_ended_s = time.monotonic()
         return outcome
 
-    def _in_new_job(
+    def _measure_in_new_job(
         self, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome:
         """Start the launch and measure in its first window; or follow it to its end."""
@@ -120,10 +120,10 @@ class LiveJobs:
             launch = begin(request, start=start, observe=self._observe)
             if isinstance(launch, Outcome):
                 return launch
-            cold = launch.outcome(server.listens)
+            cold = launch.outcome(server.listens)  # None: all ranks accept switches
             if cold is None and server.hello is not None:
-                self._job = job = Job(launch, server, server.hello, started_s, self._refused)
-                outcome = self._measured(job, request, model, since_s)
+                self._job = job = Job(launch, server, server.hello, started_s, self._refused_knobs)
+                outcome = self._measure_in(job, request, model, since_s)
                 if outcome is not None:
                     return outcome
                 self._job = None
@@ -131,8 +131,8 @@ class LiveJobs:
                 server.hang_up()
             cold = cold or launch.outcome()
             assert cold is not None  # it is followed to its end
-            if isinstance(cold.ending, Finished):  # else it may not have come so far
-                self.refusal = self.refusal or _refusal(server, layout.ranks)
+            if isinstance(cold.ending, Finished):  # else it may have ended too early to tell
+                self.refusal = self.refusal or _why_no_switches(server, layout.ranks)
             return cold
         except BaseException:
             if isinstance(launch, RunningLaunch):
@@ -142,15 +142,15 @@ class LiveJobs:
             if self._job is None:
                 server.close()
 
-    def _measured(
+    def _measure_in(
         self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> Outcome | None:
-        """Measure in the running job; ``None``: it was cut short, or cannot be switched to it."""
+        """Measure in a window of this job; ``None``: it was cut short, or refused the switch."""
         run = WindowRun(job, request, model, since_s)
         outcome = run.measure()
-        for knob, why in run.refused.items():
+        for knob, why in run.refusals.items():
             self.refused_switch = why
-            self._refused.add(knob)
+            self._refused_knobs.add(knob)
         if outcome is None:
             return None
         if request is not job.request:  # not its first window
@@ -161,8 +161,8 @@ class LiveJobs:
         return outcome
 
 
-def _refusal(server: JobServer, ranks: int) -> str:
-    """Return why no job came of a launch that has ended; empty: by chance."""
+def _why_no_switches(server: JobServer, ranks: int) -> str:
+    """Return why no switches were possible in a launch that has ended; empty: it is not known."""
     server.receive_all()
     if server.hello is not None:
         return ""
@@ -171,9 +171,9 @@ def _refusal(server: JobServer, ranks: int) -> str:
     return server.problem or "no rank said that it accepts switches"
 
 
-def _link(job: Path, window: Path) -> None:
-    """Put links to what a job wrote into the folder of a later window."""
+def _link(job_folder: Path, window_folder: Path) -> None:
+    """Put links to the job's output and stacks into the folder of a later window."""
     for name in (OUTPUT, stacks.FOLDER):
-        if (job / name).exists():
-            with suppress(OSError):  # a file system without links: the job's folder has it
-                (window / name).symlink_to(Path("..", job.name, name))
+        if (job_folder / name).exists():
+            with suppress(OSError):  # a file system without links: the job's folder has the file
+                (window_folder / name).symlink_to(Path("..", job_folder.name, name))

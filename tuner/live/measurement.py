@@ -1,7 +1,6 @@
 """Measures the settings of a study: each in a window of a running job, or by a launch of its own.
 
-:meth:`LiveMeasurement.measure` is the one entry. Which of the two it is follows from the spec, the
-records and what the jobs of this run have shown.
+Which of the two it is follows from the spec, the records and what the jobs of this run have shown.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Obstacle(NamedTuple):
 
 
 class LiveMeasurement:
-    """Measures the settings of one run over a study.
+    """Measures the settings of a study, as long as one ``tune`` command runs.
 
     Without ``jobs`` each setting is launched. Without ``run_pair``, as in a replay, in which
     nothing disturbs, the two sides of a pair are launched one after the other.
@@ -63,12 +62,12 @@ class LiveMeasurement:
         self._jobs = None if spec.live == "off" else jobs
 
     def measure(self, request: MeasurementRequest) -> Outcome:
-        """Measure a setting, in a window if that :meth:`is_window`.
+        """Measure a setting: in a window if :meth:`is_window` says so, else by a launch.
+
+        Whatever is raised, a KeyboardInterrupt too, goes on only after all has been ended.
 
         Raises:
             TunerError, UsageError: As :func:`tuner.launch.trial.run`.
-
-        Whatever is raised, a KeyboardInterrupt too, goes on only after all has been ended.
         """
         spec, records, jobs = request.spec, request.records, self._jobs
         if jobs is None or not self.is_window(records, request.purpose, request.setting):
@@ -83,11 +82,10 @@ class LiveMeasurement:
         self.end()  # nothing of a study runs beside a pair
         if self._run_pair is not None:
             return self._run_pair(requests)
-        numbers = [request.number for request in requests]
         outcomes = map(self._run, requests)
         return [
-            replace(outcome, side_by_side=SideBySide(other))
-            for outcome, other in zip(outcomes, reversed(numbers), strict=True)
+            replace(outcome, side_by_side=SideBySide(other=other_request.number))
+            for outcome, other_request in zip(outcomes, reversed(requests), strict=True)
         ]
 
     def end(self) -> None:
@@ -122,11 +120,13 @@ class LiveMeasurement:
             return ""
         if (obstacle := self._obstacle(records)) is not None:
             is_python = any(rank.reported for rank in records[-1].outcome.observation.ranks)
-            said = f"each setting is launched anew: {obstacle.why} (docs/live.md)"
-            return said if is_python else ""
+            note = f"each setting is launched anew: {obstacle.why} (docs/live.md)"
+            return note if is_python else ""
         if self._jobs.refused_switch:
-            said = f"the running job could not be switched to {self._jobs.refused_switch}"
-            return f"{said}; another job was started with it (docs/live.md)"
+            return (
+                f"the running job could not be switched to {self._jobs.refused_switch};"
+                " another job was started with it (docs/live.md)"
+            )
         if self._jobs.ends_by_itself:
             return (
                 "a job ends at the program's own end, and the next setting needs another: with an"
@@ -140,7 +140,7 @@ class LiveMeasurement:
         return purpose.stage.may_be_window or purpose is Purpose.WARM_UP
 
     def _obstacle(self, records: Sequence[LaunchRecord]) -> Obstacle | None:
-        """Return why no launch of this study can be a window; ``None``: nothing is known."""
+        """Return why no launch of this study can be a window; ``None``: nothing is against it."""
         if self._jobs is None:
             return None
         if why := eligibility.why_cold(self._spec.objective, self._spec.layout, os.environ):

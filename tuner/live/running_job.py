@@ -1,4 +1,4 @@
-"""The job that runs now, and what windows cost, from the records alone. Pure.
+"""Tells the job that runs now, and what windows cost, from the records alone. Pure.
 
 So a resumed study decides as if it had never stopped.
 """
@@ -18,11 +18,11 @@ from tuner.search.throughput import Pace
 #: Gives settings that come to the same one form.
 Canonical = Callable[[Setting], Setting]
 
-#: What a switch takes before one was seen, s; 0.2 to 1.1 were, with 8 ranks on 2 cores.
+#: What a switch takes, s, before one was measured: 8 ranks on 2 cores took 0.2 to 1.1.
 SWITCH_S = 0.5
 
-#: The share of a full run that a window takes, before one came to its end; and at least.
-SHARE, LEAST_SHARE = 0.3, 1e-3
+#: The share of a full run that a window takes: before one was measured, and at least.
+WINDOW_SHARE, LEAST_SHARE = 0.3, 1e-3
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RunningJob:
     live: frozenset[str]
 
     def serves(self, setting: Setting) -> bool:
-        """Return whether a (canonical) setting can be measured in it."""
+        """Return whether a (canonical) setting can be measured in the job."""
         return is_reachable(self.start, setting, self.live)
 
 
@@ -55,40 +55,40 @@ def running_job(
     if last.window is None or isinstance(last.ending, Failed):
         return None
     number = last.window.job
-    started = next((r for r in records if r.number == number), records[-1])
-    return RunningJob(number, canonical(started.setting), frozenset(last.window.live))
+    first = next((record for record in records if record.number == number), records[-1])
+    return RunningJob(number, canonical(first.setting), frozenset(last.window.live))
 
 
 def live_costs(
     spec: StudySpec, records: Sequence[LaunchRecord], canonical: Canonical, knobs: Sequence[str]
 ) -> Live | None:
-    """Return what live measurement changes of the search's costs; ``None``: there is none by now.
+    """Return what a start and a switch cost; ``None``: the study measures nothing live by now.
 
     The `knobs` are those of the search, in its order.
     """
-    launches = [(r.outcome, w) for r in records if (w := r.outcome.window) is not None]
-    if spec.live == "off" or not launches or why_switched_off(records):
+    windows = [(w, r.outcome) for r in records if (w := r.outcome.window) is not None]
+    if spec.live == "off" or not windows or why_switched_off(records):
         return None
     job = running_job(spec, records, canonical)
     shares = [
         max(LEAST_SHARE, (outcome.wall_s - w.started_s - w.switch_s) / outcome.ending.elapsed_s)
-        for outcome, w in launches
+        for w, outcome in windows
         if isinstance(outcome.ending, Finished)
     ]
-    startups = [w.started_s for _, w in launches if w.started_s]
-    switches = [w.switch_s for _, w in launches if not w.started_s]
-    _, latest = launches[-1]
+    startups_s = [w.started_s for w, _ in windows if w.started_s]
+    switches_s = [w.switch_s for w, _ in windows if not w.started_s]
+    latest, _ = windows[-1]
     return Live(
         knobs=frozenset(latest.live),
         job=None if job is None else tuple(job.start.as_dict().get(name) for name in knobs),
-        startup_s=statistics.median(startups or [0.0]),
-        switch_s=statistics.median(switches or [SWITCH_S]),
-        share=statistics.median(shares or [SHARE]),
+        startup_s=statistics.median(startups_s or [0.0]),
+        switch_s=statistics.median(switches_s or [SWITCH_S]),
+        share=statistics.median(shares or [WINDOW_SHARE]),
     )
 
 
 def window_pace(record: LaunchRecord) -> Pace | None:
-    """Return how the iterations of a window come: one by one, and by how much they differ."""
+    """Return how a window logs: one iteration an entry, with the spread of their times."""
     window = record.outcome.window
     if window is None:
         return None

@@ -1,4 +1,4 @@
-"""A running job, and one window of it: from the request to switch to its outcome."""
+"""Measures a setting in a window of a running job: from the request to switch to the outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tuner.live.eligibility import NOT_BY_THE_SWITCH, is_reachable
 from tuner.live.full_run import FullRunModel
 from tuner.live.job_server import Hello, JobServer, Message, RankState, Steps, Switched
 from tuner.live.window_estimate import (
-    LEAST_ENDED,
+    LEAST_ITERATIONS_AT_END,
     WindowEstimate,
     estimate,
     is_long_enough,
@@ -47,32 +47,32 @@ from tuner.model import (
 #: How often a window is looked at, s; a message of the job wakes us at once.
 TICK_S = 0.05
 
-#: A job that ends closes its connection first, and has ended before this is over, s.
-LAST_S = 10.0
+#: A job that ends closes its connections first, and its processes have ended this much later, s.
+ENDING_S = 10.0
 
-#: Once its iterations are known, a job hangs if nothing happens in it for as long as this many of
+#: Once a job has reported iterations, it hangs if nothing happens in it for as long as this many of
 #: the slowest; and at least for so long, s. A rank that computes, or moves bytes, does not hang.
 SILENT_TIMES, LEAST_SILENT_S = 10, 5.0
 
-#: The iterations are analysed this often at most, s: that takes milliseconds of the ranks' cores.
+#: The time between two analyses, s: one takes milliseconds of the ranks' cores.
 ANALYSIS_S = 0.1
 
 
 @dataclass
 class Job:
-    """A launch that runs, whose ranks know of the server and have said this hello."""
+    """A launch that runs, and whose ranks are connected to the server; ``hello`` is its own."""
 
     launch: RunningLaunch
     server: JobServer
     hello: Hello
     started_s: float  # by `time.monotonic`
     refused: AbstractSet[str] = frozenset()  # knobs that jobs of this study could not change
-    slowest_s: float = 0.0  # the longest iteration that was heard of
-    _values: dict[str, Value | None] = field(default_factory=dict)
+    slowest_s: float = 0.0  # the longest iteration that rank 0 has reported
+    _values: dict[str, Value | None] = field(default_factory=dict)  # in force; None: as started
 
     @property
-    def can(self) -> frozenset[str]:
-        """The knobs that it can change while it runs."""
+    def live_knobs(self) -> frozenset[str]:
+        """The knobs that the job can change while it runs."""
         return frozenset(self.hello.can) - self.refused
 
     def __post_init__(self) -> None:
@@ -81,22 +81,22 @@ class Job:
         self.running = self.monitor.running
 
     def period(self, setting: Setting) -> int:
-        """Return after how many iterations it may repeat itself: as many as a loader has workers.
+        """Return after how many iterations the job may repeat itself: as many as it has workers.
 
-        Chainer's shares each batch out among all of them.
+        Chainer's loader shares out each batch among all workers, so every iteration is alike.
         """
         workers = setting.as_dict().get("iterator_workers", 1)
         return 1 if self.hello.hook == "chainer" or not isinstance(workers, int) else workers
 
     def hear(self, messages: Sequence[Message]) -> None:
-        """Note that these have come: it lives."""
+        """Note messages of the job: they are signs of life, and show the slowest iteration."""
         self.monitor.messages += len(messages)
         for message in messages:
             if isinstance(message, Steps):
-                self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)
+                self.slowest_s = max(self.slowest_s, *message.times_s, 0.0)  # 0.0: if it has none
 
     def order(self, setting: Setting) -> dict[str, Value | None]:
-        """Return what must be changed now for the setting, and take it for changed.
+        """Return what must be changed now for the setting, and take these changes for done.
 
         ``None`` is the value that the job was started with.
         """
@@ -107,11 +107,11 @@ class Job:
         return changes
 
     def reaches(self, setting: Setting) -> bool:
-        """Return whether it can be switched to the setting, as far as is known."""
-        return is_reachable(self.request.setting, setting, self.can)
+        """Return whether the job can be switched to the setting, as far as its ranks have said."""
+        return is_reachable(self.request.setting, setting, self.live_knobs)
 
     def end(self) -> process.Exit:
-        """End it; on return nothing of it is left. Harmless when repeated."""
+        """End the job; on return nothing of it is left. Harmless when repeated."""
         try:
             return self.running.stop()
         finally:
@@ -121,7 +121,7 @@ class Job:
 class WindowRun:
     """Switches a job to a setting, and follows it until the window is done or the job has ended.
 
-    The time for the window began at ``since_s``, by `time.monotonic`. ``refused`` says why the job
+    The time for the window began at ``since_s``, by `time.monotonic`. ``refusals`` says why the job
     cannot be switched to the setting, by knob; it is mostly empty.
     """
 
@@ -129,23 +129,23 @@ class WindowRun:
         self, job: Job, request: MeasurementRequest, model: FullRunModel, since_s: float
     ) -> None:
         self.job, self.request, self.model = job, request, model
-        self.refused: dict[str, str] = {}
+        self.refusals: dict[str, str] = {}
         self._since_s = since_s
         self._is_first = request is job.request  # the job was started for this window
-        self._steps: list[Steps] = []  # not looked at yet
+        self._new_steps: list[Steps] = []  # received, and not looked at yet
         self._times_s: list[float] = []  # of all iterations since the switch
         self._unmarked_s: list[float] = []  # of those without an evaluation or an epoch's start
-        self._estimate = WindowEstimate(0, ())
+        self._estimate = WindowEstimate(discarded=0, times_s=())
         self._switched: Switched | None = None
         self._stopped: Stopped | None = None  # by the stopper; the job runs on
         self._is_done = False
         self._ordered_s, self._switched_s = time.monotonic(), 0.0
-        self._analysed, self._analysed_s = 0, -math.inf
+        self._analysed_iterations, self._analysed_s = 0, -math.inf
 
     def measure(self) -> Outcome | None:
-        """Return the outcome of the window; ``None``: the job was cut short, or has `refused`.
+        """Return the outcome of the window; ``None``: the job was cut short, or has `refusals`.
 
-        If there is none, it has an exit code or has failed, the job is not to be used any more.
+        Without an outcome, or with a failure or an exit code, the job is not to be used any more.
         """
         spec = self.request.spec
         if spec.stall_limit_s is not None and self.job.slowest_s > 0:
@@ -157,19 +157,20 @@ class WindowRun:
         self._switched_s = time.monotonic()
         if ended is None and self._switched is not None:
             ranks = self._switched.ranks
-            self.refused = refused_knobs(self.request.setting, ranks, values.keys())
-            if self.refused:
+            self.refusals = refusals(self.request.setting, ranks, values.keys())
+            if self.refusals:
                 return None
             self.job.monitor.look_afresh()
             with self.job.monitor.observer.recording():
                 ended = self._follow(lambda: self._is_done)
             return self._outcome(ended, ranks)
-        return self._outcome(ended, ())
+        return self._outcome(ended, ranks=())
 
-    def _follow(self, has_come: Callable[[], bool]) -> Ended | None:
-        """Follow the job until what is waited for has come; return how it ended, if it did."""
+    def _follow(self, is_over: Callable[[], bool]) -> Ended | None:
+        """Follow the job until the switch or the window is over; return how it ended, if it did."""
         job = self.job
-        while not has_come() and not (self._is_first and self._is_lost()):
+        # A job that accepts no switches in its first window runs on, as an ordinary launch.
+        while not is_over() and not (self._is_first and self._is_lost()):
             self._hear(job.server.receive(TICK_S))
             exit_ = job.running.poll()
             if exit_ is not None:
@@ -178,14 +179,14 @@ class WindowRun:
                 return exit_, None
             if time.monotonic() - self._analysed_s >= ANALYSIS_S:
                 self._analyse()
-            reason = None if has_come() else self._reason_to_stop()
+            reason = None if is_over() else self._reason_to_stop()
             if reason is not None:
                 return job.monitor.stop(reason)
         return None
 
     def _is_lost(self) -> bool:
-        """Return whether the job lives, but accepts no switches any more."""
-        return 0 < self.job.server.lost_s < time.monotonic() - LAST_S
+        """Return whether the job runs on, but accepts no switches any more."""
+        return 0 < self.job.server.lost_s < time.monotonic() - ENDING_S
 
     def _hear(self, messages: list[Message]) -> None:
         self.job.hear(messages)
@@ -193,25 +194,24 @@ class WindowRun:
             if isinstance(message, Switched):
                 self._switched = message
             else:
-                self._steps.append(message)
+                self._new_steps.append(message)
         if self._switched is None:  # rank 0 may go on before the last rank has changed
             return
-        for message in self._steps:
+        for message in self._new_steps:
             for iteration, time_s, is_marked in message.timings():
                 if iteration >= self._switched.iteration:
                     self._times_s.append(time_s)
                     if not is_marked:
                         self._unmarked_s.append(time_s)
-        self._steps.clear()
+        self._new_steps.clear()
 
     def _analyse(self) -> None:
-        """Make the estimate of the new iterations, and see if the window is done."""
-        if len(self._times_s) == self._analysed:
+        """Estimate the pace anew if there are new iterations, and see if the window is done."""
+        if len(self._times_s) == self._analysed_iterations:
             return
-        self._analysed, self._analysed_s = len(self._times_s), time.monotonic()
+        self._analysed_iterations, self._analysed_s = len(self._times_s), time.monotonic()
         most_are_marked = 2 * len(self._unmarked_s) < len(self._times_s)
-        window = estimate(self._times_s if most_are_marked else self._unmarked_s)
-        self._estimate = window
+        window = self._estimate = estimate(self._times_s if most_are_marked else self._unmarked_s)
         if not window.iterations:
             return
         _, elapsed_s = self.model.log(window.times_s)[-1]
@@ -244,10 +244,10 @@ class WindowRun:
         return self.job.monitor.look()
 
     def _outcome(self, ended: Ended | None, ranks: Sequence[RankState]) -> Outcome | None:
-        """Return what it came to; ``ranks`` is empty if they were not switched."""
+        """Return the outcome as :meth:`measure`; ``ranks`` is empty if they were not switched."""
         job, window, now_s = self.job, self._estimate, time.monotonic()
-        is_cut = not job.server.is_open if ended is None else went_well(ended)
-        if is_cut and self._stopped is None and window.iterations < LEAST_ENDED:
+        is_cut_short = not job.server.is_open if ended is None else went_well(ended)
+        if is_cut_short and self._stopped is None and window.iterations < LEAST_ITERATIONS_AT_END:
             return None
         setting, spec = self.request.setting, self.request.spec
         view = job.monitor.observer.view()
@@ -264,11 +264,11 @@ class WindowRun:
             effects=tuple(read_back(effect, ranks) for effect in verdicts),
             load=view.load if ranks else None,
             exclusion=self._exclusion(ending),
-            # Its phases are of the whole job.
+            # The phases are those of the whole job, not of this window.
             telemetry=replace(view.telemetry, phases=()) if ranks else None,
             window=Window(
                 job=job.request.number,
-                live=tuple(sorted(job.can)),
+                live=tuple(sorted(job.live_knobs)),
                 started_s=self._ordered_s - job.started_s if self._is_first else 0.0,
                 switch_s=switched_s - self._ordered_s,
                 discarded=window.discarded,
@@ -287,7 +287,7 @@ class WindowRun:
         return Finished(self.model.figure_s(self._estimate.pace_s), self.model.iterations)
 
     def _exclusion(self, ending: Ending) -> Exclusion | None:
-        """Return why a failure does not count: a launch shows if the switch was at fault."""
+        """Return why a failure does not count: its next launch shows if the switch was at fault."""
         if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH or self._is_first:
             return None
         said = wording.failure(ending)
@@ -301,12 +301,12 @@ def went_well(ended: Ended) -> bool:
     return exit_.code == 0 and reason is None and not exit_.stopped
 
 
-def refused_knobs(
+def refusals(
     setting: Setting, ranks: Sequence[RankState], changed: AbstractSet[str]
 ) -> dict[str, str]:
     """Return the knobs that a rank could not change, each with the reason.
 
-    Only errors of the knobs that had to be ``changed`` count: a knob that cannot be read would else
+    Only errors of the knobs that had to be ``changed`` count: else a knob that cannot be read would
     fail every window.
     """
     reasons: dict[str, str] = {}
@@ -332,7 +332,7 @@ def read_back(effect: Effect, ranks: Sequence[RankState]) -> Effect:
 
 
 def _is_same(read: Value, requested: Value) -> bool:
-    """Return whether both are the same value; a number may be the text of another type."""
-    with suppress(ValueError):  # it is no number
+    """Return whether two values of a knob are the same; one may be the text of a number."""
+    with suppress(ValueError):  # one of them is no number
         return float(read) == float(requested)
     return read == requested

@@ -1,4 +1,4 @@
-"""How fast a running job is with one setting: from the times of its iterations since the switch.
+"""Estimates how fast a job runs with a setting from the times of its iterations since the switch.
 
 **Warm-up.** The first iterations after a switch are slower. Of n iterations the first d are
 discarded, at least 1 and at most half of them, with the d that minimises the marginal standard
@@ -19,28 +19,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuner.live.eligibility import LEAST
+from tuner.live.eligibility import LEAST_ITERATIONS
 from tuner.live.full_run import FullRunModel, with_projection
 from tuner.model import Stopped
 from tuner.search.stopper import EarlyStopper
 
-#: No figure is made of fewer iterations than this, if the job ended before `LEAST`.
-LEAST_ENDED = 3
+#: A job that ended before `LEAST_ITERATIONS` gives a figure if so many were measured.
+LEAST_ITERATIONS_AT_END = 3
 
-#: The setting may be stopped for so few, if even the quickest of them is too slow.
-LEAST_STOPPED = 2
+#: The setting may be stopped after so many, if even the quickest of them is too slow.
+LEAST_ITERATIONS_TO_STOP = 2
 
 #: A loader that gives each worker a batch in turn repeats itself after as many iterations as it has
 #: workers: a window holds this many of these periods.
 PERIODS = 2
 
-#: A shorter window shows how the kernel shares out the CPUs (slices and quotas of up to 0.1 s),
-#: not how fast the setting is, s.
+#: The shortest window, s. A shorter one shows how the kernel shares out the CPUs (slices and quotas
+#: of up to 0.1 s), not how fast the setting is.
 LEAST_S = 0.25
 
 #: The error of one window may be this many times the precision that contenders are compared with:
 #: contenders are measured again anyway.
-PRECISIONS = 2.0
+PRECISION_FACTOR = 2.0
 
 #: For a setting slower than the best, an error of this share of the distance (of logarithms) is
 #: enough: it is slower beyond doubt, and a model learns enough from it.
@@ -82,17 +82,17 @@ def estimate(times_s: Sequence[float]) -> WindowEstimate:
         return WindowEstimate(n, ())
     # Centred at the median: the squares of large times would swallow their differences.
     backwards = np.array(times_s[::-1]) - np.median(times_s)
-    left = np.arange(1, n + 1)  # how many iterations, the latest ones, are not discarded
-    spread = np.cumsum(backwards**2) - np.cumsum(backwards) ** 2 / left
-    errors = np.maximum(spread, 0.0) / left**2
-    discarded = 1 + int(np.argmin(errors[::-1][1 : n // 2 + 1]))
+    kept = np.arange(1, n + 1)  # how many iterations, the latest ones, are not discarded
+    squares = np.cumsum(backwards**2) - np.cumsum(backwards) ** 2 / kept
+    errors = (np.maximum(squares, 0.0) / kept**2)[::-1]  # by how many are discarded
+    discarded = 1 + int(np.argmin(errors[1 : n // 2 + 1]))
     return WindowEstimate(discarded, tuple(times_s[discarded:]))
 
 
 def relative_error(times_s: Sequence[float]) -> float:
     """Return the standard error of the mean over the mean, for correlated values.
 
-    It is infinite for a single value.
+    It is infinite for a single value, and for a mean of 0.
     """
     times, n = np.array(times_s), len(times_s)
     mean = float(times.mean())
@@ -101,11 +101,11 @@ def relative_error(times_s: Sequence[float]) -> float:
     deviations = times - mean
     independent = total = float(deviations @ deviations)
     lags = round(n ** (1 / 3))
-    for lag in range(1, lags + 1):
+    for lag in range(1, lags + 1):  # Newey and West's weights fall with the lag
         total += 2 * (1 - lag / (lags + 1)) * float(deviations[lag:] @ deviations[:-lag])
-    count = max(n, 4)
-    few = (count - 1) / (count - 3)  # the variance of t with n - 1 degrees of freedom
-    return math.sqrt(few * max(total, independent) / (n * (n - 1))) / mean
+    count = max(n, 4)  # of fewer values the variance of t is infinite
+    t_variance = (count - 1) / (count - 3)  # with count - 1 degrees of freedom
+    return math.sqrt(t_variance * max(total, independent) / (n * (n - 1))) / mean
 
 
 def is_long_enough(
@@ -113,31 +113,32 @@ def is_long_enough(
 ) -> bool:
     """Return whether the window may end.
 
-    The precision is the share that contenders are compared with. After `period` iterations the job
-    may repeat itself. No more iterations than a full run has are measured.
+    Contenders are told apart as far as the share `precision`. After `period` iterations the job may
+    repeat itself. No more iterations than a full run has are measured.
     """
     if window.iterations >= model.iterations:
         return True
-    if window.iterations < max(LEAST, PERIODS * period) or window.took_s < LEAST_S:
+    if window.iterations < max(LEAST_ITERATIONS, PERIODS * period) or window.took_s < LEAST_S:
         return False
-    needed = PRECISIONS * precision
+    most_error = PRECISION_FACTOR * precision
     if model.incumbent_s is not None:
         ratio = model.figure_s(window.pace_s) / model.incumbent_s
-        needed = max(needed, DISTANCE_SHARE * math.log(ratio))
-    return window.pace_se <= needed
+        most_error = max(most_error, DISTANCE_SHARE * math.log(ratio))
+    return window.pace_se <= most_error
 
 
 def stopped(
     window: WindowEstimate, model: FullRunModel, stopper: EarlyStopper | None
 ) -> Stopped | None:
     """Return why the setting cannot win, by the stopper of a launch; ``None``: it goes on."""
-    if stopper is None or window.iterations < LEAST_STOPPED or window.took_s < LEAST_S:
+    if stopper is None or window.iterations < LEAST_ITERATIONS_TO_STOP or window.took_s < LEAST_S:
         return None
     times_s = window.times_s
-    if len(times_s) < LEAST:  # one of so few may hold what happens once, as a compiler
+    if len(times_s) < LEAST_ITERATIONS:  # a compiler, say, may have made one of so few slower
         times_s = (min(times_s),) * len(times_s)
     log = model.log(times_s)
-    verdict = stopper.in_window()(log, log[-1][1], 0.0)
+    _, elapsed_s = log[-1]
+    verdict = stopper.in_window()(log, elapsed_s, 0.0)  # a window has no start-up
     if not isinstance(verdict, Stopped):
         return None
     verdict = replace(verdict, log_sd=max(verdict.log_sd, window.pace_se))

@@ -115,7 +115,7 @@ def test_no_workers_start_beside_one_that_does_not_end(monkeypatch: pytest.Monke
     agent = install(monkeypatch, FakeAgent())
     loading = live.torch_loader(loader())
     hangs = SimpleNamespace(join=lambda _: None, is_alive=lambda: True)
-    loading._running = SimpleNamespace(_workers=[hangs], _shutdown_workers=lambda: None)
+    loading._epoch_batches = SimpleNamespace(_workers=[hangs], _shutdown_workers=lambda: None)
     with pytest.raises(TimeoutError, match="a loader worker has not ended after 20 s"):
         agent.switch(iterator_workers=1)
 

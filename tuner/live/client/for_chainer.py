@@ -11,7 +11,7 @@ from tuner.live.client.loaders import (
     PATIENCE_S,
     PREFETCH,
     WORKERS,
-    InWorkers,
+    DatasetInWorkers,
     LoaderKnobs,
     OpenCvThreads,
     one_opencv_thread,
@@ -62,7 +62,7 @@ class ChainerExtension:
         if agent is None:
             return
         iterator = None
-        with suppress(AttributeError, KeyError):  # an updater of the program's own may not tell
+        with suppress(AttributeError, KeyError):  # an updater of the program's own may have none
             iterator = trainer.updater.get_iterator("main")
         if LiveIterator.fits(iterator):
             LiveIterator(iterator).knobs.offer(agent)
@@ -76,84 +76,84 @@ class ChainerExtension:
 class Communicators:
     """Puts other communicators into ChainerMN's multi-node optimizers, which share one.
 
-    Each is made once: a study comes back to it, and MPI's and NCCL's own are few.
+    Each is created once and kept: a study comes back to it, and MPI and NCCL allow only so many.
     """
 
     def __init__(self, optimizers: Sequence[Any], make: Callable[[str], Any] | None = None) -> None:
         self._optimizers = optimizers
         self._make = make or self._create
-        self._now = optimizers[0].communicator
-        self._communicators = {_name_of(self._now): self._now}
+        self._current = optimizers[0].communicator
+        self._communicators = {_name_of(self._current): self._current}
 
     @staticmethod
     def fits(optimizers: Sequence[Any]) -> bool:
         """Return whether their communicator can be changed: not if one has double buffering."""
-        kinds = {type(optimizer).__name__ for optimizer in optimizers}
+        classes = {type(optimizer).__name__ for optimizer in optimizers}
         return (
-            kinds <= {"_MultiNodeOptimizer"}
+            classes <= {"_MultiNodeOptimizer"}
             and len({id(optimizer.communicator) for optimizer in optimizers}) == 1
         )
 
     def apply(self, values: Values) -> None:
-        """Exchange by the communicator of this name from the next update on.
+        """Have the optimizers use the communicator of this name from the next update on.
 
-        Every rank has to call it in the same iteration: to make one is a collective call.
+        Every rank has to call this in the same iteration: creating one is a collective call.
         """
         name = values[COMMUNICATOR]
         if name not in self._communicators:
             self._communicators[name] = self._make(name)
-        self._now = self._communicators[name]
+        self._current = self._communicators[name]
         for optimizer in self._optimizers:
-            # Its own __setattr__ hands everything on to the optimizer inside.
-            object.__setattr__(optimizer, "communicator", self._now)
+            # Past its own __setattr__, which hands everything on to the optimizer inside.
+            object.__setattr__(optimizer, "communicator", self._current)
 
     def read(self) -> Values:
-        """Return the name of the one in force."""
-        return {COMMUNICATOR: _name_of(self._now)}
+        """Return the name of the communicator in force."""
+        return {COMMUNICATOR: _name_of(self._current)}
 
     def _create(self, name: str) -> Any:
         from chainermn import create_communicator
 
-        return create_communicator(name, mpi_comm=self._now.mpi_comm)
+        return create_communicator(name, mpi_comm=self._current.mpi_comm)
 
 
 def _name_of(communicator: Any) -> str:
-    """Return what ``create_communicator`` calls it: ``naive`` of ``….naive_communicator``."""
+    """Return the name for ``create_communicator``: ``naive``, of ``….naive_communicator``."""
     return type(communicator).__module__.rpartition(".")[2].removesuffix("_communicator")
 
 
 # --- the loader ---------------------------------------------------------------------------
 
 
-class Orders:
+class EpochOrders:
     """An order sampler that gives the order of an epoch again to a loader that starts anew.
 
-    A loader draws the next epoch's order when it loads the first batch of it, ahead of the
-    training, whose ``epoch`` it may be far behind. Drawn a second time it would be another one, and
-    all orders after it as well.
+    A loader draws the order of an epoch when it loads the first batch of it, which may be long
+    before the training comes to that epoch. A loader that starts anew would draw this order a
+    second time: it would be another one, and so would all orders after it.
     """
 
     def __init__(self, sampler: Callable[[Any, int], Any], epoch: Callable[[], int]) -> None:
-        self._sampler, self._epoch = sampler, epoch
-        self._drawn: dict[int, Any] = {}
-        self._next = epoch() + 1
+        self._sampler, self._training_epoch = sampler, epoch
+        self._orders: dict[int, Any] = {}  # drawn so far, by epoch
+        self._next_epoch = epoch() + 1
 
     def __call__(self, order: Any, position: int) -> Any:
         """Return the order of the epoch that follows the loader's."""
-        number, now = self._next, self._epoch()
-        self._next += 1
-        self._drawn = {epoch: kept for epoch, kept in self._drawn.items() if epoch > now}
-        if number not in self._drawn:
-            self._drawn[number] = self._sampler(order, position)
-        return self._drawn[number]
+        epoch, training_epoch = self._next_epoch, self._training_epoch()
+        self._next_epoch += 1
+        self._orders = {n: kept for n, kept in self._orders.items() if n > training_epoch}
+        if epoch not in self._orders:
+            self._orders[epoch] = self._sampler(order, position)
+        return self._orders[epoch]
 
     def rewind(self) -> None:
-        """Let the loader's next order follow the training's epoch, once more."""
-        self._next = self._epoch() + 1
+        """Have the loader's next order be that of the epoch after the training's."""
+        self._next_epoch = self._training_epoch() + 1
 
 
 class LiveIterator:
-    """Changes a MultiprocessIterator in place, before its first batch and between two.
+    """Changes a MultiprocessIterator in place, before its first batch or between two batches.
 
     What the old workers have loaded ahead is dropped and loaded again: the iterator's state is that
     of the last batch that was handed out.
@@ -162,9 +162,9 @@ class LiveIterator:
     def __init__(self, iterator: Any) -> None:
         self._iterator, self._dataset = iterator, iterator.dataset
         self._is_started = False
-        self._orders: Orders | None = None
+        self._orders: EpochOrders | None = None
         if iterator.order_sampler is not None:
-            self._orders = Orders(iterator.order_sampler, lambda: int(iterator.epoch))
+            self._orders = EpochOrders(iterator.order_sampler, lambda: int(iterator.epoch))
             iterator.order_sampler = iterator._prefetch_loop.order_sampler = self._orders
         started = {WORKERS: iterator.n_processes, PREFETCH: iterator.n_prefetch, OPENCV: None}
         self.knobs = LoaderKnobs(started, self._restart)
@@ -180,21 +180,21 @@ class LiveIterator:
         )
 
     def _restart(self, values: Mapping[str, Any]) -> None:
-        iterator, old = self._iterator, self._iterator._prefetch_loop
-        self._is_started |= old.thread is not None
+        iterator, old_loop = self._iterator, self._iterator._prefetch_loop
+        self._is_started |= old_loop.thread is not None
         self.stop()
         if self._orders is not None:
             self._orders.rewind()
         workers, prefetch = int(values[WORKERS]), int(values[PREFETCH])
         comm = type(iterator._comm)(prefetch, iterator.dataset_timeout)
         comm.reset(iterator._state)
-        loop = type(old)(
-            InWorkers(self._dataset, OpenCvThreads(values[OPENCV])),
+        loop = type(old_loop)(
+            DatasetInWorkers(self._dataset, OpenCvThreads(values[OPENCV])),
             iterator.batch_size,
             iterator.repeat,
             workers,
             prefetch,
-            old.mem_size,  # as measured: no batch is loaded in this process
+            old_loop.mem_size,  # else the new loop would load a batch in this process to measure it
             comm,
             iterator.order_sampler,
             iterator._interruption_testing,
@@ -207,10 +207,10 @@ class LiveIterator:
                 loop.launch_thread()
 
     def stop(self) -> None:
-        """End the workers; the batch in hand is loaded to its end, which leaves no lock held.
+        """End the workers after the batch that they are loading, which leaves no lock held.
 
         Raises:
-            TimeoutError: A worker does not finish it.
+            TimeoutError: A worker does not finish that batch.
         """
         loop = self._iterator._prefetch_loop
         self._iterator._comm.terminate()

@@ -22,8 +22,8 @@ from tuner.live.client.session import RankAgent, Until, find_agent
 
 L = TypeVar("L")
 
-#: What a new loader takes over as it is.
-_KEPT = ("dataset", "collate_fn", "pin_memory_device")
+#: What a new loader takes over as it is: always, and from a loader with workers.
+_KEPT_OPTIONS = ("dataset", "collate_fn", "pin_memory_device")
 _WORKER_OPTIONS = ("timeout", "persistent_workers", "multiprocessing_context")
 
 #: PyTorch's own default for a loader with workers.
@@ -79,10 +79,10 @@ class PpeExtension:
     def __init__(self) -> None:
         self._agent: RankAgent | None = None
         self._epoch = 0
-        self._mark = True  # the first iteration starts workers
+        self._is_marked = True  # the iteration under way: the first one starts workers
 
     def trigger(self, _: Any) -> bool:
-        """Fire in each iteration of a study."""
+        """Return whether to be called after this iteration: after each one, in a study."""
         return self._agent is not None
 
     def initialize(self, manager: Any) -> None:
@@ -102,27 +102,27 @@ class PpeExtension:
         """End an iteration."""
         if self._agent is None:
             return
-        # What ends here began after the last call: with that iteration's other extensions.
-        mark, epoch = self._mark, manager.epoch
-        self._mark, self._epoch = epoch != self._epoch, epoch
+        # What ends here began after the last call, with the evaluation of an epoch for instance.
+        mark, epoch = self._is_marked, manager.epoch
+        self._is_marked, self._epoch = epoch != self._epoch, epoch
         self._agent.step(mark)
 
 
 class LiveLoader:
     """Stands in for a DataLoader, and draws the same random numbers, whatever is changed meanwhile.
 
-    These are one for the workers' seeds in each epoch (with persistent workers only in the first),
+    An epoch draws one for the workers' seeds (with persistent workers only the first epoch does),
     then those of the sampler.
     """
 
     def __init__(self, loader: Any, worker_options: Mapping[str, Any]) -> None:
-        self._given, self._worker_options = loader, dict(worker_options)
+        self._original, self._worker_options = loader, dict(worker_options)
         self._seeds: Any = type(_torch().default_generator)()
         #: Whether the next epoch draws the number that the seeds of its workers are made of.
         self._draws_seed = True
-        self._batches = ResumableSampler(loader._index_sampler)
-        self._epoch, self._is_under_way = 0, False
-        self._running: Any = None  # the iterator of the epoch that is under way
+        self._sampler = ResumableSampler(loader._index_sampler)
+        self._epoch, self._is_under_way = 0, False  # epochs begun so far
+        self._epoch_batches: Any = None  # the iterator of the epoch that is under way
         started = {WORKERS: loader.num_workers, PREFETCH: loader.prefetch_factor, OPENCV: None}
         if _torch().cuda.is_available():
             started[PINNED] = "on" if loader.pin_memory else "off"
@@ -143,41 +143,41 @@ class LiveLoader:
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
-        return len(self._given)
+        return len(self._original)
 
     def __getattr__(self, name: str) -> Any:
         """Hand on what else a program asks of a loader: its dataset, its sampler."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._given, name)
+        return getattr(self._original, name)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of an epoch; an older one that is still under way ends."""
         self._epoch += 1
-        own = self._epoch
-        self._running = None
+        own_epoch, original = self._epoch, self._original
+        self._epoch_batches = None
         if self._draws_seed:
             empty = _torch().empty((), dtype=_torch().int64)
-            self._seeds.manual_seed(int(empty.random_(generator=self._given.generator)))
-        self._draws_seed = not (self._given.persistent_workers and self._given.num_workers > 0)
-        self._batches.begin()
+            self._seeds.manual_seed(int(empty.random_(generator=original.generator)))
+        self._draws_seed = not (original.persistent_workers and original.num_workers > 0)
+        self._sampler.begin()
         self._is_under_way = True
         self._start()
         try:
-            while own == self._epoch:
+            while own_epoch == self._epoch:
                 try:
-                    batch = next(self._running)
+                    batch = next(self._epoch_batches)
                 except StopIteration:
                     return
-                self._batches.mark_delivered()
+                self._sampler.mark_delivered()
                 yield batch
         finally:
-            if own == self._epoch:  # workers that are not persistent end with it
-                self._running, self._is_under_way = None, False
+            if own_epoch == self._epoch:  # workers that are not persistent end with the iterator
+                self._epoch_batches, self._is_under_way = None, False
 
     def _start(self) -> None:
         with one_opencv_thread():
-            self._running = iter(self._loader)
+            self._epoch_batches = iter(self._loader)
 
     def _restart(self, values: Mapping[str, Any]) -> None:
         self.stop()
@@ -186,17 +186,17 @@ class LiveLoader:
             self._start()
 
     def stop(self) -> None:
-        """End the workers, each after the batch in its hands.
+        """End the workers, each after the batch that it is loading.
 
         Raises:
             TimeoutError: A worker does not end, though PyTorch sends it SIGTERM after 5 s.
         """
         workers = []
-        for iterator in (self._running, self._loader._iterator):
-            if hasattr(iterator, "_shutdown_workers"):
+        for iterator in (self._epoch_batches, self._loader._iterator):
+            if hasattr(iterator, "_shutdown_workers"):  # a loader without workers has none
                 workers += iterator._workers
                 iterator._shutdown_workers()
-        self._running = self._loader._iterator = None
+        self._epoch_batches = self._loader._iterator = None
         deadline_s = time.monotonic() + PATIENCE_S
         for worker in workers:
             worker.join(max(0.0, deadline_s - time.monotonic()))
@@ -204,57 +204,57 @@ class LiveLoader:
                 raise TimeoutError(f"a loader worker has not ended after {PATIENCE_S:g} s")
 
     def _new_loader(self, values: Mapping[str, Any]) -> Any:
-        """Return a loader like the one given, with these values, over the rest of the epoch."""
-        given, workers = self._given, int(values[WORKERS])
-        how: dict[str, Any] = {name: getattr(given, name) for name in _KEPT}
-        if given.batch_sampler is None:
-            how |= {"batch_size": None, "sampler": self._batches}
+        """Return a loader like the original, with these values, over the rest of the epoch."""
+        original, workers = self._original, int(values[WORKERS])
+        options: dict[str, Any] = {name: getattr(original, name) for name in _KEPT_OPTIONS}
+        if original.batch_sampler is None:
+            options |= {"batch_size": None, "sampler": self._sampler}
         else:
-            how["batch_sampler"] = self._batches
+            options["batch_sampler"] = self._sampler
         if workers > 0:
             prefetch = _PREFETCH_FACTOR if values[PREFETCH] is None else int(values[PREFETCH])
-            how["prefetch_factor"] = prefetch
-            how["worker_init_fn"] = OpenCvThreads(values[OPENCV], given.worker_init_fn)
-            if given.num_workers > 0:
-                how |= {name: getattr(given, name) for name in _WORKER_OPTIONS}
+            options["prefetch_factor"] = prefetch
+            options["worker_init_fn"] = OpenCvThreads(values[OPENCV], original.worker_init_fn)
+            if original.num_workers > 0:
+                options |= {name: getattr(original, name) for name in _WORKER_OPTIONS}
             else:
-                how |= self._worker_options
-        pinned = values[PINNED] == "on" if PINNED in values else given.pin_memory
+                options |= self._worker_options
+        pinned = values[PINNED] == "on" if PINNED in values else original.pin_memory
         return _torch().utils.data.DataLoader(
-            num_workers=workers, pin_memory=pinned, generator=self._seeds, **how
+            num_workers=workers, pin_memory=pinned, generator=self._seeds, **options
         )
 
 
 class ResumableSampler:
-    """A sampler whose epoch can go on at the training's place: a loader draws ahead of that.
+    """A sampler whose epoch can go on where the training is: a loader draws ahead of that.
 
     Each new loader is given what was drawn and never reached the training, then the rest.
     """
 
     def __init__(self, sampler: Iterable[Any]) -> None:
         self._sampler = sampler
-        self._source: Iterator[Any] = iter(())
-        self._unseen: deque[Any] = deque()  # drawn, and not yet given to the training
+        self._rest: Iterator[Any] = iter(())  # of the epoch, not drawn yet
+        self._undelivered: deque[Any] = deque()  # drawn, and not yet given to the training
 
     def __len__(self) -> int:
-        """Return how many there are in an epoch."""
+        """Return how many batches there are in an epoch, or examples of a loader without any."""
         return len(self._sampler)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         """Begin a new epoch."""
-        self._source = iter(self._sampler)
-        self._unseen.clear()
+        self._rest = iter(self._sampler)
+        self._undelivered.clear()
 
     def mark_delivered(self) -> None:
         """Drop the oldest batch drawn: the training has been given it. Loaders keep the order."""
-        self._unseen.popleft()
+        self._undelivered.popleft()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rest of the epoch."""
-        yield from tuple(self._unseen)
-        for drawn in self._source:
-            self._unseen.append(drawn)
-            yield drawn
+        """Yield the batches of the epoch that the training has not been given."""
+        yield from tuple(self._undelivered)
+        for batch in self._rest:
+            self._undelivered.append(batch)
+            yield batch
 
 
 def _torch() -> Any:

@@ -1,4 +1,4 @@
-"""What a program tells the agent in its rank: its knobs, its iterations, and its end."""
+"""Lets a program tell the agent in its rank about its knobs, its iterations, and its end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class RankAgent(Protocol):
         apply: Callable[[Values], object],
         read: Callable[[], Values] | None = None,
     ) -> None:
-        """Offer knobs that are changed and read together, each by its name."""
+        """Offer knobs that are changed and read together, by their names in the study."""
 
     def step(self, mark: bool = False) -> None:
-        """Take note that an iteration has ended, and change the settings if that is due."""
+        """Take note that an iteration has ended, and change the setting if a switch is due."""
 
     def more(self) -> bool:
         """Return whether to go on beyond the program's own end."""
@@ -39,7 +39,7 @@ def find_agent() -> RankAgent | None:
 
 
 class Session:
-    """A program's own loop, as a study measures it; outside of one nothing happens."""
+    """A program's own loop, as a study measures it; outside a study nothing happens."""
 
     def __init__(self, agent: RankAgent | None) -> None:
         self._agent = agent
@@ -54,10 +54,10 @@ class Session:
     ) -> None:
         """Offer a knob of the study that the program itself can change, before the first step.
 
-        ``apply`` is called with a value between two iterations, on every rank in the same one. If
-        it raises, the job is ended, and another one started with the value. ``read`` gives the
-        value in force, and before the first switch what the program started with; without it
-        ``apply(None)`` has to bring that back.
+        ``apply`` is called with a value between two iterations, the same ones on every rank. If it
+        raises, the job is ended, and another one started with the value. ``read`` gives the value
+        in force, and before the first switch the one that the program started with; without
+        ``read``, ``apply(None)`` has to bring that one back.
         """
         if self._agent is not None:
             read_all = None if read is None else lambda: {knob: read()}
@@ -66,7 +66,7 @@ class Session:
     def step(self, *, mark: bool = False) -> None:
         """Say that an iteration has ended; the settings may change in this call.
 
-        The time of one with a ``mark`` is not counted: it had an evaluation or an epoch's start.
+        The time of an iteration with a ``mark`` is not counted: it had, say, an evaluation in it.
         """
         if self._agent is not None:
             self._agent.step(mark)
@@ -84,26 +84,26 @@ def session() -> Session:
 class Until:
     """A stop trigger that lets a training go on as long as the study wants more of it.
 
-    The program's own `trigger` may fire only once: the training ends there, or later where it can,
-    `between` two epochs for instance.
+    The program's own `trigger` may fire only once. If the study wants no more then, the training
+    ends there, else later where it `may_end`, between two epochs for instance.
     """
 
     def __init__(
         self,
         trigger: Callable[[Any], Any],
         agent: RankAgent,
-        between: Callable[[Any], bool] = lambda _: True,
+        may_end: Callable[[Any], bool] = lambda _: True,
     ) -> None:
-        self._trigger, self._agent, self._between = trigger, agent, between
-        self._reached = False
+        self._trigger, self._agent, self._may_end = trigger, agent, may_end
+        self._has_fired = False
 
     def __call__(self, trainer: Any) -> bool:
         """Return whether to stop."""
-        went_on = self._reached
-        self._reached |= bool(self._trigger(trainer))
-        if not self._reached or self._agent.more():
+        went_on = self._has_fired
+        self._has_fired |= bool(self._trigger(trainer))
+        if not self._has_fired or self._agent.more():
             return False
-        return not went_on or self._between(trainer)
+        return not went_on or self._may_end(trainer)
 
     def __getattr__(self, name: str) -> Any:
         """Hand on what others ask of a stop trigger: its length, its state for a snapshot."""
