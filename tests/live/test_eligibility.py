@@ -33,7 +33,6 @@ from tuner.model import (
     Progress,
     Purpose,
     Setting,
-    SideBySide,
     Value,
 )
 from tuner.search.scoring import Live
@@ -158,13 +157,15 @@ def test_windows_of_a_setting_that_is_off_disagree(factor: float, is_off: bool) 
         assert "live and cold disagreed" in why_switched_off(study.records)
 
 
-@pytest.mark.parametrize(("factor", "is_off"), [(0.7, False), (0.5, True), (1.4, False)])
-def test_launches_that_were_paused_may_be_slower_than_windows(factor: float, is_off: bool) -> None:
-    study = proved(factor)
-    study.records = [
-        r if r.job else replace(r, outcome=replace(r.outcome, side_by_side=SideBySide(r.number)))
-        for r in study.records
-    ]
+@pytest.mark.parametrize(("factor", "is_off"), [(0.6, True), (1.0, False), (1.6, True)])
+@pytest.mark.parametrize("slower", [0.5, 1.0, 2.0])
+def test_a_machine_that_has_changed_before_the_comparison_speaks_against_no_window(
+    factor: float, is_off: bool, slower: float
+) -> None:
+    study = Records().starts(TWO, 2.0 * factor).cold(BASELINE, 6.0)
+    for _ in range(3):
+        study.cold(TWO, 2.0 * slower, purpose=Purpose.CONFIRM)
+        study.cold(BASELINE, 6.0 * slower, purpose=Purpose.CONFIRM)
     assert (disagreement(study) is not None) is is_off
 
 

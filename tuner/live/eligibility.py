@@ -20,6 +20,7 @@ from tuner.model import (
     ObjectiveSpec,
     Purpose,
     Setting,
+    Stopped,
     wording,
 )
 from tuner.search.throughput import began_before
@@ -38,11 +39,8 @@ LEAST_RUN_ITERATIONS = 4 * LEAST_ITERATIONS
 #: Windows that are off by so many standard errors disagree with launches …
 DEVIATIONS = 2.5
 #: … if their scale, which is learnt from a few launches, is off by this much (the logarithm's
-#: standard deviation). The machine may be another one at the confirmation.
+#: standard deviation).
 SCALE_SD = 0.1
-#: Beside another launch it is off by more: with every pause caches go cold, and many ranks fall out
-#: of step. On two cores eight ranks took 1.2 to 1.4 times as long as alone.
-PAUSED_SCALE_SD = 0.2
 #: A first launch may be slow by itself, but is no quicker than windows by this factor. It is twice
 #: as quick or more if a step has several batches and the log counts batches; a neighbour made it
 #: 1.7 times as quick.
@@ -116,43 +114,63 @@ def live_vs_cold(
     Each setting with windows and launches is compared, by the logarithm of live over cold. Settings
     that come to the same are one, by `canonical`. Windows of one job have its start in common, so
     they count as one. If only a warm-up was launched with a setting, it must not be far quicker.
+
+    The machine may be slower or quicker in the comparison than it was in the search, and a launch
+    beside another one is slower than alone. So launches of the comparison count as if the machine
+    were as it was when the other side was launched before.
     """
-    windows: dict[Setting, list[LaunchRecord]] = {}
-    launches: dict[Setting, list[LaunchRecord]] = {}
-    warm_ups: dict[Setting, list[LaunchRecord]] = {}
+    windows, launches, compared, warm_ups = (dict[Setting, list[LaunchRecord]]() for _ in range(4))
     for record in records:
         by_setting = launches if record.job is None else windows
-        by_setting = warm_ups if record.purpose is Purpose.WARM_UP else by_setting
-        is_measured = any(sample.elapsed_s > 0 for sample in record.outcome.samples)
-        if is_measured and not evidence.is_excluded(record):
+        if record.purpose is Purpose.WARM_UP:
+            by_setting = warm_ups
+        elif record.purpose is Purpose.CONFIRM:
+            by_setting = compared
+        if not evidence.is_excluded(record):
             by_setting.setdefault(canonical(record.setting), []).append(record)
     groups = [_log_times(group) for group in (*windows.values(), *launches.values())]
-    log_sd, _ = noise.pooled(groups, noise.RUNS)
-    for setting, live in windows.items():
-        cold = launches.get(setting) or warm_ups.get(setting)
-        if cold is None:
+    log_sd, _ = noise.pooled(filter(None, groups), noise.RUNS)
+    for setting, in_windows in windows.items():
+        live, cold = _log_times(in_windows), _log_times(launches.get(setting, ()))
+        variance = 1 / len({record.job for record in in_windows})
+        if not cold and setting in compared:
+            for other in compared.keys() & launches.keys() - {setting}:
+                before, after = _log_costs(launches[other]), _log_costs(compared[other])
+                if before and after:
+                    change = statistics.median(after) - statistics.median(before)
+                    cold = [time - change for time in _log_times(compared[setting])]
+                    variance += 1 / len(before) + 1 / len(after)
+        has_only_warm_ups = not cold
+        cold = cold or _log_times(warm_ups.get(setting, ()))
+        if not live or not cold:
             continue
-        log_ratio = statistics.median(_log_times(live)) - statistics.median(_log_times(cold))
-        jobs = {record.job for record in live}
-        se = log_sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
-        are_paused = all(record.outcome.side_by_side is not None for record in cold)
-        limit = DEVIATIONS * math.hypot(se, PAUSED_SCALE_SD if are_paused else SCALE_SD)
-        has_only_warm_ups = setting not in launches
+        log_ratio = statistics.median(live) - statistics.median(cold)
+        se = log_sd * math.sqrt(variance + 1 / len(cold))
+        limit = DEVIATIONS * math.hypot(se, SCALE_SD)
         if has_only_warm_ups:  # windows may be quicker than these, and must not be much slower
             log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
         if abs(log_ratio) > limit:
-            change = wording.changed(math.exp(log_ratio))
+            change_text = wording.changed(math.exp(log_ratio))
             hint = " (session.step() says what an iteration is)" if has_only_warm_ups else ""
             return Exclusion(
                 ExclusionKind.LIVE_DISAGREES,
-                f"live and cold disagree: {setting} took {change} in a running job than in launches"
-                f" of its own{hint}",
+                f"live and cold disagree: {setting} took {change_text} in a running job than in"
+                f" launches of its own{hint}",
             )
     return None
 
 
 def _log_times(records: Sequence[LaunchRecord]) -> list[float]:
-    return [math.log(sample.elapsed_s) for record in records for sample in record.outcome.samples]
+    """Return the logarithms of the times of those that came to their end."""
+    samples = (sample for record in records for sample in record.outcome.samples)
+    return [math.log(sample.elapsed_s) for sample in samples if sample.elapsed_s > 0]
+
+
+def _log_costs(records: Sequence[LaunchRecord]) -> list[float]:
+    """Return the same, with where those were going that were stopped."""
+    stops = (record.outcome.ending for record in records)
+    projections = [s.projection_s for s in stops if isinstance(s, Stopped) and s.is_forecast]
+    return _log_times(records) + [math.log(projection_s) for projection_s in projections]
 
 
 def is_reachable(start: Setting, target: Setting, live: AbstractSet[str]) -> bool:
