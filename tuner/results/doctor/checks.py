@@ -42,7 +42,7 @@ _CHECKS: list[tuple[str, Check]] = []
 
 @dataclass(frozen=True)
 class CheckedItem:
-    """What a check came to; `why` it matters."""
+    """What a check has seen and what mends it; `why` says why the check matters."""
 
     name: str
     state: CheckState
@@ -58,7 +58,7 @@ class CheckedItem:
 
 
 def diagnose(view: HostView) -> list[CheckedItem]:
-    """Make all checks, in the order in which a study would meet the causes."""
+    """Make all checks, in the order in which a study would meet their faults."""
     return [CheckedItem.of(name, check, check(view)) for name, check in _CHECKS]
 
 
@@ -72,8 +72,8 @@ def _check(name: str) -> Callable[[Check], Check]:
     return add
 
 
-def _ok(saw: str, more: str = "") -> CheckResult:
-    return CheckState.OK, saw, more
+def _ok(saw: str) -> CheckResult:
+    return CheckState.OK, saw, ""
 
 
 def _not_seen(what: str) -> CheckResult:
@@ -196,10 +196,10 @@ def container(view: HostView) -> CheckResult:
 @_check("Python stacks")
 def python_stacks(view: HostView) -> CheckResult:
     """They say where each rank of a job that hangs stands."""
-    said = view.said.get("stacks")
-    if said is None or said.fault.endswith(("not found", "No such file or directory")):
-        return _not_seen("py-spy is not installed")  # another host is asked for that of this one
-    if not said.fault:
+    answer = view.said.get("stacks")
+    if answer is None or answer.fault.endswith(("not found", "No such file or directory")):
+        return _not_seen("py-spy is not installed")  # other hosts look for it at this path
+    if not answer.fault:
         return _ok("py-spy may look at processes")
     mend = "sudo sysctl kernel.yama.ptrace_scope=0"
     mend = "docker run --cap-add SYS_PTRACE" if view.is_container else mend

