@@ -50,7 +50,7 @@ class TuneResult(Result):
         texts = [tuple(map(escape, row)) for row in words.summary(self.view)]
         rows = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in texts)
         title = escape(f"{self.name}: {words.verdict(self.view)}")
-        return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", None)
+        return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", most=None)
 
 
 def tune(

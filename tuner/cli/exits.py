@@ -8,7 +8,7 @@ OK = 0
 #: A defect in ``tune`` itself (Python's own code for an uncaught exception).
 DEFECT = 1
 USAGE = 2
-#: Something of the machine ended it; what was measured is kept.
+#: The machine ended the command, by a full disk for one; what was measured is kept.
 STOPPED = 3
 #: What ``tune doctor`` ends with.
 WOULD_FAIL = 3

@@ -116,8 +116,8 @@ def _applies_here(here: KnobOnHost) -> str:
     if here.why_not:
         return f"no: {here.why_not}"
     marks = ["yes"] + ["changes numerics"] * here.knob.changes_numerics
-    where = conditions(here.knob)
-    return ", ".join([*marks, where] if where else marks)
+    condition = conditions(here.knob)
+    return ", ".join([*marks, condition] if condition else marks)
 
 
 def _json(here: KnobOnHost) -> JsonDict:

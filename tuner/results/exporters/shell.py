@@ -68,7 +68,7 @@ def not_carried(data: StudyView, form: str, route: type[Route]) -> tuple[str, ..
     """
     values = data.best_setting.as_dict()
     return tuple(
-        f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}"
+        f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', most=None)}"
         for knob in data.spec.knobs
         if knob.name in values and not isinstance(knob.route, route)
     )

@@ -88,11 +88,11 @@ def _inert(value: Value) -> Value:
     """
     if not isinstance(value, str):
         return value
-    text = "\n".join(one_line(line, None) for line in value.split("\n"))
+    text = "\n".join(one_line(line, most=None) for line in value.split("\n"))
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def markdown_text(text: str) -> str:
     """Escape a text so that Markdown shows it as it is: no markup, link, picture or tag."""
-    escaped = _MARKS.sub(r"\\\g<0>", one_line(text, None))
+    escaped = _MARKS.sub(r"\\\g<0>", one_line(text, most=None))
     return _LINKS.sub(rf"\g<0>{_WORD_JOINER}", escaped)

@@ -144,7 +144,7 @@ def _facts(data: StudyView) -> dict[str, str]:
     return {name: text.strip() for name, _, text in lines} | {
         "study": spec.name,
         "verdict": str(data.result.conclusion or "not confirmed"),
-        "command": wording.one_line(shlex.join(spec.command), None),
+        "command": wording.one_line(shlex.join(spec.command), most=None),
         "ranks": wording.ranks(spec.layout),
         "launcher": wording.launcher(spec.launcher),
         "unit": figures.unit(spec.objective),
