@@ -44,9 +44,8 @@ def command(name: str | None, run_dir: str | None, storage: str | None, as_json:
         return
     studies = store.studies()
     if as_json:
-        sys.stdout.write(
-            dumps({"schema": "tuner.studies/1", "studies": [_json(study) for study in studies]})
-        )
+        document = {"schema": "tuner.studies/1", "studies": [*map(_json, studies)]}
+        sys.stdout.write(dumps(document))
         return
     if not studies:
         stored.name_of(store, None)

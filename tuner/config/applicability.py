@@ -83,8 +83,8 @@ def knob_on_host(row: Knob, host: TargetHost, *, has_own_values: bool = False) -
         # A place that exists once is left out: another value binds alike. Other values count as 2.
         if _is_binding(knob):
             places[host.default_place] = 1
-        kept = tuple(v for v in values if v not in refusals and places.get(str(v), 2) > 1)
-        knob = knob if kept == values else replace(knob, domain=Choice(kept))
+        possible = tuple(v for v in values if v not in refusals and places.get(str(v), 2) > 1)
+        knob = knob if possible == values else replace(knob, domain=Choice(possible))
     names = frozenset({knob.name} if has_own_values else ())
     (knob,) = space.resolve([knob], host.machine, host.layout, own=names)
     problem = _problem(knob, host)
@@ -215,13 +215,13 @@ def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
         return knob
     features = host.features
     if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
-        kept = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
-        texts = {GLIBC: ":".join(kept)}
-        texts |= {name: ":".join((path, *kept)) for name, path in features.allocators.items()}
+        libraries = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
+        texts = {GLIBC: ":".join(libraries)}
+        texts |= {name: ":".join((path, *libraries)) for name, path in features.allocators.items()}
     elif knob.name == "huge_pages":  # the user's other tunables stay
         tunable = "glibc.malloc.hugetlb="
-        kept = [t for t in features.tunables.split(":") if t and not t.startswith(tunable)]
-        texts = {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))}
+        tunables = [t for t in features.tunables.split(":") if t and not t.startswith(tunable)]
+        texts = {OFF: ":".join(tunables), ON: ":".join((*tunables, f"{tunable}1"))}
     elif knob.name == "ompi_btl":
         is_old = host.launcher.version.startswith(("3.", "4."))
         texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if is_old else 'sm'}", "tcp": "self,tcp"}

@@ -31,13 +31,13 @@ _FLAGS = {"--knob": "knobs", "--env-knob": "env_knobs", "--fix": "fixes", "--set
 class Selection:
     """The knobs of a study, not yet cut to the machine.
 
-    ``named`` are those that the user named, ``with_own_values`` those whose values too; others are
-    in the study by themselves, if they apply. ``left_out`` says why a knob of the table is not
-    among them.
+    ``named_by_user`` are those that the user named, ``with_own_values`` those whose values too;
+    others are in the study by themselves, if they apply. ``left_out`` says why a knob of the table
+    is not among them.
     """
 
     knobs: tuple[Knob, ...]
-    named: frozenset[str] = frozenset()
+    named_by_user: frozenset[str] = frozenset()
     with_own_values: frozenset[str] = frozenset()
     fixed: Setting = BASELINE
     left_out: tuple[tuple[str, str], ...] = ()
@@ -83,8 +83,8 @@ def select(
             chosen_names.add(row.name)
     chosen_names -= {row.name for row in rows.values() if row.changes_numerics} - {*named, *fixed}
     chosen_rows = [row for name, row in rows.items() if name in chosen_names]
-    knobs, doubled = _one_knob_a_variable(chosen_rows, named, in_command)
-    left_out = {**_reasons(unreached, in_command), **doubled, **file.left_out}
+    knobs, displaced = _one_knob_a_variable(chosen_rows, named, in_command)
+    left_out = {**_reasons(unreached, in_command), **displaced, **file.left_out}
     names = {knob.name for knob in knobs}
     return Selection(
         knobs,
@@ -183,7 +183,7 @@ def _one_knob_a_variable(
     A usual knob gives way to one that the user named; two that the user named are refused.
     """
     setters: dict[str, list[Knob]] = {}
-    doubled: dict[str, str] = {}
+    displaced: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row.name not in named):
         variables: tuple[str, ...] = ()
         if row.name in in_command:
@@ -197,10 +197,10 @@ def _one_knob_a_variable(
             if row.name in named:
                 message = f"the knobs {other.name} and {row.name} both set {variable}"
                 raise UsageError(message, "keep one of them")
-            doubled[row.name] = f"the knob {other.name} sets {variable}"
+            displaced[row.name] = f"the knob {other.name} sets {variable}"
         for variable in () if clash else variables:
             setters.setdefault(variable, []).append(row)
-    return tuple(row for row in rows if row.name not in doubled), doubled
+    return tuple(row for row in rows if row.name not in displaced), displaced
 
 
 def _meet(one: Knob, other: Knob) -> bool:
@@ -234,23 +234,23 @@ def applying(
     chosen: Selection, host: TargetHost
 ) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
     """Return the knobs of the study, cut to the host, and why the others are left out."""
-    kept: dict[str, Knob] = {}
+    knobs_by_name: dict[str, Knob] = {}
     dropped: dict[str, str] = {}
     for row in chosen.knobs:
-        here = knob_on_host(row, host, has_own_values=row.name in chosen.with_own_values)
-        if not here.why_not or (here.possible and row.name in chosen.named):
-            kept[row.name] = here.knob
-        elif row.name in chosen.named:
-            raise UsageError(f"{row.name}: {here.why_not}", here.hint)
+        on_host = knob_on_host(row, host, has_own_values=row.name in chosen.with_own_values)
+        if not on_host.why_not or (on_host.possible and row.name in chosen.named_by_user):
+            knobs_by_name[row.name] = on_host.knob
+        elif row.name in chosen.named_by_user:
+            raise UsageError(f"{row.name}: {on_host.why_not}", on_host.hint)
         elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else it is not expected
-            dropped[row.name] = here.why_not
-    while never := _never_there(kept):
-        for name, (why, hint) in never.items():
-            if name in chosen.named:
+            dropped[row.name] = on_host.why_not
+    while impossible := _impossible_knobs(knobs_by_name):
+        for name, (why, hint) in impossible.items():
+            if name in chosen.named_by_user:
                 raise UsageError(f"{name}: {why}", hint)
             dropped[name] = why
-            del kept[name]
-    knobs = tuple(kept.values())
+            del knobs_by_name[name]
+    knobs = tuple(knobs_by_name.values())
     if not knobs:
         reasons = "; ".join(f"{name}: {why}" for name, why in dropped.items())
         raise UsageError(
@@ -260,13 +260,13 @@ def applying(
     return knobs, (*chosen.left_out, *dropped.items())
 
 
-def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
+def _impossible_knobs(knobs: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
     """Return the knobs with a condition that holds in no setting: why, and what to do."""
     problems: dict[str, tuple[str, str]] = {}
     checked = set[str]()
-    for knob in conditions.parents_first(kept.values()):
+    for knob in conditions.parents_first(knobs.values()):
         name = knob.name
-        if parents := [parent for parent, _ in knob.when if parent in kept.keys() - checked]:
+        if parents := [parent for parent, _ in knob.when if parent in knobs.keys() - checked]:
             raise UsageError(
                 f"knobs.{name}.when: it and {parents[0]} depend on each other in a circle",
                 "let one of them stand without a condition",
@@ -274,13 +274,13 @@ def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
         checked.add(name)
         for parent, values in knob.when:
             listed = " or ".join(map(repr, values))
-            if parent not in kept and not table.is_known(parent):
+            if parent not in knobs and not table.is_known(parent):
                 raise UsageError(
                     f"knobs.{name}.when: there is no knob {parent!r}",
-                    suggestion(parent, [*kept, *table.names()]),
+                    suggestion(parent, [*knobs, *table.names()]),
                 )
-            if parent in kept:
-                holds = not set(space.values(kept[parent].domain)).isdisjoint(values)
+            if parent in knobs:
+                holds = not set(space.values(knobs[parent].domain)).isdisjoint(values)
                 hint = f"leave it out, or add {listed} to the values of {parent}"
             else:
                 neutral = table.knob(parent).neutral  # left as it is, if that is known

@@ -99,7 +99,7 @@ def _read(name: str, document: JsonDict) -> ComparedStudy:
             f"the study {name} has measured its best setting in windows of running jobs only",
             "the same command with --confirm exact launches it",
         )
-    order = sorted(figures, key=lambda what: statistics.median(figures[what]), reverse=is_rate)
+    order = sorted(figures, key=lambda name: statistics.median(figures[name]), reverse=is_rate)
     return ComparedStudy(
         name,
         str(result["unit"]),
@@ -108,7 +108,7 @@ def _read(name: str, document: JsonDict) -> ComparedStudy:
         best,
         unselected or figures[best],
         CONFIRMED if unselected else SEARCHED,
-        {what: figures[what] for what in order},
+        {setting: figures[setting] for setting in order},
         conditions,
     )
 
@@ -175,8 +175,7 @@ class Comparison:
         It says whether the second is worse by more than a ``share``.
         """
         rows = [
-            {"what": row.what, "before": row.before, "after": row.after}
-            | {"gain": row.gain._asdict()}
+            {"what": row.what, "before": row.before, "after": row.after, "gain": row.gain._asdict()}
             for row in self.rows
         ]
         return {
@@ -228,8 +227,8 @@ def compare(before: ComparedStudy, after: ComparedStudy) -> Comparison:
         return ComparedSetting(what, one, other, speed_up(*costs))
 
     rows = [row(BEST, before.best, after.best)]
-    common = (what for what in before.figures if what in after.figures)
-    rows += [row(what, before.figures[what], after.figures[what]) for what in common]
+    common = (setting for setting in before.figures if setting in after.figures)
+    rows += [row(setting, before.figures[setting], after.figures[setting]) for setting in common]
     return Comparison(before, after, rows, list(_differences(before, after)))
 
 

@@ -248,8 +248,8 @@ class Scaling:
             row, cells = self._row(layout), {"layout": layout.label}
             if layout.costs:
                 bound = "at most " if objective.maximize else "at least "
-                shown = figures.shown(objective, layout.cost)
-                cells[figures.title(objective)] = (bound if layout.is_bound else "") + shown
+                figure = figures.shown(objective, layout.cost)
+                cells[figures.title(objective)] = (bound if layout.is_bound else "") + figure
                 cells["runs"] = str(len(layout.costs))
                 cells["speed-up"] = _span(SpeedUp(**row["speed_up"]), ".2f")
                 cells["efficiency"] = _span(SpeedUp(**row["efficiency"]), ".0%")

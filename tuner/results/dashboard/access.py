@@ -119,12 +119,12 @@ def _with_private_headers(start_response: StartResponse) -> StartResponse:
 
     def start(status: str, headers: Headers, *error: Any) -> Any:
         private_names = {name.lower() for name, _ in _PRIVATE}
-        kept = [
+        other_headers = [
             (name, value)
             for name, value in headers
             if name.lower() not in private_names and not name.lower().startswith("access-control-")
         ]
-        return start_response(status, kept + _PRIVATE, *error)
+        return start_response(status, other_headers + _PRIVATE, *error)
 
     return start
 

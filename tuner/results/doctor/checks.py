@@ -76,8 +76,8 @@ def _ok(saw: str) -> CheckResult:
     return CheckState.OK, saw, ""
 
 
-def _not_seen(what: str) -> CheckResult:
-    return CheckState.NOT_SEEN, what, ""
+def _not_seen(saw: str) -> CheckResult:
+    return CheckState.NOT_SEEN, saw, ""
 
 
 def _size(count: int) -> str:

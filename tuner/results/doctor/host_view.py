@@ -106,14 +106,14 @@ def look(
     path, url, file_system, launcher = "", "", "", None
 
     @contextmanager
-    def keep_error(what: str) -> Iterator[None]:
+    def keep_error(part: str) -> Iterator[None]:
         """Keep the error that a study would end with."""
         try:
             yield
         except TunerError as error:
-            faults[what] = error.message, error.hint
+            faults[part] = error.message, error.hint
         except OSError as error:  # a folder on the way that is not ours to enter
-            faults[what] = f"{error.strerror}: {error.filename}", "name another place"
+            faults[part] = f"{error.strerror}: {error.filename}", "name another place"
 
     with keep_error("program"):
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
@@ -152,10 +152,10 @@ def look(
 def view_of(survey: Survey, local: HostView) -> HostView:
     """Return the view of another host, for the same study as on the local one."""
     faults = dict(local.faults)
-    for what in {"program", "launcher"} & survey.said.keys():
-        if (answer := survey.said[what]) != local.said[what]:
+    for part in {"program", "launcher"} & survey.said.keys():
+        if (answer := survey.said[part]) != local.said[part]:
             lines = (answer.fault or answer.output.strip()).splitlines()[:1]
-            faults[what] = f"not as here: {''.join(lines)}", "install the same, at the same path"
+            faults[part] = f"not as here: {''.join(lines)}", "install the same, at the same path"
     return replace(
         local,
         **vars(survey),

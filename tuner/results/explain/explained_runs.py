@@ -39,8 +39,7 @@ class ExplainedRun:
         explanation = self.explanation
         is_known = explanation.cause is not Cause.UNKNOWN
         remedies = [_remedy_sentence(explanation.remedy)] if is_known else []
-        others = explanation.others
-        also = [f"also: {other}, {per_cent(other.share)} of the time" for other in others]
+        also = [f"also: {s}, {per_cent(s.share)} of the time" for s in explanation.others]
         return [*explanation.suspect.evidence, *remedies, *also]
 
 

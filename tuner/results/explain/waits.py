@@ -19,10 +19,9 @@ LATE_SHARE = 0.15
 #: … and if its own wait is at most this part of theirs.
 LATE_PART = 0.6
 
-#: A rank that waits in MPI spins. One that uses at most this part of what the others do sleeps,
-ASLEEP_PART = 0.6
-#: if these keep this much of a core busy.
-SPINNING_CORES = 0.7
+#: A rank that waits in MPI spins. One that uses at most this part of what the others use sleeps,
+#: if these keep a core busy for at least this share of the time.
+ASLEEP_PART, SPINNING_CORES = 0.6, 0.7
 
 
 def suspects(case: Case) -> Iterator[Suspect]:

@@ -71,17 +71,17 @@ def _traces_of_launches(
     bound += "-dot" if shape == "square" else ""
     traces = []
     for suffix, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
-        shown = style.thinned([(x, record) for x, record in points if _suffix(record) == suffix])
+        dots = style.thinned([(x, record) for x, record in points if _suffix(record) == suffix])
         hover = (
             f"launch {r.number} ({r.purpose}): {style.inert(came_to(objective, r.outcome))}"
             f"<br>{style.short(r.setting)}"
-            for _, r in shown
+            for _, r in dots
         )
         traces.append(
             style.scatter(
                 "markers",
-                (x for x, _ in shown),
-                (_drawn_figure(objective, r) for _, r in shown),
+                (x for x, _ in dots),
+                (_drawn_figure(objective, r) for _, r in dots),
                 hover,
                 name=f"{name}{suffix}",
                 marker=style.marker(colour, symbol),
@@ -108,10 +108,9 @@ def _comparison(data: StudyView) -> Figure | None:
     if finding is None or pairs is None or not pairs.logs:
         return None
     ratios = [math.exp(log) for log in pairs.logs]
-    numbers = range(2, len(ratios) + 1)
     proofs = {
         n: proof
-        for n in numbers
+        for n in range(2, len(ratios) + 1)
         if (proof := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
     }
     # That of all pairs is the study's own finding.
@@ -178,13 +177,13 @@ def _runs(data: StudyView) -> Figure | None:
     objective = data.spec.objective
     sides = [side for side in data.sides if _drawn_figures(objective, side.launches)]
     traces = []
-    for at, side in enumerate(sides):
+    for x, side in enumerate(sides):
         colour = style.OF_SIDE[side.kind]
-        points = [(style.spread_around(at, n), record) for n, record in enumerate(side.launches)]
+        points = [(style.spread_around(x, n), record) for n, record in enumerate(side.launches)]
         traces += _traces_of_launches(objective, points, style.inert(side.name), colour)
         if side.costs:
             median = objective.figure(statistics.median(side.costs))
-            ends, line = (at - 0.32, at + 0.32), {"color": colour, "width": 3}
+            ends, line = (x - 0.32, x + 0.32), {"color": colour, "width": 3}
             traces.append(style.scatter("lines", ends, [median] * 2, None, line=line))
     if not sides:
         return None
@@ -300,13 +299,13 @@ def _knobs(data: StudyView) -> list[Figure]:
         if len(costs := [m.typical_s or 1.0 for m in by_value.values()]) > 1
     }
     ranked = sorted(spans, key=lambda name: (-spans[name], name))[:MOST_KNOBS]
-    return [_knob(data, name, by_knob[name], f"knob-{at}") for at, name in enumerate(ranked)]
+    return [_knob(data, name, by_knob[name], f"knob-{n}") for n, name in enumerate(ranked)]
 
 
 def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: str) -> Figure:
     objective, values = data.spec.objective, style.ordered(by_value)
     fastest = [by_value[value] for value in values]
-    places = [(at, m.elapsed_s) for at, m in enumerate(fastest) if m.elapsed_s is not None]
+    places = [(x, m.elapsed_s) for x, m in enumerate(fastest) if m.elapsed_s is not None]
     points: list[Point] = []
     for record in data.counted:
         value = record.setting.as_dict().get(name)
@@ -314,9 +313,9 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
             points.append((style.spread_around(values.index(value), len(points)), record))
     line = style.scatter(
         "lines+markers",
-        (at for at, _ in places),
+        (x for x, _ in places),
         (objective.figure(cost) for _, cost in places),
-        (style.short(fastest[at].setting) for at, _ in places),
+        (style.short(fastest[x].setting) for x, _ in places),
         name="fastest setting",
         line={"color": style.BEST, "width": 2},
         marker=style.marker(style.BEST, "diamond"),

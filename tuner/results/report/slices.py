@@ -106,11 +106,11 @@ def _iterations_done(log: Sequence[tuple[float, int]], at_s: float) -> float:
 def _summary(slices: Sequence[_Slice]) -> str:
     texts = ["At any moment one of the two ran."]
     for name in dict.fromkeys(piece.side.name for piece in slices):
-        slices_of_side = [piece for piece in slices if piece.side.name == name]
-        paces = [piece.pace for piece in slices_of_side if piece.pace is not None]
-        run_s = sum(piece.end_s - piece.begin_s for piece in slices_of_side)
+        side_slices = [piece for piece in slices if piece.side.name == name]
+        paces = [piece.pace for piece in side_slices if piece.pace is not None]
+        run_s = sum(piece.end_s - piece.begin_s for piece in side_slices)
         pace = f", median pace {statistics.median(paces):.3g} iterations a second" if paces else ""
-        turns = wording.count(len(slices_of_side), "slice")
+        turns = wording.count(len(side_slices), "slice")
         texts.append(f"{wording.capital(name)}: {turns}, {run_s:.3g} s{pace}.")
     if busy := [piece.neighbours for piece in slices if piece.neighbours]:
         most = wording.count(max(busy), "thread")
@@ -126,8 +126,8 @@ def _drawing(slices: Sequence[_Slice]) -> JsonDict:
     traces: list[JsonDict] = []
     sides = sorted({piece.side.name: piece.side for piece in slices}.items())
     for row, (name, side) in enumerate(sides):
-        slices_of_side = [piece for piece in slices if piece.side.name == name]
-        timed = [piece for piece in slices_of_side if piece.pace is not None]
+        side_slices = [piece for piece in slices if piece.side.name == name]
+        timed = [piece for piece in side_slices if piece.pace is not None]
         colour = style.OF_SIDE[side.kind]
         middles = ((piece.begin_s + piece.end_s) / 2 for piece in timed)
         hover = (f"{style.inert(name)}: {piece.pace:.3g} iterations a second" for piece in timed)
@@ -143,7 +143,7 @@ def _drawing(slices: Sequence[_Slice]) -> JsonDict:
                 yaxis="y2",
             )
         )
-        turns = [at for piece in slices_of_side for at in (piece.begin_s, piece.end_s, None)]
+        turns = [end_s for piece in side_slices for end_s in (piece.begin_s, piece.end_s, None)]
         line = {"color": colour, "width": 12}
         rows = [row] * len(turns)
         traces.append(style.scatter("lines", turns, rows, None, showlegend=False, line=line))

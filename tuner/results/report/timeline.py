@@ -45,8 +45,8 @@ def build(data: StudyView) -> Figure | None:
         return None
     traces, cells, texts = [], [], list[str]()
     axes, names_in_legend = dict[str, JsonDict](), set[str]()
-    for at, (title, lines) in enumerate(rows):
-        number, top = "" if at == 0 else str(at + 1), 1 - at / len(rows)
+    for row, (title, lines) in enumerate(rows):
+        number, top = "" if row == 0 else str(row + 1), 1 - row / len(rows)
         axes[f"yaxis{number}"] = {
             "domain": [top - 1 / len(rows) + 0.06, top],
             "title": {"text": title},
