@@ -1,4 +1,4 @@
-"""What every command is made of: its part of the command line, and how its help looks."""
+"""The base of every command: how it reads its words, and how its help looks."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def study_argument() -> Callable[[Function], Function]:
 
 # --- the options of a study ------------------------------------------------------------------
 
-#: What is completed after an option of the table that does not name its choices.
+#: The completions after options of the table that do not name their choices, by key.
 _COMPLETIONS: dict[str, Callable[..., Any]] = {
     "learn_from": study_names,
     **dict.fromkeys(("knobs", "fixes", "baselines"), knob_names),

@@ -10,9 +10,9 @@ DEFECT = 1
 USAGE = 2
 #: The machine ended the command, by a full disk for one; what was measured is kept.
 STOPPED = 3
-#: What ``tune doctor`` ends with.
+#: The code of ``tune doctor`` if a study would fail.
 WOULD_FAIL = 3
-#: What ``tune compare --fail-if-slower`` ends with.
+#: The code of ``tune compare --fail-if-slower`` if AFTER is proven to be worse.
 WORSE = 6
 
 #: What ``tune --help`` says about them.

@@ -115,7 +115,7 @@ def _options(command: Sequence[str]) -> dict[str, list[str]]:
         options = proposals(process.stdout + process.stderr)
         if process.returncode:
             problem = f": {failed_command(process.returncode, process.stdout + process.stderr)}"
-    except OSError as error:  # it cannot be started, or takes too long
+    except OSError as error:  # the program cannot be started, or takes too long
         problem = f": {error.strerror or error}"
     for placeholder, (name, *_) in options.items():
         console.err(f"  {name} {{{placeholder}}}")

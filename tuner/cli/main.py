@@ -82,7 +82,7 @@ def _open_streams() -> None:
             mode = "w" if number else "r"
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it
+        sys.stdout.reconfigure(errors="backslashreplace")  # stderr does the same by default
 
 
 def _run(args: list[str]) -> int:

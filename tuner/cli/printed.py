@@ -48,7 +48,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         held_back,
     ]
     for text in filter(None, below_best):  # wrapped, but never between a number and its unit
-        console.out(wording.unparted(text), indent=" " * 13)
+        console.out(wording.unparted(text), indent=" " * 13)  # below the best setting
     for title, lines in words.blocks(data):
         _print_block(title, lines)
     if summary:

@@ -101,7 +101,7 @@ def _pairs_line(finding: Finding, objective: ObjectiveSpec) -> str:
     word = words.better if finding.low > 1 else f"as {words.good}"
     if finding.high is None:
         ratio = f"at least {finding.low:.2f} times {word}"
-    elif finding.pairs == 1:  # it proves nothing
+    elif finding.pairs == 1:  # one pair proves nothing
         ratio = f"{finding.ratio:.2f} times as {words.good}"
     else:
         ratio = f"{finding.ratio:.2f} times {word} ({finding.low:.2f} to {finding.high:.2f})"
@@ -198,7 +198,7 @@ class PlainView:
         assert spec is not None  # a study has begun
         pairs_before = 0 if self.finding is None else self.finding.pairs
         self.finding, is_new_best = event.so_far, False
-        is_counted = not evidence.is_excluded(record)  # else it is launched again
+        is_counted = not evidence.is_excluded(record)  # an excluded setting is launched again
         if is_counted:
             is_new_best = self._count(event)
         pair = record.outcome.side_by_side

@@ -109,7 +109,7 @@ def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
 
 
 class _Need(NamedTuple):
-    """What a host must have for a knob, and what is said if it does not."""
+    """A need of a knob: the check of a host, and the message and hint if the host fails it."""
 
     is_met: Callable[[TargetHost], bool]
     why: str

@@ -17,7 +17,7 @@ from tuner.launch.command import OUT
 _ENTRY = re.compile(r"[\s│|*]*(--?[A-Za-z].*?)(\s{2,}+(?![A-Z]{3,}\s|<(?!bool)|-\w\s)|:\s|:?$)")
 _NAME = re.compile(r"(?<![\w.-])--?[A-Za-z][\w.-]*")
 
-#: What options with a value are called, without the dashes, by the placeholder for it.
+#: The names of options, without dashes, whose value ``tune`` can set, by the placeholder.
 _OPTIONS = {
     OUT: "out output result outdir out-dir output-dir save-dir log-dir o",
     "iterator_workers": "workers num-workers n-workers iterator-workers loaderjob"

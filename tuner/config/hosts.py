@@ -202,7 +202,7 @@ def place(
         )
     if ppn is None and offers[0].slots is None:
         share, rest = divmod(ranks or 0, len(offers))
-        room = [share + (index < rest) for index in range(len(offers))]
+        room = [share + (index < rest) for index in range(len(offers))]  # the first take the rest
     else:
         room = [ppn or offer.slots or 1 for offer in offers]
     for offer, most in zip(offers, room, strict=True):

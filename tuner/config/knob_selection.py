@@ -74,7 +74,7 @@ def select(
         if name in fixed and row.default is None:
             rows[name] = replace(row, default=fixed[name])
         elif row.changes_numerics and name not in named and row.default is not None:
-            fixed[name] = row.default  # it stays as it is unless it is asked for
+            fixed[name] = row.default  # the user has to name it to tune it
             rows[name] = replace(row, domain=Choice((row.default,)))
     chosen_names = {*named, *in_command}
     for row in table.KNOBS:
@@ -242,7 +242,7 @@ def applying(
             knobs_by_name[row.name] = on_host.knob
         elif row.name in chosen.named_by_user:
             raise UsageError(f"{row.name}: {on_host.why_not}", on_host.hint)
-        elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else it is not expected
+        elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else nobody expects it
             dropped[row.name] = on_host.why_not
     while impossible := _impossible_knobs(knobs_by_name):
         for name, (why, hint) in impossible.items():

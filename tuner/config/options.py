@@ -16,8 +16,8 @@ from tuner.model.wording import parse_share, parse_time_s
 #: No count or amount is larger: a float cannot hold every larger integer.
 MOST_INTEGER, MOST_AMOUNT = 10**9, 1e15
 
-#: What ``--sampler``, ``--pruner`` and ``--terminator`` name, with Optuna's class for it, if it
-#: is one: of a terminator that of its evaluator.
+#: The names for ``--sampler``, ``--pruner`` and ``--terminator``, each with its class in Optuna (of
+#: a terminator, that of its evaluator); empty: it is not one of Optuna's.
 SAMPLERS = {
     "tune": "",
     "tpe": "TPESampler",

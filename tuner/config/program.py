@@ -161,7 +161,7 @@ def script_of(template: Sequence[str]) -> str | None:
 
 def _python_target(template: Sequence[str]) -> tuple[str, str]:
     """Return ``("-m", MODULE)`` or ``("", FILE)`` that an interpreter runs; empty if none does."""
-    template = template[2:] if IN_OUT in template[1:2] else template
+    template = template[2:] if IN_OUT in template[1:2] else template  # behind `env --chdir={out}`
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
         return "", ""
     words = iter(template[1:])

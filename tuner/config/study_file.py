@@ -37,7 +37,7 @@ from tuner.model import (
 from tuner.model.errors import UsageError, shown, suggestion
 from tuner.model.wording import capital
 
-#: What a study file holds, as TOML gives it; checked.
+#: The content of a study file as TOML gives it, after :func:`check`.
 Document = dict[str, Any]
 
 #: This file is used if it lies in the current folder and the user names no other.
@@ -110,7 +110,7 @@ class KnobEntry:
     when: When = ()
     changes_numerics: bool | None = None
     help: str | None = None
-    #: What the file lists, if other values are typed: each of these may be typed, too.
+    #: The values of the file, if others are typed: each value of the file may be typed, too.
     listed: tuple[Value, ...] = ()
 
     @property
@@ -156,6 +156,7 @@ class KnobEntry:
             return Choice((OFF, ON))
         else:
             raise UsageError(f"{where}: needs range, values or fix", "or --knob NAME=1..8")
+        # A range of integers has no values: 0 stands for one that is neither on nor off.
         if self.switch is not None and not {*getattr(domain, "values", (0,))} <= {ON, OFF}:
             raise UsageError(f"{where}: a switch has the values on and off")
         # A list in a file may name other values than a choice of the table.

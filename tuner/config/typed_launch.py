@@ -129,7 +129,7 @@ def _ranks(
 ) -> dict[str, Any]:
     """Return the keys that say how many ranks there are."""
     ranks, nodes, per_host = (
-        _count(by_role[role][-1]) if role in by_role else 0
+        _count(by_role[role][-1]) if role in by_role else 0  # the last one counts
         for role in (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST)
     )
     if nodes:  # of srun: one rank a node if nothing else is said
@@ -177,7 +177,7 @@ def _with_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) 
     if "no-python" in options or not program:
         return program
     starter = line.launcher[0]
-    if len(line.launcher) > 1:  # python -m torch.distributed.run
+    if len(line.launcher) > 1:  # python -m MODULE, or python SCRIPT
         python = line.launcher[: -2 if "-m" in line.launcher else -1]
     else:
         python = (str(PurePath(starter).with_name("python")),) if "/" in starter else ("python",)

@@ -29,7 +29,7 @@ class MeasuredLayout:
     spec: StudySpec
     setting: Setting
     costs: Sequence[float] = ()
-    iterations: int = 0  # so many does the figure of a launch cover; 0: not known
+    iterations: int = 0  # that the figure of a launch covers; 0: not known
     why: str = ""  # the reason why there are no (more) launches
     is_bound: bool = False  # some costs are only the least that a launch takes, as it was ended
     beside: str = ""
@@ -202,7 +202,7 @@ class Scaling:
             ratio, interval = _ratio_and_interval(gain, ".2f")
             evidence = ", ".join(filter(None, (interval, layout.compared if pairs else "")))
             times = f"{ratio} times {how} {self._size(before.spec)} ({evidence})"
-            # Without prices all hosts cost the same.
+            # Both prices are for the same work; without prices all hosts cost the same.
             prices = [p.spec.price_per_hour or len(p.spec.layout.hosts) for p in (before, layout)]
             percent = 100 * (prices[1] / prices[0] / gain.ratio - 1)
             if self._on_hosts:

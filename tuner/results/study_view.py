@@ -127,7 +127,7 @@ class StudyView:
         """
         best, export = self.result.best, self.result.export
         if export is not None and self.result.launches_measured:
-            return export  # it may be the baseline, which need not have run to its end
+            return export  # maybe the baseline, which need not have run to its end
         if best is None or best.elapsed_s is None:
             raise UsageError(
                 f"study {self.spec.name} has no measured setting to export",

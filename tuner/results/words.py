@@ -1,4 +1,4 @@
-"""What is said of a study, line by line: on the terminal, in the report, and beside it. Pure."""
+"""The lines that the terminal and the report show of a study. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def side_text(data: StudyView, side: Side) -> str:
     if side.projections:
         return f"~{figures.spread(objective, side.projections)}, projected by the pace"
     ends = [figures.came_to(objective, launch.outcome) for launch in side.launches]
-    return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"
+    return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"  # at most three
 
 
 def bars(data: StudyView) -> list[tuple[Side, float, str]]:

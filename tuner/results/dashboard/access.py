@@ -31,7 +31,7 @@ HTML = ("Content-Type", "text/html; charset=utf-8")
 #: The variable with a token of the user's own. Never an option: ``ps`` shows those to everybody.
 TOKEN_VARIABLE = "TUNE_DASHBOARD_TOKEN"
 
-#: What a URL and a cookie carry as it is; fewer than 16 characters could be guessed.
+#: A token that a URL and a cookie carry unchanged; fewer than 16 characters could be guessed.
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
 #: Sent with each answer: no other site's page reads, frames or embeds it, or learns our URL.
@@ -106,7 +106,7 @@ def guarded(app: WSGIApplication, token: str) -> WSGIApplication:
             start("303 See Other", [("Location", target), ("Set-Cookie", set_cookie)])
             return []
         if not all(re.fullmatch("[0-9]{1,9}", value) for name, value in query if name == "after"):
-            start("400 Bad Request", [text])  # which optuna-dashboard fails on
+            start("400 Bad Request", [text])  # optuna-dashboard fails on them
             return [b"after must be a whole number\n"]
         environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # optuna-dashboard fails without it
         return app(environ, start)

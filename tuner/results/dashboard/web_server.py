@@ -46,7 +46,7 @@ class DashboardServer:
         self.listener.run()
 
     def stop(self) -> None:
-        """End :meth:`serve`, from another thread."""
+        """End :meth:`serve` from another thread: waitress ends once its map of sockets is empty."""
         self.listener.trigger.pull_trigger(self.listener._map.clear)
 
 
@@ -77,7 +77,7 @@ def bind(
 
         address, bound_port = port_socket.getsockname()
         name = socket.gethostname() if address == "0.0.0.0" else host
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns of each request that waits
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # no warnings of a queue
         listener = waitress.create_server(
             access.guarded(_with_reports(wsgi(optunas_storage(url)), report_of), token),
             sockets=[port_socket],

@@ -27,7 +27,7 @@ FEWEST_SHARED_BYTES, FEWEST_BYTES = 8 * MIB, 64 * MIB
 class CheckState(StrEnum):
     """How serious the result of a check is, from good to bad."""
 
-    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
+    NOT_SEEN = "not seen"  # the fact could not be read, or does not apply here
     OK = "ok"
     WARNING = "warning"
     FAILURE = "failure"
@@ -179,7 +179,7 @@ def shared_memory(view: HostView) -> CheckResult:
     saw = f"{_size(space.free_bytes)} free of {_size(space.total_bytes)}"
     if space.free_bytes >= needed_bytes:
         return _ok(saw)
-    size = f"size={-(-needed_bytes // GIB)}g"
+    size = f"size={-(-needed_bytes // GIB)}g"  # rounded up
     mend = f"sudo mount -o remount,{size} /dev/shm"
     mend = f"docker run --shm-{size}" if view.is_container else mend
     is_too_small = space.free_bytes < FEWEST_SHARED_BYTES

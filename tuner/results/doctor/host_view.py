@@ -1,4 +1,4 @@
-"""What was seen of a host, for the checks: its survey, and what that says of a study there."""
+"""Looks at a host for the checks: its survey, and what a study there would use."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class ProgramPython:
 
 @dataclass(frozen=True)
 class HostView(Survey):
-    """What the checks read of a host; what could not be seen is empty, ``None`` or missing."""
+    """All that the checks read of a host; an unknown fact is empty, ``None`` or missing."""
 
-    programs: Mapping[str, tuple[str, ...]]  # what each host is asked
+    programs: Mapping[str, tuple[str, ...]]  # the commands that each host runs, by name
     tune: str  # its version, that of its Python and of packages
     environment: Mapping[str, str]  # the variables that bear on speed, secrets hidden
     has_command: bool  # whether the user named a program

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tuner.model import Load, Machine, Outcome, PhaseShare, RankView, Telemetry, Track
 from tuner.search.throughput import startup_s
 
-#: What a shell that waits for its program uses at the most.
+#: A shell that waits for its program uses at most so many cores.
 SHELL_MOST_CORES = 0.05
 
 
@@ -208,7 +208,7 @@ class Case:
         others wanted to run. If groups of processes share the CPUs that is too many: the runnable
         threads of the host, less those of the job, are the most that it can be.
         """
-        runnable = self.others_cores / max(1e-3, 1 - self.queue_share)
+        runnable = self.others_cores / max(1e-3, 1 - self.queue_share)  # never by 0
         on_host = self.host.get("runnable_threads")
         if on_host is not None:
             runnable = min(runnable, on_host - self.runnable)

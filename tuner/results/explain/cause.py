@@ -1,4 +1,4 @@
-"""What can hold a run back, and which knob addresses it in which direction."""
+"""The causes that can hold a run back, and the knobs that address them, with a direction."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Remedy:
 
     knob: str
     direction: str
-    tuned: bool = True  # by this study
+    tuned: bool = True  # whether this study tunes it
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from tuner.results.explain.cause import Cause, Suspect, per_cent
 #: Up to this many threads a core fit: a reading may have a thread that has just ended.
 FITS_TIMES = 1.1
 
-#: Who has less than this share of the threads that want a CPU is not the cause.
+#: A group with less than this share of the threads that want a CPU is not the cause.
 CULPRIT_SHARE = 0.2
 
-#: As many cores are always in use (daemons, the kernel's own threads).
+#: So many cores are always in use (daemons, the kernel's own threads).
 ALWAYS_CORES = 0.25
 
 #: If no rank and no other process used more of the busy cores than this, they do not add up.

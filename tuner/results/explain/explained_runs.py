@@ -35,7 +35,7 @@ class ExplainedRun:
 
     @property
     def lines(self) -> list[str]:
-        """What shows it, which knob addresses it, and what else was found."""
+        """The evidence, the knob that addresses the cause, and the other causes, a line each."""
         explanation = self.explanation
         is_known = explanation.cause is not Cause.UNKNOWN
         remedies = [_remedy_sentence(explanation.remedy)] if is_known else []

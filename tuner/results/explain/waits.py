@@ -14,7 +14,7 @@ from tuner.results.explain.cpu import ONE_THREAD
 DISK_SHARE = 0.1
 
 #: The others wait for a rank if they wait this much more of their time than it: in three seconds
-#: with 70 looks chance alone moves a share of 0.2 by 0.05.
+#: with 70 samples chance alone moves a share of 0.2 by 0.05.
 LATE_SHARE = 0.15
 #: … and if its own wait is at most this part of theirs.
 LATE_PART = 0.6
@@ -84,7 +84,7 @@ def _exchange(case: Case, late_share: float) -> Suspect | None:
         return None
     ranks = len(case.probed)
     waited = case.time_in("exchange", "running", "blocked")
-    # Those who wait for one rank do not wait for the network.
+    # Ranks that wait for a late rank do not wait for the network.
     share = waited * (1 - case.rank_queue_share) - late_share * (ranks - 1) / ranks
     if share <= 0:
         return None
@@ -110,7 +110,7 @@ def _waiting(case: Case, disk_share: float) -> Suspect | None:
     if case.probed:
         share = min(share, case.time_in("compute", "blocked"))
     share -= disk_share
-    if share <= 0 or case.get("gpu_share") >= 0.5:  # they wait for the GPU
+    if share <= 0 or case.get("gpu_share") >= 0.5:  # the ranks wait for the GPU
         return None
     evidence = [f"no thread of the ranks ran or wanted to {per_cent(share)} of the time"]
     evidence[0] += f" ({where})" if where else ""

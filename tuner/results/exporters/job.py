@@ -80,7 +80,7 @@ class Secrets:
         self, literal: Callable[[str], str] = shlex.quote, reference: str = '"${}"'
     ) -> None:
         self._literal, self._reference = literal, reference
-        #: What each secret is for, as far as it may be said, by the variable that holds it.
+        #: Where each secret stands in the command, by the variable that holds it.
         self.purposes: dict[str, str] = {}
         self._last_word = ""
 

@@ -113,7 +113,7 @@ def _comparison(data: StudyView) -> Figure | None:
         for n in range(2, len(ratios) + 1)
         if (proof := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
     }
-    # That of all pairs is the study's own finding.
+    # The proof of all pairs is the finding of the study.
     proofs[len(ratios)] = finding
     word = figures.words(data.spec.objective).better
     highs = {n: proof.high or proof.ratio for n, proof in proofs.items()}
@@ -129,7 +129,7 @@ def _comparison(data: StudyView) -> Figure | None:
     traces = [
         style.scatter(
             "markers",
-            [number - 0.15 for number in range(1, len(ratios) + 1)],
+            [number - 0.15 for number in range(1, len(ratios) + 1)],  # left of the intervals
             ratios,
             (f"pair {n}: {ratio:.2f} times" for n, ratio in enumerate(ratios, start=1)),
             name="a pair",

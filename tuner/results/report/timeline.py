@@ -48,7 +48,7 @@ def build(data: StudyView) -> Figure | None:
     for row, (title, lines) in enumerate(rows):
         number, top = "" if row == 0 else str(row + 1), 1 - row / len(rows)
         axes[f"yaxis{number}"] = {
-            "domain": [top - 1 / len(rows) + 0.06, top],
+            "domain": [top - 1 / len(rows) + 0.06, top],  # with a gap below
             "title": {"text": title},
             "rangemode": "tozero",
         }
