@@ -1,4 +1,4 @@
-"""Where text goes: stdout for results, stderr for what happens meanwhile.
+"""Writes text for people: results to stdout, progress and errors to stderr.
 
 Every line for people passes :func:`harmless`.
 """
@@ -77,7 +77,7 @@ def out(
 
 
 def err(text: str) -> None:
-    """Write a line about what happens to stderr."""
+    """Write a line about the progress, made :func:`harmless`, to stderr."""
     write_error(harmless(text) + "\n")
 
 

@@ -122,8 +122,8 @@ def with_path(template: Sequence[str], first: str, path: str) -> tuple[str, ...]
 def in_out_folder(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
     """Return the template run in ``{out}``, each path made absolute; an empty one stays empty.
 
-    A path begins with ``./`` or ``../``. Of words without placeholders it is also what has another
-    slash, if it is there, and a script: the ``.py`` file of Python, or a program's first argument.
+    A path is a word that begins with ``./`` or ``../``; without placeholders, also an existing file
+    with a slash in its name, and the script: Python's ``.py`` file, or a program's first argument.
     """
     script, words = script_of(template) if template else "", []
     option, module = _python_target(template) if template else ("", "")

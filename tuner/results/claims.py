@@ -63,7 +63,7 @@ def _conclusion(result: Result) -> str:
     finding, better = result.finding, words(result.objective).better
     if result.conclusion is Conclusion.BASELINE_FAILS:
         cause = result.baseline.failure if result.baseline else None
-        why = "your defaults failed when they were launched again"  # it worked in the search
+        why = "your defaults failed when they were launched again"  # they worked in the search
         if cause is not None:
             why = f"your defaults fail ({failure(cause)})"
         return f"{why}: there is nothing to compare the best setting with"

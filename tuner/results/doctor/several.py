@@ -1,4 +1,4 @@
-"""The hosts of a job: each is looked at as this one is; then what they share."""
+"""Checks the hosts of a job: each like this one, then what they have in common."""
 
 from __future__ import annotations
 
