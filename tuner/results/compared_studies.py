@@ -220,11 +220,11 @@ def compare(before: ComparedStudy, after: ComparedStudy) -> Comparison:
         sides = (f"{study.name} measures {study.objective}" for study in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
-    def row(what: str, one: Sequence[float], other: Sequence[float]) -> ComparedSetting:
+    def row(title: str, old: Sequence[float], new: Sequence[float]) -> ComparedSetting:
         costs = (
-            [1 / figure if before.is_rate else figure for figure in side] for side in (one, other)
+            [1 / figure if before.is_rate else figure for figure in side] for side in (old, new)
         )
-        return ComparedSetting(what, one, other, speed_up(*costs))
+        return ComparedSetting(title, old, new, speed_up(*costs))
 
     rows = [row(BEST, before.best, after.best)]
     common = (setting for setting in before.figures if setting in after.figures)

@@ -80,9 +80,9 @@ def _not_seen(saw: str) -> CheckResult:
     return CheckState.NOT_SEEN, saw, ""
 
 
-def _size(count: int) -> str:
+def _size(size_bytes: int) -> str:
     """Return bytes in short: ``64 MiB``, ``1.5 GiB``."""
-    return f"{count / GIB:.3g} GiB" if count >= GIB else f"{count // MIB} MiB"
+    return f"{size_bytes / GIB:.3g} GiB" if size_bytes >= GIB else f"{size_bytes // MIB} MiB"
 
 
 # --- what a launch starts -----------------------------------------------------------------

@@ -66,7 +66,7 @@ class ProgramPython:
     packages: Mapping[str, str] = field(default_factory=dict)  # versions
     mpi: str = ""  # the library that mpi4py loads: "Open MPI", "MPICH" …
     mpi_version: str = ""
-    libmpi: str = ""  # its file
+    libmpi: str = ""  # the file of that library
     fault: str = ""  # the last line of an error
 
 
@@ -75,14 +75,14 @@ class HostView(Survey):
     """All that the checks read of a host; an unknown fact is empty, ``None`` or missing."""
 
     programs: Mapping[str, tuple[str, ...]]  # the commands that each host runs, by name
-    tune: str  # its version, that of its Python and of packages
+    tune: str  # the versions of tune, of its Python and of packages
     environment: Mapping[str, str]  # the variables that bear on speed, secrets hidden
     has_command: bool  # whether the user named a program
-    program: str  # its path
+    program: str  # the path of the program to tune
     python: ProgramPython | None  # None: the program is no Python script, or not there
     launcher: LauncherInfo | None
     storage: str  # the database
-    file_system: str  # the kind that it is on
+    file_system: str  # the kind of file system that the database is on
     faults: Mapping[str, tuple[str, str]]  # message and hint, by program, launcher, database
 
 

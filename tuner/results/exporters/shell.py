@@ -94,7 +94,7 @@ def job_script(
     info: LauncherInfo | None = None,
     run: Callable[[str], str] | None = None,
 ) -> Export:
-    """Write the script for another shell or scheduler; ``run_by`` is the command that runs the file.
+    """Write the script for another shell or scheduler; ``run_by`` is the command that runs it.
 
     ``hosts`` is the value of ``HOSTS`` in the shell's syntax, ``head`` are comments after the first
     line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs. ``info``
