@@ -76,7 +76,7 @@ def test_timed_lines_and_a_tally_of_settings_not_launches() -> None:
     assert lines[3] == "omp_threads is not tuned: the program uses 1 whatever is asked"
     assert lines[4].startswith(f"1/8 {NAME}: 3.60 s  (best so far)")
     assert lines[5].startswith("2/8 omp_threads=2: crashed: rank 1 ended with status 1")
-    assert (view.done, view.max_trials, view.failures) == (2, 8, 1)
+    assert (view.settings_done, view.max_trials, view.failures) == (2, 8, 1)
     assert (view.best_s, view.baseline_s, view.iterations) == (3.6, 8.31, 20)
 
 

@@ -101,7 +101,7 @@ def test_why_a_knob_does_not_apply(
     row: str, host: TargetHost, own: tuple[str, ...], why: str, possible: bool
 ) -> None:
     row_ = replace(knob(row), domain=Choice(own)) if own else knob(row)
-    here = knob_on_host(row_, host, own=bool(own))
+    here = knob_on_host(row_, host, has_own_values=bool(own))
     assert why in here.why_not and bool(why) == bool(here.why_not) == bool(here.hint)
     assert here.possible is possible
 
@@ -144,7 +144,7 @@ def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
 ) -> None:
     host = replace(SMALL, layout=layout, launcher=replace(OPENMPI, kind=kind))
     row = replace(knob("bind_to"), domain=Choice(own)) if own else knob("bind_to")
-    here = knob_on_host(row, host, own=bool(own))
+    here = knob_on_host(row, host, has_own_values=bool(own))
     assert here.knob.domain == Choice(kept)
     assert more.get("why", "") in here.why_not and ("why" in more) == bool(here.why_not)
     assert here.knob.neutral == more.get("neutral", here.knob.neutral)

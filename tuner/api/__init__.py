@@ -50,7 +50,7 @@ class TuneResult(Result):
         texts = [tuple(map(escape, row)) for row in words.summary(self.view)]
         rows = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in texts)
         title = escape(f"{self.name}: {words.verdict(self.view)}")
-        return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", None)
+        return one_line(f"<p><strong>{title}</strong></p><table>{rows}</table>", most=None)
 
 
 def tune(
@@ -99,15 +99,15 @@ def tune(
     spec = command if isinstance(command, StudySpec) else _spec(command, options)
     database = str(storage) if storage else None
     if progress is None:
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        progress = shell is not None and "IPKernelApp" in shell.config
+        ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        progress = ipython is not None and "IPKernelApp" in ipython.config
     with tqdm(total=spec.trials, desc=spec.name, unit="setting", disable=not progress) as bar:
 
-        def tell(event: Event) -> None:
+        def update_bar(event: Event) -> None:
             if isinstance(event, LaunchStarted) and event.trial is not None:
                 bar.update(event.trial - 1 - bar.n)
             elif isinstance(event, StudyEnded):
-                bar.reset(event.result.trials)  # it is over: these were enough
+                bar.reset(event.result.trials)  # a study that is over needed no more settings
                 bar.update(event.result.trials)
             if on_event is not None:
                 on_event(event)
@@ -119,7 +119,7 @@ def tune(
             fresh=fresh,
             remeasure=remeasure,
             wait=wait,
-            on_event=tell,
+            on_event=update_bar,
         )
     url = resolve_url(database, os.environ)
     with Store.open(url, create=False) as store:
@@ -127,20 +127,20 @@ def tune(
 
 
 def _spec(command: str | Sequence[str] | Path, options: dict[str, Any]) -> StudySpec:
-    """Return the study that a command or a file, and options in the terms of a file, ask for."""
+    """Build the study from a command or a study file, and from options by the keys of a file."""
     file = load(command) if isinstance(command, Path) else {"command": command}
     document: dict[str, Any] = {**file, **options}
     if isinstance(document.get("knobs"), Mapping):
-        document["knobs"] = {name: _entry(knob) for name, knob in document["knobs"].items()}
-    typed = {"name": options.get("name")}  # as it is, without the number of ranks
+        document["knobs"] = {name: _knob_entry(knob) for name, knob in document["knobs"].items()}
+    typed = {"name": options.get("name")}  # a typed name gets no number of ranks
     if isinstance(document.get("objective"), str):
         typed["objective"] = document.pop("objective")
     check(document, "tune()")
     return build_spec(file=document, options=typed)
 
 
-def _entry(values: object) -> object:
-    """Return a knob's values as a study file has them; the check refuses what cannot be any."""
+def _knob_entry(values: object) -> object:
+    """Return a knob's values as a study file has them; other objects are left for the check."""
     if isinstance(values, range) and values and values.step == 1:
         return {"range": f"{values[0]}..{values[-1]}"}
     if isinstance(values, str):

@@ -39,12 +39,12 @@ class TuneGroup(click.Group):
     """The group ``tune`` imports its commands when they are asked for."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words, rest = split_tail(args)
-        ctx.meta[TAIL], ctx.meta[TYPED] = rest, tuple(args)
-        own = ("-h", "--help", "--version")
+        words, tail = split_tail(args)
+        ctx.meta[TAIL], ctx.meta[TYPED] = tail, tuple(args)
+        flags = ("-h", "--help", "--version")
         # While the first word is being completed, it may become a command.
-        undecided = ctx.resilient_parsing and not words and rest is None
-        if not undecided and (not words or (words[0].startswith("-") and words[0] not in own)):
+        is_undecided = ctx.resilient_parsing and not words and tail is None
+        if not is_undecided and (not words or (words[0].startswith("-") and words[0] not in flags)):
             words.insert(0, "run")
         return super().parse_args(ctx, words)
 
@@ -62,8 +62,8 @@ class TuneGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            meant = nearest(args[0], COMMANDS)
-            hint = f"did you mean `tune {meant}`? " if meant else ""
+            suggestion = nearest(args[0], COMMANDS)
+            hint = f"did you mean `tune {suggestion}`? " if suggestion else ""
             raise UsageError(
                 f"unknown command: {args[0]}",
                 f"{hint}the program to tune goes after `--`: tune -- {args[0]} ...",
@@ -71,8 +71,8 @@ class TuneGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for end in ("[OPTIONS]", "[OPTIONS] -- PROGRAM [ARGUMENTS]", "COMMAND [ARGUMENTS]"):
-            formatter.write_usage("tune", end, prefix="Usage: " if end == "[OPTIONS]" else " " * 7)
+        for use in ("[OPTIONS]", "[OPTIONS] -- PROGRAM [ARGUMENTS]", "COMMAND [ARGUMENTS]"):
+            formatter.write_usage("tune", use, prefix="Usage: " if use == "[OPTIONS]" else " " * 7)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples, commands, then the options of ``tune run``, which are ``tune``'s own."""

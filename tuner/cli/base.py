@@ -1,4 +1,4 @@
-"""What every command is made of: its part of the command line, and how its help looks."""
+"""The base of every command: how it reads its words, and how its help looks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tuner.model.errors import UsageError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Where the words after the first ``--`` are kept (``ctx.meta`` is shared by all contexts).
+#: Keys of ``ctx.meta``, which all contexts share: the words after the first ``--``; all words.
 TAIL, TYPED = "tuner.tail", "tuner.typed"
 
-#: For who forgot them.
+#: The hint for a user who forgot the ``--``.
 BEHIND_DASHES = "put the program and its options after `--`: tune -n 4 -- python train.py"
 
 EXAMPLES = (
@@ -35,8 +35,8 @@ def split_tail(args: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     words = list(args)
     if "--" not in words:
         return words, None
-    cut = words.index("--")
-    return words[:cut], tuple(words[cut + 1 :])
+    dashes = words.index("--")
+    return words[:dashes], tuple(words[dashes + 1 :])
 
 
 def tail(ctx: click.Context) -> tuple[str, ...] | None:
@@ -115,12 +115,12 @@ def write_options(
     """
     options = [param for param in params if isinstance(param, click.Option)]
     headings = {option.heading for option in options if isinstance(option, GroupedOption)}
-    rest = "Other options" if headings - {"Options"} else "Options"
+    default_heading = "Other options" if headings - {"Options"} else "Options"
     sections: dict[str, list[tuple[str, str]]] = {}
     for option in options:
         record = option.get_help_record(ctx)
         if record is not None:
-            heading = option.heading if isinstance(option, GroupedOption) else rest
+            heading = option.heading if isinstance(option, GroupedOption) else default_heading
             sections.setdefault(heading, []).append(record)
     width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
     for heading, rows in sections.items():

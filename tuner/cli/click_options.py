@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
-PLACE = "Where it is kept"
+PLACE = "Where it is kept"  # these three are headings of the help
 OUTPUT = "Output"
 COMPARED = "What to compare"
 
@@ -42,8 +42,8 @@ def study_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     from tuner.store.urls import study_names as stored_names
 
     names = stored_names(ctx.params.get("storage"), os.environ)
-    more = ["auto", "none"] if param.name == "learn_from" else []
-    return [name for name in [*names, *more] if name.startswith(incomplete)]
+    keywords = ["auto", "none"] if param.name == "learn_from" else []
+    return [name for name in [*names, *keywords] if name.startswith(incomplete)]
 
 
 def files_and_studies(ctx: click.Context, param: click.Parameter, text: str) -> Any:
@@ -90,7 +90,7 @@ _SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 def shared(*names: str, heading: str = "Options") -> Callable[[Function], Function]:
     """Return options that are the same for every command."""
     rows = map(_SHARED.__getitem__, names)
-    return _all([option(*flags, heading=heading, **attributes) for flags, attributes in rows])
+    return _in_order([option(*flags, heading=heading, **attributes) for flags, attributes in rows])
 
 
 def study_argument() -> Callable[[Function], Function]:
@@ -100,20 +100,20 @@ def study_argument() -> Callable[[Function], Function]:
 
 # --- the options of a study ------------------------------------------------------------------
 
-#: What is completed after an option of the table that does not name its choices.
+#: The completions after options of the table that do not name their choices, by key.
 _COMPLETIONS: dict[str, Callable[..., Any]] = {
     "learn_from": study_names,
     **dict.fromkeys(("knobs", "fixes", "baselines"), knob_names),
 }
 
 
-def _of_table(row: Option) -> Decorator:
+def _table_option(row: Option) -> Decorator:
     """Return an option of :mod:`tuner.config.options`."""
     attributes: dict[str, Any] = {"type": row.kind.typed, "multiple": row.repeatable}
     if not row.kind.metavar:
         attributes = {"is_flag": True}
     elif row.metavar in {"FILE", "PATH"}:
-        attributes["type"] = click.Path()  # is completed
+        attributes["type"] = click.Path()  # which the shell completes
     elif row.kind is WORDS and row.repeatable:  # the file splits it as a shell would
         attributes["callback"] = lambda _ctx, _param, texts: " ".join(texts) or None
     return option(
@@ -129,7 +129,7 @@ def _of_table(row: Option) -> Decorator:
     )
 
 
-def _all(decorators: Sequence[Decorator]) -> Callable[[Function], Function]:
+def _in_order(decorators: Sequence[Decorator]) -> Callable[[Function], Function]:
     """Return one decorator of several: the options stand in the order given."""
 
     def decorate(function: Function) -> Function:
@@ -142,13 +142,13 @@ def _all(decorators: Sequence[Decorator]) -> Callable[[Function], Function]:
 
 def table_options(*keys: str) -> Callable[[Function], Function]:
     """Return options of the table, for commands that are no study."""
-    return _all([_of_table(replace(BY_KEY[key], heading="Options")) for key in keys])
+    return _in_order([_table_option(replace(BY_KEY[key], heading="Options")) for key in keys])
 
 
 HOST_OPTIONS = ("hosts", "hostfile", "hosts_from", "ssh")
 LAUNCHER_OPTIONS = ("mpirun", "launcher")
 
-OF_SCALE: tuple[Decorator, ...] = (
+SCALE_OPTIONS: tuple[Decorator, ...] = (
     option("--setting", heading=COMPARED, metavar="NAME=VALUE,...",
            help="Tune nothing: launch this (as by --fix) with each layout, by pairs; defaults: your"
            " own."),
@@ -164,16 +164,16 @@ OF_SCALE: tuple[Decorator, ...] = (
 
 
 def study_options(
-    *, without: Collection[str] = (), more: Sequence[Decorator] = ()
+    *, without: Collection[str] = (), extra: Sequence[Decorator] = ()
 ) -> Callable[[Function], Function]:
-    """Return ``more`` options, then those of a study ``without`` some of the table."""
-    rows = [_of_table(row) for row in OPTIONS if row.key not in without]
+    """Return the ``extra`` options, then those of a study ``without`` some of the table."""
+    rows = [_table_option(row) for row in OPTIONS if row.key not in without]
     no_confirm = option("--no-confirm", "confirm", flag_value="none", default=None,
                         heading=LIMITS, help="Short for --confirm none.")  # fmt: skip
-    return _all([*more, *rows, no_confirm])
+    return _in_order([*extra, *rows, no_confirm])
 
 
-def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **facts: Any) -> StudySpec:
+def spec_of(options: dict[str, Any], words: tuple[str, ...] | None, **facts: Any) -> StudySpec:
     """Build the study from the options, the words after ``--``, the study file and ``facts``."""
     from tuner.cli import console
     from tuner.config import spec, study_file
@@ -181,8 +181,8 @@ def spec_of(given: dict[str, Any], words: tuple[str, ...] | None, **facts: Any) 
     if words == ():
         raise UsageError("there is no program after `--`", "tune -- python train.py --out {out}")
     file, source = study_file.find_study_file(
-        given["study_file"], cwd=Path.cwd(), has_command=words is not None
+        options["study_file"], cwd=Path.cwd(), has_command=words is not None
     )
-    if source == study_file.LOCAL_NAME and given["study_file"] is None and not facts:
+    if source == study_file.LOCAL_NAME and options["study_file"] is None and not facts:
         console.err(f"tune: using ./{source} (another: --study FILE)")
-    return spec.build_spec(file=file, source=source, command=words, options=given, **facts)
+    return spec.build_spec(file=file, source=source, command=words, options=options, **facts)

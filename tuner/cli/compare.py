@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tuner.results.compared_studies import Comparison
     from tuner.study.pairing import Pairs
 
-#: No export is longer, bytes.
+#: An export has at most so many bytes.
 MOST_BYTES = 1 << 28
 
-#: The verdict says whether it is worse by more than this share unless --fail-if-slower names one.
+#: The verdict says if AFTER is worse by more than this share, or the one of --fail-if-slower.
 WORSE = 0.05
 
 
@@ -57,21 +57,21 @@ WORSE = 0.05
 )
 @shared("wait", "storage", "json")
 @click.pass_context
-def command(ctx: click.Context, /, before: str, after: str, **given: Any) -> int:
-    """Compare them."""
+def command(ctx: click.Context, /, before: str, after: str, **options: Any) -> int:
+    """Compare two studies and print the verdict."""
     from tuner.results.compared_studies import compare, read
     from tuner.results.exporters.json import dumps
 
-    limit, names = given["fail_if_slower"], (before, after)
+    limit, names = options["fail_if_slower"], (before, after)
     share = WORSE if limit is None else limit
-    comparison = compare(*(read(name, _export(name, given["storage"])) for name in names))
-    if given["remeasure"]:
+    comparison = compare(*(read(name, _export(name, options["storage"])) for name in names))
+    if options["remeasure"]:
         for name in filter(_is_file, names):
-            said = f"--remeasure: {name} is a file, which cannot be launched"
-            raise UsageError(said, "name the study itself")
+            message = f"--remeasure: {name} is a file, which cannot be launched"
+            raise UsageError(message, "name the study itself")
         if comparison.best.is_open(share):
-            comparison = _remeasure(comparison, share, ctx.meta[TYPED], given)
-    if given["as_json"]:
+            comparison = _remeasure(comparison, share, ctx.meta[TYPED], options)
+    if options["as_json"]:
         sys.stdout.write(dumps(comparison.json(share)))
     else:
         unit = f" ({comparison.before.unit})" if comparison.before.unit else ""
@@ -102,33 +102,33 @@ def _export(name: str, storage: str | None) -> str:
 
 
 def _remeasure(
-    comparison: Comparison, share: float, typed: tuple[str, ...], given: dict[str, Any]
+    comparison: Comparison, share: float, typed: tuple[str, ...], options: dict[str, Any]
 ) -> Comparison:
-    """Compare by pairs of launches, which end as soon as their interval tells."""
+    """Launch both by pairs until their interval decides, and return the comparison with these."""
     from tuner.cli import progress, stored
     from tuner.study.pairs_of_studies import ByPairs, Fails, require_different, to_launch
 
-    store, specs = stored.open_store(given["storage"]), []
+    store, specs = stored.open_store(options["storage"]), []
     for side in (comparison.before, comparison.after):
         view = stored.load(store, side.name)
         assert view.result.best is not None, "it was compared"
         specs.append(to_launch(store, view.spec, view.result.best.setting, typed))
-        if (was := view.spec.machine.hostname) != (here := specs[-1].machine.hostname):
-            console.err(f"{side.name} was measured on {was}; it is launched here, on {here}")
+        if (old_host := view.spec.machine.hostname) != (host := specs[-1].machine.hostname):
+            console.err(f"{side.name} was measured on {old_host}; it is launched here, on {host}")
     require_different(specs)
     first, second = names = [spec.name for spec in specs]
     console.err(f"launches of both, kept as the studies {first} and {second}")
 
-    def by(pairs: Pairs) -> Comparison:
+    def with_pairs(pairs: Pairs) -> Comparison:
         sides = [[*map(specs[0].objective.figure, side)] for side in pairs.costs]
         return comparison.with_best(sides, pairs.gain, is_side_by_side=pairs.is_side_by_side)
 
     def is_enough(pairs: Pairs) -> bool:
         console.err(progress.pairs_so_far(names, pairs))
-        return not by(pairs).best.is_open(share)
+        return not with_pairs(pairs).best.is_open(share)
 
-    by_pairs = ByPairs(given["storage"], fresh=True, wait=given["wait"])
+    by_pairs = ByPairs(options["storage"], fresh=True, wait=options["wait"])
     pairs = by_pairs.launch(specs, [*map(progress.view_of_pairs, names, specs)], is_enough)
     if isinstance(pairs, Fails):
         raise pairs.error
-    return by(pairs)
+    return with_pairs(pairs)

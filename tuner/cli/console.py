@@ -1,4 +1,4 @@
-"""Where text goes: stdout for results, stderr for what happens meanwhile.
+"""Writes text for people: results to stdout, progress and errors to stderr.
 
 Every line for people passes :func:`harmless`.
 """
@@ -40,12 +40,12 @@ def harmless(text: str) -> str:
         return text
     import unicodedata
 
-    def shown(letter: str) -> str:
+    def escaped(letter: str) -> str:
         if letter.isprintable() or unicodedata.category(letter) == "Zs":
             return letter
         return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
 
-    return "".join(map(shown, text))
+    return "".join(map(escaped, text))
 
 
 def out(
@@ -59,8 +59,8 @@ def out(
     """Write a line of the result, made :func:`harmless`, to stdout.
 
     ``indent`` stands before it, and on a terminal before each line that it is wrapped into.
-    ``lead`` takes the place of the indent's begin in the first line, and its first word has a
-    ``colour``.
+    ``lead`` takes the place of the first letters of the indent in the first line, and its first
+    word has a ``colour``.
     """
     line = harmless(text)
     if indent is not None:
@@ -77,12 +77,12 @@ def out(
 
 
 def err(text: str) -> None:
-    """Write a line about what happens to stderr."""
+    """Write a line about the progress, made :func:`harmless`, to stderr."""
     write_error(harmless(text) + "\n")
 
 
 def write_error(text: str, stream: TextIO | None = None) -> None:
-    """Write to stderr; where nobody can read it (a full disk), that ends no study."""
+    """Write to stderr; if that fails (a full disk), discard the stream: the study goes on."""
     stream = stream or sys.stderr
     try:
         stream.write(text)
@@ -94,7 +94,7 @@ def write_error(text: str, stream: TextIO | None = None) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is still to be written to a stream go nowhere."""
+    """Put /dev/null in the place of a stream: what is still to be written to it is lost."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

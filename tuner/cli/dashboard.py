@@ -48,22 +48,22 @@ def command(port: int, host: str, storage: str | None) -> None:
     users_token = os.environ.get(access.TOKEN_VARIABLE)
     token = access.token_of(users_token)
     store = stored.open_store(storage)
-    stored.chosen(store, None)
+    stored.name_of(store, None)
 
     def report_of(name: str | None) -> str:
-        return report(stored.watched(store, stored.load(store, name)), web_server.HOME)
+        return report(stored.with_telemetry(store, stored.load(store, name)), web_server.HOME)
 
-    with web_server.bind(store.url, report_of, host=host, port=port, token=token) as pages:
-        if pages.is_wide:
+    with web_server.bind(store.url, report_of, host=host, port=port, token=token) as server:
+        if server.is_wide:
             console.warn(
-                f"everybody who can reach {urlsplit(pages.page).netloc} and has the token can see"
+                f"everybody who can reach {urlsplit(server.page).netloc} and has the token can see"
                 " the studies; there is no encryption, so that others on the network can read the"
                 " token. Without --host, ssh -L 8080:127.0.0.1:8080 THIS_HOST does the same in"
                 " private"
             )
         # A token of the user's own is not repeated where output may be kept.
-        url = pages.url if users_token is None else f"{pages.page}?token=${access.TOKEN_VARIABLE}"
+        url = server.url if users_token is None else f"{server.page}?token=${access.TOKEN_VARIABLE}"
         console.out(f"dashboard at {url} (Ctrl-C ends it)")
         sys.stdout.flush()
-        pages.serve()
+        server.serve()
     console.err("dashboard ended")

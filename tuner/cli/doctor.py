@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @table_options(*LAUNCHER_OPTIONS, *HOST_OPTIONS)
 @shared("storage", "json")
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+def command(ctx: click.Context, /, **options: Any) -> int:
     """Check this host, and the others of a job."""
     from tuner.results.doctor.checks import CheckState, diagnose
     from tuner.results.doctor.host_view import look
@@ -50,30 +50,30 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     words = tail(ctx)
     if words == ():
         raise UsageError("there is no program after `--`", "tune doctor -- python train.py")
-    names, ssh = _hosts(given)
+    names, ssh = _hosts(options)
     view = look(
         words,
-        storage=given["storage"],
-        mpirun=given["mpirun"],
-        kind=given["launcher"],
+        storage=options["storage"],
+        mpirun=options["mpirun"],
+        kind=options["launcher"],
         environ=os.environ,
     )
     items = diagnose_hosts(names, view, ssh, os.environ) if names else diagnose(view)
-    fails = any(item.state is CheckState.FAILURE for item in items)
-    if given["as_json"]:
-        document = {"schema": "tuner.doctor/1", "machine": view.machine, "would_fail": fails}
+    would_fail = any(item.state is CheckState.FAILURE for item in items)
+    if options["as_json"]:
+        document = {"schema": "tuner.doctor/1", "machine": view.machine, "would_fail": would_fail}
         sys.stdout.write(dumps(document | {"checks": items}))
     else:
-        _print(items, view.machine, would_fail=fails)
-    return exits.WOULD_FAIL if fails else exits.OK
+        _print(items, view.machine, would_fail=would_fail)
+    return exits.WOULD_FAIL if would_fail else exits.OK
 
 
-def _hosts(given: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
+def _hosts(options: Mapping[str, Any]) -> tuple[list[str], tuple[str, ...]]:
     """Return the hosts that are named, and the command that reaches them; none: only this one."""
     from tuner.launch.launchers import in_slurm
 
     keys = (*HOST_OPTIONS, "launcher")
-    typed = {key: given[key] for key in keys if given[key] is not None}
+    typed = {key: options[key] for key in keys if options[key] is not None}
     if not typed and not in_slurm(os.environ):
         return [], ()
     from tuner.config.spec import offered
@@ -102,8 +102,8 @@ def _print(items: list[CheckedItem], machine: Machine, *, would_fail: bool) -> N
     indent = " " * (max(len(item.name) for item in items) + 4)
     for item in items:
         mark, colour = MARKS[item.state]
-        said = f"not seen: {item.saw}" if item.state == "not seen" else item.saw
-        console.out(said, indent=indent, lead=f"{mark} {item.name}", colour=colour)
+        text = f"not seen: {item.saw}" if item.state == "not seen" else item.saw
+        console.out(text, indent=indent, lead=f"{mark} {item.name}", colour=colour)
         if item.state in {"warning", "failure"}:
             console.out(f"why: {item.why}", indent=indent)
         label = "try: " if item.state == "ok" else "next:"

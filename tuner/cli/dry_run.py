@@ -58,7 +58,7 @@ def script(
     """Yield lines to be pasted: what is no command of a launch is in one-line comments."""
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     for setting, launch in launches:
-        yield wording.one_line(f"# {setting_text.assigned(setting, spec.knobs)}", None)
+        yield wording.one_line(f"# {setting_text.assigned(setting, spec.knobs)}", most=None)
         yield shlex.join(("mkdir", "-p", str(launch.out_dir)))
         yield shlex.join((*(variables if environment else ()), *launch.argv))
     size = space.size(spec.knobs, requirements_of(spec))
@@ -70,4 +70,4 @@ def script(
         notes.append(f"only settings with {' and '.join(spec.require)} (--require)")
     notes += [f"not tuned: {name}: {why}" for name, why in spec.left_out]
     for note in filter(None, notes):
-        yield wording.one_line(f"# {note}", None)
+        yield wording.one_line(f"# {note}", most=None)

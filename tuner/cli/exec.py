@@ -77,18 +77,18 @@ def command(
     from tuner.launch.command import knobs_in
     from tuner.results import claims
 
-    typed = tail(ctx)
-    if not typed:
+    words = tail(ctx)
+    if not words:
         raise UsageError("there is no command to run after `--`", "tune exec [STUDY] -- COMMAND")
     data = stored.load(stored.open_store(storage), study)
-    unset, values = render.assignments(data.spec, data.best_setting, typed)
+    unset, values = render.assignments(data.spec, data.best_setting, words)
     env = {name: value for name, value in os.environ.items() if name not in unset} | values
-    argv = filled(typed, data)
+    argv = filled(words, data)
     if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
-        raise UsageError(f"there is no program {typed[0]}", "name it by its path, or set PATH")
-    setting, placed = data.best_setting.as_dict(), knobs_in(typed)
+        raise UsageError(f"there is no program {words[0]}", "name it by its path, or set PATH")
+    setting, placeholders = data.best_setting.as_dict(), knobs_in(words)
     for knob in data.spec.knobs:
-        if knob.name in {*setting} - {*placed} and not isinstance(knob.route, Env):
+        if knob.name in {*setting} - {*placeholders} and not isinstance(knob.route, Env):
             console.warn(
                 f"the command does not get {knob.name}={setting[knob.name]}: an environment cannot"
                 f" carry it, so write {{{knob.name}}} where the command takes it"
@@ -96,23 +96,23 @@ def command(
     if data.keeps_defaults:
         console.warn(f"running with your defaults: {claims.comparison(data.result)}")
     for number in range(1, tries + 1):
-        resumed = _newest(resume_arg) if number > 1 else ()
+        resume_words = _with_newest_file(resume_arg) if number > 1 else ()
         try:
-            with _hosts_of(data.spec, argv) as (ready, lost):
-                ended = process.execute((*ready, *resumed), env, lost)
-                is_last = number == tries and not lost()
-        except TunerError as error:  # a host that has just been lost may still be named
+            with _hosts_of(data.spec, argv) as (argv_with_hosts, lost_hosts):
+                end = process.execute((*argv_with_hosts, *resume_words), env, lost_hosts)
+                is_last = number == tries and not lost_hosts()
+        except TunerError as error:  # of a later try: its hosts may still name one that is lost
             if number in {1, tries}:
                 raise
             console.warn(f"try {number} of {tries} was not begun ({error.message})")
             continue
-        if not ended.why or is_last:
+        if not end.why or is_last:
             break
-        console.warn(f"try {number} of {tries} was ended from outside ({ended.why})")
-    return ended.code
+        console.warn(f"try {number} of {tries} was ended from outside ({end.why})")
+    return end.code
 
 
-def _newest(words: tuple[str, ...]) -> tuple[str, ...]:
+def _with_newest_file(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words, with the newest file for a pattern at their end; no words without one."""
     import glob
 
@@ -126,7 +126,7 @@ def _newest(words: tuple[str, ...]) -> tuple[str, ...]:
 def _hosts_of(
     spec: StudySpec, argv: tuple[str, ...]
 ) -> Iterator[tuple[list[str], Callable[[], str]]]:
-    """Return ``argv`` with its hosts put in, and what says which of them are lost.
+    """Yield ``argv`` with its hosts put in, and a function that says which of them are lost.
 
     They are those that the study's ``--hosts-from`` names now, else those of the study. Without
     ``{hosts}`` in ``argv`` no host is watched. If there are not enough, or one cannot be reached,
@@ -142,8 +142,8 @@ def _hosts_of(
     if spec.hosts_from:
         offered = with_room(hosts_from(spec.hosts_from), ranks)
         if len(offered) < len(names):
-            what = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(offered)}"
-            raise TunerError(f"the job needs {what}", "COMMAND may wait until they are there")
+            needed = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(offered)}"
+            raise TunerError(f"the job needs {needed}", "COMMAND may wait until they are there")
         names = offered[: len(names)]
     listed = replace(spec.layout, hosts=names).listed
     with closing(reach(spec.launcher, names, os.environ)) as hosts:
@@ -156,7 +156,7 @@ def _hosts_of(
 def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
     """Return the command with the study's placeholders replaced; other braces are its own.
 
-    A knob that the setting leaves as it is goes with the option before it, as in the baseline.
+    The placeholder of a knob without a value is left out with the option before it, as in a launch.
     """
     from tuner.launch.command import option_before
 

@@ -8,11 +8,11 @@ OK = 0
 #: A defect in ``tune`` itself (Python's own code for an uncaught exception).
 DEFECT = 1
 USAGE = 2
-#: Something of the machine ended it; what was measured is kept.
+#: The machine ended the command, by a full disk for one; what was measured is kept.
 STOPPED = 3
-#: What ``tune doctor`` ends with.
+#: The code of ``tune doctor`` if a study would fail.
 WOULD_FAIL = 3
-#: What ``tune compare --fail-if-slower`` ends with.
+#: The code of ``tune compare --fail-if-slower`` if AFTER is proven to be worse.
 WORSE = 6
 
 #: What ``tune --help`` says about them.

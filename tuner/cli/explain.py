@@ -46,7 +46,7 @@ def command(study: str | None, launch: int | None, storage: str | None, as_json:
     data = stored.load(store, study)
     runs = [
         explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
-        for name, record in _chosen(data, launch)
+        for name, record in _named_launches(data, launch)
     ]
     if as_json:
         document = {"schema": "tuner.explain/1", "study": data.spec.name}
@@ -55,8 +55,8 @@ def command(study: str | None, launch: int | None, storage: str | None, as_json:
         _print(data, runs)
 
 
-def _chosen(data: StudyView, launch: int | None = None) -> list[tuple[str, LaunchRecord]]:
-    """Return the launches to explain, by the names they go by; by default best and baseline."""
+def _named_launches(data: StudyView, launch: int | None = None) -> list[tuple[str, LaunchRecord]]:
+    """Return the launches to explain with their names; by default best and baseline."""
     from tuner.results.explain.explained_runs import median_run
 
     name, canonical = data.spec.name, data.pooling.canonical
@@ -69,12 +69,12 @@ def _chosen(data: StudyView, launch: int | None = None) -> list[tuple[str, Launc
     settings = {"best": best, "baseline": BASELINE}
     if best.is_baseline:
         del settings["best"]
-    runs = {what: median_run(data.records, settings[what], canonical) for what in settings}
-    chosen = [(what, run) for what, run in runs.items() if run is not None]
-    if not chosen:
+    runs = {side: median_run(data.records, settings[side], canonical) for side in settings}
+    launches = [(side, run) for side, run in runs.items() if run is not None]
+    if not launches:
         hint = f"`tune show {name}` lists what it has"
         raise UsageError(f"study {name} has no launch to explain", hint)
-    return chosen
+    return launches
 
 
 def line(store: Store, data: StudyView) -> str:
@@ -84,7 +84,7 @@ def line(store: Store, data: StudyView) -> str:
 
     if data.result.best is None:
         return ""
-    ((name, record), *_) = _chosen(data)
+    ((name, record), *_) = _named_launches(data)
     run = explained_run(name, record, store.telemetry(data.spec.name, record.number), data)
     is_known = run.explanation.cause is not Cause.UNKNOWN
     return f"{name}: {run.sentence} (`tune explain`)" if is_known else ""
@@ -118,9 +118,9 @@ def _print(data: StudyView, runs: list[ExplainedRun]) -> None:
 
     console.out(f"Study {data.spec.name}", bold=True)
     for run in runs:
-        what = setting_text.assigned(run.record.setting, data.spec.knobs)
+        setting = setting_text.assigned(run.record.setting, data.spec.knobs)
         result = figures.came_to(data.spec.objective, run.record.outcome)
-        console.out(f"  {run.name}: {what}, launch {run.record.number}, {result}")
+        console.out(f"  {run.name}: {setting}, launch {run.record.number}, {result}")
     blocks = {f"{run.name}: {run.sentence}": run.lines for run in runs}
     blocks["Not seen"] = list(dict.fromkeys(gap for run in runs for gap in run.explanation.gaps))
     for heading, texts in blocks.items():

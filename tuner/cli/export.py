@@ -55,7 +55,7 @@ def command(
     name = format_name or exporters.format_of("" if to_stdout else str(filename))
     exporter = exporters.exporter_for(name)
     store = stored.open_store(storage)
-    data = stored.watched(store, stored.load(store, study))
+    data = stored.with_telemetry(store, stored.load(store, study))
     with redirect_stdout(sys.stderr):  # only the export is for stdout, not what a library prints
         export = exporter(data)
     for warning in export.warnings:

@@ -52,22 +52,22 @@ def command(ctx: click.Context, file: str, force: bool) -> int:
         raise UsageError(f"{file} exists already", "name another file, or add --force")
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not to_stdout
     is_template = words is None and not asks
-    text = template(path.stem) if is_template else _study(words, asks)
+    text = template(path.stem) if is_template else _study_text(words, asks)
     parse(text.encode(), file)
     if to_stdout:
         sys.stdout.write(text)
         return exits.OK
-    # A study file does not hold the program's input, which stands at that of `tune`.
-    given = None if is_template else standard_input.file_at_input()
+    # A study file does not name the program's input: that is the standard input of `tune`.
+    input_file = None if is_template else standard_input.file_at_input()
     outfile.write(path, Export(text=text))
     study = "" if file == "tune.toml" else f" --study {shlex.quote(file)}"
-    then = "edit its command; next" if is_template else "next"
-    redirected = f" < {shlex.quote(str(given))}" if given else ""
-    console.err(f"wrote {file}; {then}: tune{study} --dry-run, then: tune{study}{redirected}")
+    step = "edit its command; next" if is_template else "next"
+    redirected = f" < {shlex.quote(str(input_file))}" if input_file else ""
+    console.err(f"wrote {file}; {step}: tune{study} --dry-run, then: tune{study}{redirected}")
     return exits.OK
 
 
-def _study(words: tuple[str, ...] | None, asks: bool) -> str:
+def _study_text(words: tuple[str, ...] | None, asks: bool) -> str:
     """Return a study file for a command; if it ``asks``, for what the user answers."""
     from tuner.config import first_study, program
     from tuner.config.spec import check_command
@@ -77,9 +77,9 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     from tuner.launch.secrets import refuse_secrets
 
     if words is None:
-        usual = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
-        read = FuncParamType(WORDS.read)
-        words = click.prompt("Command, as you type it today", usual, type=read, err=True)
+        default = next((f"python {x}" for x in ("train.py", "main.py") if Path(x).is_file()), None)
+        kind = FuncParamType(WORDS.read)
+        words = click.prompt("Command, as you type it today", default=default, type=kind, err=True)
     for word in words:
         require_text(word)
     refuse_secrets(words, os.environ)
@@ -92,7 +92,7 @@ def _study(words: tuple[str, ...] | None, asks: bool) -> str:
     program.check(command, environ=os.environ, cwd=Path.cwd())
     options = _options(command) if asks else {}
     if line is None:
-        ranks = click.prompt("Ranks", 1, type=click.IntRange(1), err=True) if asks else 1
+        ranks = click.prompt("Ranks", default=1, type=click.IntRange(1), err=True) if asks else 1
         keys["mpi_procs"] = ranks
     source = Path(program.script_of(command) or os.devnull).read_text("utf-8", "replace")
     has_log = OUT in placeholders(command) or (OUT in options and "LogReport" in source)
@@ -105,20 +105,20 @@ def _options(command: Sequence[str]) -> dict[str, list[str]]:
     from tuner.hosts.process import run_tool
     from tuner.launch.command import OUT, shipped_dir, substitute
 
-    own = {"python": sys.executable, "workloads": str(shipped_dir("workloads")), OUT: os.devnull}
-    argv = (*substitute(command, own), "--help")
-    if not click.confirm(f"Run `{shlex.join(argv)}` to find its options?", True, err=True):
+    values = {"python": sys.executable, "workloads": str(shipped_dir("workloads")), OUT: os.devnull}
+    argv = (*substitute(command, values), "--help")
+    if not click.confirm(f"Run `{shlex.join(argv)}` to find its options?", default=True, err=True):
         return {}
-    proposed, problem = {}, ""
+    options, problem = {}, ""
     try:
-        done = run_tool(argv, timeout_s=HELP_LIMIT_S)
-        proposed = proposals(done.stdout + done.stderr)
-        if done.returncode:
-            problem = f": {failed_command(done.returncode, done.stdout + done.stderr)}"
-    except OSError as error:  # it cannot be started, or takes too long
+        process = run_tool(argv, timeout_s=HELP_LIMIT_S)
+        options = proposals(process.stdout + process.stderr)
+        if process.returncode:
+            problem = f": {failed_command(process.returncode, process.stdout + process.stderr)}"
+    except OSError as error:  # the program cannot be started, or takes too long
         problem = f": {error.strerror or error}"
-    for place, (name, *_) in proposed.items():
-        console.err(f"  {name} {{{place}}}")
-    if not proposed:
+    for placeholder, (name, *_) in options.items():
+        console.err(f"  {name} {{{placeholder}}}")
+    if not options:
         console.err(f"it names no option that tune can set{problem}")
-    return proposed
+    return options

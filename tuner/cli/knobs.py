@@ -69,9 +69,9 @@ def command(
         console.err("`tune knobs NAME` says why a knob can matter; `tune --knob NAME` tunes it")
 
 
-def _print_row(here: KnobOnHost) -> None:
+def _print_row(on_host: KnobOnHost) -> None:
     """Print all that is known of one knob on this host."""
-    knob = here.knob
+    knob = on_host.knob
     console.out(f"{knob.name}: {knob.help}", bold=True)
     facts = {
         "why": knob.why,
@@ -81,8 +81,8 @@ def _print_row(here: KnobOnHost) -> None:
         "exists": conditions(knob),
         "numerics": "it changes them: tuned only if you ask for it" * knob.changes_numerics,
         "tuned by default": "yes, if no study file lists knobs" if knob.usual else "",
-        "applies here": _applies_here(here),
-        "then": here.hint,
+        "applies here": _applies_here(on_host),
+        "then": on_host.hint,
     }
     for label, text in facts.items():
         if text:
@@ -112,21 +112,21 @@ def route(knob: Knob) -> str:
     return f"the launcher's {knob.route.option.replace('_', '-')}"
 
 
-def _applies_here(here: KnobOnHost) -> str:
-    if here.why_not:
-        return f"no: {here.why_not}"
-    marks = ["yes"] + ["changes numerics"] * here.knob.changes_numerics
-    where = conditions(here.knob)
-    return ", ".join([*marks, where] if where else marks)
+def _applies_here(on_host: KnobOnHost) -> str:
+    if on_host.why_not:
+        return f"no: {on_host.why_not}"
+    marks = ["yes"] + ["changes numerics"] * on_host.knob.changes_numerics
+    condition = conditions(on_host.knob)
+    return ", ".join([*marks, condition] if condition else marks)
 
 
-def _json(here: KnobOnHost) -> JsonDict:
+def _json(on_host: KnobOnHost) -> JsonDict:
     from tuner.results.exporters.json import knob_json
 
-    document: dict[str, Any] = knob_json(here.knob)
+    document: dict[str, Any] = knob_json(on_host.knob)
     return document | {
-        "applies": not here.why_not,
-        "why_not": here.why_not,
-        "hint": here.hint,
-        "possible": here.possible,
+        "applies": not on_host.why_not,
+        "why_not": on_host.why_not,
+        "hint": on_host.hint,
+        "possible": on_host.possible,
     }

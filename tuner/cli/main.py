@@ -20,7 +20,7 @@ from tuner.model.errors import TunerError, UsageError, nearest
 if TYPE_CHECKING:
     from tuner.model import Result
 
-#: How much of a traceback is shown: its last frames.
+#: At most so many frames of a traceback are shown: its last ones.
 MOST_FRAMES = 30
 
 #: The variable through which click's completion scripts call ``tune``.
@@ -33,14 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without ``argv``, the words after the program's name, the process is the command's own.
     """
     _open_streams()
-    is_own = argv is None
-    if is_own:
-        # Ignored SIGHUP and SIGINT are meant (`nohup`, `&`). Without SIGTERM nobody could end us,
-        # without SIGCHLD no child would be waited for.
+    owns_process = argv is None
+    if owns_process:
+        # SIGHUP and SIGINT stay ignored if they are: the user means it (`nohup`, `&`). With SIGTERM
+        # ignored nobody could end `tune`; with SIGCHLD ignored it could not wait for its children.
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
     try:
-        code = _answer(list(sys.argv[1:] if argv is None else argv), is_own)
+        code = _run_or_report(list(sys.argv[1:] if argv is None else argv), owns_process)
     except BrokenPipeError:  # the reader has gone (`tune show | head`)
         code = exits.by_signal(signal.SIGPIPE)
     for stream in (sys.stdout, sys.stderr):
@@ -51,20 +51,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _answer(args: list[str], is_own: bool) -> int:
+def _run_or_report(args: list[str], owns_process: bool) -> int:
     """Run a command line; return its exit code, or that of the error that it ended with."""
     try:
         try:
             code = _run(args)
             sys.stdout.flush()
         finally:
-            if is_own and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-                # From now on Ctrl-C ends the process without a word: Python's end takes a moment.
+            if owns_process and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                # From now on Ctrl-C ends the process without a traceback, while Python exits.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
     except BrokenPipeError:
         raise
     except (KeyboardInterrupt, click.Abort) as interrupt:
-        return _interrupted(interrupt)
+        return _report_interrupt(interrupt)
     except Exception as error:  # the last place: a traceback is a defect, never an answer
         return _report(error)
     return code
@@ -78,11 +78,11 @@ def _open_streams() -> None:
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free number
             mode = "w" if number else "r"
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it
+        sys.stdout.reconfigure(errors="backslashreplace")  # stderr does the same by default
 
 
 def _run(args: list[str]) -> int:
@@ -115,9 +115,9 @@ def _report(error: Exception) -> int:
         message, hint, code = error.message, error.hint, error.exit_code
     elif isinstance(error, click.ClickException):
         message, hint = _click_error(error)
-    elif isinstance(error, OSError) and error.errno in _NEXT:
+    elif isinstance(error, OSError) and error.errno in _NEXT_STEPS:
         where = f": {error.filename}" if error.filename else ""
-        message, hint = f"{error.strerror}{where}", _NEXT[error.errno]
+        message, hint = f"{error.strerror}{where}", _NEXT_STEPS[error.errno]
     else:
         is_foreseen, code = False, exits.DEFECT
         message = f"a defect in tune: {type(error).__name__}: {error}"
@@ -131,11 +131,11 @@ def _report(error: Exception) -> int:
         trace = traceback.format_exception(error, limit=-MOST_FRAMES)
         for line in redactor.text("".join(trace)).splitlines():
             console.err(line)
-    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    label = "\x1b[1;31merror:\x1b[0m" if red else "error:"
+    is_red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    label = "\x1b[1;31merror:\x1b[0m" if is_red else "error:"
     text = "\n  ".join(_lines(redactor.text(message))) or "unknown"
-    following = "\n        ".join(_lines(redactor.text(hint)))
-    console.write_error(f"tune: {label} {text}\n" + (following and f"  next: {following}\n"))
+    next_steps = "\n        ".join(_lines(redactor.text(hint)))
+    console.write_error(f"tune: {label} {text}\n" + (next_steps and f"  next: {next_steps}\n"))
     return code
 
 
@@ -143,8 +143,8 @@ def _lines(text: str) -> list[str]:
     return [console.harmless(line) for line in text.strip().split("\n") if text.strip()]
 
 
-#: What to do about the errors of the system that no place foresaw but the user can mend.
-_NEXT = {
+#: What the user can do about errors of the system that no other code has handled.
+_NEXT_STEPS = {
     **dict.fromkeys(
         (
             *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
@@ -160,7 +160,7 @@ _NEXT = {
 
 
 def _click_error(error: click.ClickException) -> tuple[str, str]:
-    """Return the message and next step for what click found wrong."""
+    """Return the message and the next step for an error that click has raised."""
     context: click.Context | None = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tune"
     hint = f"`{path} --help` lists its options"
@@ -169,15 +169,15 @@ def _click_error(error: click.ClickException) -> tuple[str, str]:
         command = context.command
         if isinstance(command, TuneCommand) and command.takes_tail and tail(context) is None:
             hint += f"\n{BEHIND_DASHES}"
-        meant = nearest(error.option_name, [opt for opt in options if opt.startswith("--")])
+        suggestion = nearest(error.option_name, [opt for opt in options if opt.startswith("--")])
         message = f"unknown option: {error.option_name}"
-        return message, f"did you mean {meant}? {hint}" if meant else hint
+        return message, f"did you mean {suggestion}? {hint}" if suggestion else hint
     message = error.format_message().rstrip(".")
     return message[:1].lower() + message[1:], hint
 
 
-def _interrupted(interrupt: BaseException) -> int:
-    """Say in one line what is kept and how to go on; gives the signal's code."""
+def _report_interrupt(interrupt: BaseException) -> int:
+    """Say in one line what is kept and how to go on; return the exit code of the signal."""
     from tuner.model import figures, wording
 
     result: Result | None = getattr(interrupt, "result", None)
@@ -187,8 +187,8 @@ def _interrupted(interrupt: BaseException) -> int:
         kept = f"{wording.count(measured, 'measurement')} kept"
         line += f"; {kept if measured else 'nothing was measured yet'}"
         if result.best is not None and result.best.elapsed_s is not None:
-            shown = figures.shown(result.objective, result.best.elapsed_s)
-            line += f", best so far: {result.best.setting}, {shown}"
+            time = figures.shown(result.objective, result.best.elapsed_s)
+            line += f", best so far: {result.best.setting}, {time}"
         line += "; the same command continues (without --fresh, --remeasure)"
     console.write_error(f"\ntune: {console.harmless(line)}\n")
     return exits.by_signal(getattr(interrupt, "signal_number", signal.SIGINT))

@@ -33,9 +33,9 @@ def write(path: Path, export: Export) -> None:
         for database in filter(Path.is_file, databases):
             with database.open("rb") as file:
                 if file.read(16) == b"SQLite format 3\0":
-                    what = "it is a database, with all that was measured"
-                    raise UsageError(f"cannot write {path}: {what}", "name another file")
-        executable = (mode & 0o444) >> 2 if export.executable else 0
+                    reason = "it is a database, with all that was measured"
+                    raise UsageError(f"cannot write {path}: {reason}", "name another file")
+        executable = (mode & 0o444) >> 2 if export.executable else 0  # x wherever r is
         target = Path(os.path.realpath(path))
         handle, draft = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
         try:

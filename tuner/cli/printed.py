@@ -1,4 +1,4 @@
-"""A study's result for people: what was found, what took effect, what to type next."""
+"""Prints a study's result for people: the best setting, what took effect, what to type next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tuner.store.urls import display_url
 
 
 def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None:
-    """Print what was found: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
+    """Print the result: the end of ``tune`` (a ``summary``) and the top of ``tune show``.
 
     ``held_back`` says what holds the best setting back, if that is known.
     """
@@ -35,11 +35,11 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     below_best = []
     if result.best_keeping is not None:
         name = setting_text.assigned(result.best_keeping.setting, spec.knobs)
-        took = figures.typical(spec.objective, result.best_keeping)
-        below_best.append(f"best that keeps the numerics: {name}, {took}")
-    failed = result.baseline.failure if result.baseline else None
-    is_told = failed is None or failed.reason in result.reason
-    if result.best is not None or not result.reason or not is_told:
+        time = figures.typical(spec.objective, result.best_keeping)
+        below_best.append(f"best that keeps the numerics: {name}, {time}")
+    failure = result.baseline.failure if result.baseline else None
+    is_in_reason = failure is None or failure.reason in result.reason
+    if result.best is not None or not result.reason or not is_in_reason:
         below_best.append(claims.comparison(result))
     below_best += [
         words.final_losses(data),
@@ -48,7 +48,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
         held_back,
     ]
     for text in filter(None, below_best):  # wrapped, but never between a number and its unit
-        console.out(wording.unparted(text), indent=" " * 13)
+        console.out(wording.unparted(text), indent=" " * 13)  # below the best setting
     for title, lines in words.blocks(data):
         _print_block(title, lines)
     if summary:
@@ -58,8 +58,8 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
 def print_next(data: StudyView, storage: str | None) -> None:
     """Print the commands to type next; ``storage`` is the database as it was typed, if it was."""
     place = display_url(storage) if storage and "://" in storage else storage or ""
-    more = f" --storage {shlex.quote(place)}" if place else ""
-    rows = [*words.use(data, place), (f"tune dashboard{more}", "the same in the browser")]
+    option = f" --storage {shlex.quote(place)}" if place else ""
+    rows = [*words.use(data, place), (f"tune dashboard{option}", "the same in the browser")]
     _print_block("Next", _columns(rows, gap=3), wrap=False)
 
 

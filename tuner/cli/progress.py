@@ -38,8 +38,8 @@ from tuner.study.pairing import Pairs
 #: Redraws a second: enough for a clock, too few to cost the trials a core.
 REFRESH_HZ = 2
 
-#: What a launch is for that is no new trial.
-_AGAIN = {
+#: What the line of a launch says of its purpose, if it is not a new setting.
+_PURPOSE_NOTES = {
     Purpose.REPEAT: "repeat",
     Purpose.SIMPLIFY: "fewer changes",
     Purpose.CONFIRM: "confirmation",
@@ -67,12 +67,12 @@ def launch_name(
     name = "baseline"
     if not setting.is_baseline:
         name = setting_text.assigned(setting, spec.knobs if spec else (), effects)
-    more = ", ".join(filter(None, (_AGAIN.get(purpose, ""), where)))
-    return f"{name} ({more})" if more else name
+    notes = ", ".join(filter(None, (_PURPOSE_NOTES.get(purpose, ""), where)))
+    return f"{name} ({notes})" if notes else name
 
 
 def ended_line(spec: StudySpec, record: LaunchRecord) -> str:
-    """Return one launch that ended, with what it came to."""
+    """Return the line of a launch that ended: its name, and its figure or how it ended."""
     where, window = "", record.outcome.window
     if window is not None:
         where = f"{'starts job' if window.job == record.number else 'job'} {window.job}"
@@ -83,7 +83,7 @@ def ended_line(spec: StudySpec, record: LaunchRecord) -> str:
 
 
 def _pair_line(spec: StudySpec, first: LaunchRecord, second: LaunchRecord) -> str:
-    """Return what two launches came to that ran side by side."""
+    """Return the line of two launches that ran side by side: the name and figure of both."""
     if second.outcome.exclusion is not None:
         return "side by side: this pair does not count"  # a note says why
     sides, slices = [], 0
@@ -100,12 +100,12 @@ def _pairs_line(finding: Finding, objective: ObjectiveSpec) -> str:
     words = figures.words(objective)
     word = words.better if finding.low > 1 else f"as {words.good}"
     if finding.high is None:
-        shown = f"at least {finding.low:.2f} times {word}"
-    elif finding.pairs == 1:  # it proves nothing
-        shown = f"{finding.ratio:.2f} times as {words.good}"
+        ratio = f"at least {finding.low:.2f} times {word}"
+    elif finding.pairs == 1:  # one pair proves nothing
+        ratio = f"{finding.ratio:.2f} times as {words.good}"
     else:
-        shown = f"{finding.ratio:.2f} times {word} ({finding.low:.2f} to {finding.high:.2f})"
-    return f"{how_compared(finding)}: {wording.count(finding.pairs, 'pair')}, best {shown}"
+        ratio = f"{finding.ratio:.2f} times {word} ({finding.low:.2f} to {finding.high:.2f})"
+    return f"{how_compared(finding)}: {wording.count(finding.pairs, 'pair')}, best {ratio}"
 
 
 # --- a study --------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Current:
     purpose: Purpose
     setting: Setting
     started_s: float
-    live: bool = False  # it is a window of a running job
+    live: bool = False  # whether it is a window of a running job
     beside: Setting | None = None
     progress: dict[int, Progress] = field(default_factory=dict)
 
@@ -136,39 +136,39 @@ class PlainView:
         write: Callable[[str], None] = console.err,
     ) -> None:
         self._clock, self._write = clock, write
-        self._started_s, self._spent_s = clock(), 0.0
+        self._started_s, self._spent_s = clock(), 0.0  # spent: by the search before
         self.spec: StudySpec | None = None
-        self.done = self.max_trials = self.failures = 0
+        self.settings_done = self.max_trials = self.failures = 0
         self.best: Setting | None = None
         self.best_s: float | None = None
         self.baseline_s: float | None = None
         self.iterations: int | None = None
         self.current: Current | None = None
-        self.so_far: Finding | None = None  # by the pairs of the comparison
+        self.finding: Finding | None = None  # of the pairs of the comparison so far
         self.is_searching = True
-        self._first: LaunchRecord | None = None  # of a pair whose second launch still runs
+        self._first_of_pair: LaunchRecord | None = None  # the second launch still runs
 
     def __call__(self, event: Event) -> None:
         """Count one event and show it."""
         if isinstance(event, StudyStarted):
-            self._begin(event)
+            self._begin_study(event)
         elif isinstance(event, LaunchStarted):
-            self._started(event)
+            self._begin_launch(event)
         elif isinstance(event, LaunchProgress) and self.current is not None:
             self.current.progress[event.number] = event.progress
         elif isinstance(event, LaunchEnded):
-            self._ended(event)
+            self._end_launch(event)
         elif isinstance(event, Note):
             self._say(event.text)
 
     def _say(self, text: str) -> None:
         self._write(f"[{wording.clock(self.elapsed_s)}] {text}")
 
-    def _begin(self, event: StudyStarted) -> None:
+    def _begin_study(self, event: StudyStarted) -> None:
         """Count what a study has from earlier runs, and say that it goes on."""
         self.spec, self.max_trials, result = event.spec, event.spec.trials, event.so_far
         if result is not None:
-            self.done, self._spent_s = result.trials, result.search_s
+            self.settings_done, self._spent_s = result.trials, result.search_s
             if result.best is not None:
                 self.best, self.best_s = result.best.setting, result.best.elapsed_s
             if result.baseline is not None:
@@ -176,10 +176,10 @@ class PlainView:
         if event.resumed and result is None:
             self._say(f"{event.spec.name} is finished: nothing is launched (--fresh begins anew)")
         elif event.resumed:
-            measured = f"{wording.count(event.measured, 'setting')} measured so far"
-            self._say(f"continuing {event.spec.name}: {measured}")
+            settings = f"{wording.count(event.measured, 'setting')} measured so far"
+            self._say(f"continuing {event.spec.name}: {settings}")
 
-    def _started(self, event: LaunchStarted) -> None:
+    def _begin_launch(self, event: LaunchStarted) -> None:
         if event.beside is not None and self.current is not None:
             self.current.beside = event.setting
             self.current.progress = dict.fromkeys((event.beside, event.number), Progress(0, 0.0))
@@ -188,38 +188,38 @@ class PlainView:
         self.is_searching &= event.purpose.stage.counts_for_budget
         self.max_trials = event.trials
         if event.trial is not None:
-            self.done = event.trial - 1
+            self.settings_done = event.trial - 1
         if event.purpose is Purpose.WARM_UP:
             self._say("warm-up: this launch does not count")
 
-    def _ended(self, event: LaunchEnded) -> None:
+    def _end_launch(self, event: LaunchEnded) -> None:
         """Count a launch that ended, and write its line; a pair has one line, at its second end."""
         record, self.current, spec = event.record, None, self.spec
         assert spec is not None  # a study has begun
-        pairs_before = 0 if self.so_far is None else self.so_far.pairs
-        self.so_far, is_new_best = event.so_far, False
-        counts = not evidence.is_excluded(record)  # else it is launched again
-        if counts:
+        pairs_before = 0 if self.finding is None else self.finding.pairs
+        self.finding, is_new_best = event.so_far, False
+        is_counted = not evidence.is_excluded(record)  # an excluded setting is launched again
+        if is_counted:
             is_new_best = self._count(event)
         pair = record.outcome.side_by_side
         if pair is not None and pair.other > record.number:
-            self._first = record
+            self._first_of_pair = record
             return
         line = ended_line(spec, record) + "  (best so far)" * is_new_best
-        if self._first is not None:
-            line, self._first = _pair_line(spec, self._first, record), None
-        is_trial = counts and record.purpose.stage.counts_as_trial
-        place = f"{self.done}/{self.max_trials}" if is_trial else "-"
+        if self._first_of_pair is not None:
+            line, self._first_of_pair = _pair_line(spec, self._first_of_pair, record), None
+        is_trial = is_counted and record.purpose.stage.counts_as_trial
+        position = f"{self.settings_done}/{self.max_trials}" if is_trial else "-"
         left = f"  [about {wording.duration(self.left_s)} left]" if self.left_s else ""
-        self._say(f"{place} {line}{left}")
-        if self.so_far is not None and self.so_far.pairs > pairs_before:
-            self._say(_pairs_line(self.so_far, spec.objective))
+        self._say(f"{position} {line}{left}")
+        if self.finding is not None and self.finding.pairs > pairs_before:
+            self._say(_pairs_line(self.finding, spec.objective))
 
     def _count(self, event: LaunchEnded) -> bool:
         """Count a launch; return whether its setting is a new best."""
         record, ending, measurement = event.record, event.record.outcome.ending, event.measurement
         if record.purpose.stage.counts_as_trial:
-            self.done = min(self.max_trials, self.done + 1)
+            self.settings_done = min(self.max_trials, self.settings_done + 1)
         if isinstance(ending, Finished):
             self.iterations = ending.iterations
         self.failures += isinstance(ending, Failed)
@@ -274,29 +274,29 @@ class LiveView(PlainView):
         if self.spec is None:
             return Text(elapsed, style="dim")
         left = f"about {wording.duration(self.left_s)} left" if self.left_s else ""
-        failed = f", {self.failures} failed" if self.failures else ""
+        failures = f", {self.failures} failed" if self.failures else ""
         bar = Table.grid(padding=(0, 2))
         bar.add_column(width=20)
         bar.add_row(
-            ProgressBar(total=max(1, self.max_trials), completed=self.done),
-            f"{self.done} of at most {self.max_trials} settings{failed}",
+            ProgressBar(total=max(1, self.max_trials), completed=self.settings_done),
+            f"{self.settings_done} of at most {self.max_trials} settings{failures}",
             Text(f"{elapsed}  {left}", style="dim"),
         )
-        lines = [self._best(self.spec), self._now(self.spec)]
+        lines = [self._best_line(self.spec), self._current_line(self.spec)]
         return Group(bar, *(Text(console.harmless(line)) for line in lines if line))
 
-    def _best(self, spec: StudySpec) -> str:
+    def _best_line(self, spec: StudySpec) -> str:
         if self.best_s is None or self.best is None:
             return ""
         name = setting_text.assigned(self.best, spec.knobs)
         text = f"best  {figures.shown(spec.objective, self.best_s)}  {name}"
-        if self.so_far is not None:
-            return f"{text}  ({_pairs_line(self.so_far, spec.objective)})"
+        if self.finding is not None:
+            return f"{text}  ({_pairs_line(self.finding, spec.objective)})"
         if self.baseline_s is not None and not self.best.is_baseline:
             text += f"  {self.baseline_s / self.best_s:.2f} times as fast as the baseline"
         return text
 
-    def _now(self, spec: StudySpec) -> str:
+    def _current_line(self, spec: StudySpec) -> str:
         """Return the line about the launch that runs, or the two that take turns."""
         current = self.current
         if current is None:
@@ -310,8 +310,8 @@ class LiveView(PlainView):
         if current.live:
             text += "  in a running job"
         elif any(iterations):
-            of = f" of {self.iterations}" if self.iterations else ""
-            text += f"  iteration {' and '.join(map(str, iterations))}{of}"
+            total = f" of {self.iterations}" if self.iterations else ""
+            text += f"  iteration {' and '.join(map(str, iterations))}{total}"
         return text
 
 

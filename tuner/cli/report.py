@@ -41,7 +41,7 @@ def command(study: str | None, filename: str, storage: str | None) -> None:
     from tuner.results.report.page import report
 
     store = stored.open_store(storage)
-    data = stored.watched(store, stored.load(store, study))
+    data = stored.with_telemetry(store, stored.load(store, study))
     text = report(data)
     if filename in ("-", "/dev/stdout"):
         sys.stdout.flush()

@@ -17,8 +17,8 @@ from tuner.cli.click_options import OUTPUT, PLACE, option, shared, study_options
 from tuner.model import Result, StudySpec
 from tuner.model.errors import NothingMeasuredError, UsageError
 
-#: What else can be typed beside ``--join``: all the rest is in the stored study.
-_WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
+#: The options that can be typed with ``--join``: all others are in the stored study.
+_JOIN_OPTIONS = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet"}
 
 
 @click.command(
@@ -43,72 +43,73 @@ _WITH_JOIN = {"join", "storage", "run_dir", "wait", "dry_run", "as_json", "quiet
 @option("--dry-run", is_flag=True, heading=OUTPUT, help="Print the first launches; run nothing.")
 @shared("json", "quiet", heading=OUTPUT)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the `StudySpec`, tune, and print the result."""
-    spec = _joined(ctx, given["join"]) if given["join"] else click_options.spec_of(given, tail(ctx))
+    join = options["join"]
+    spec = _joined_study(ctx, join) if join else click_options.spec_of(options, tail(ctx))
     spec = replace(spec, typed=ctx.meta[TYPED])
-    if given["dry_run"]:
+    if options["dry_run"]:
         from tuner.cli import dry_run
         from tuner.store import database
         from tuner.store.urls import resolve_url
         from tuner.study import optuna_plugins
 
         optuna_plugins.check(spec)
-        database.check(resolve_url(given["storage"], os.environ))
-        dry_run.print_launches(spec, as_json=given["as_json"])
+        database.check(resolve_url(options["storage"], os.environ))
+        dry_run.print_launches(spec, as_json=options["as_json"])
         return exits.OK
     from tuner.cli import progress, standard_input
     from tuner.study import tune
 
-    if not given["join"] and (path := standard_input.file_at_input()) is not None:
+    if not join and (path := standard_input.file_at_input()) is not None:
         spec = replace(spec, input=str(path), input_digest=standard_input.digest(path))
-    with progress.view(given["quiet"]) as view:
+    with progress.view(options["quiet"]) as view:
         result = tune(
             spec,
-            storage=given["storage"],
-            outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-            fresh=given["fresh"],
-            remeasure=given["remeasure"],
-            wait=given["wait"],
-            joined=given["join"] is not None,
+            storage=options["storage"],
+            outputs=Path(options["run_dir"]) if options["run_dir"] else None,
+            fresh=options["fresh"],
+            remeasure=options["remeasure"],
+            wait=options["wait"],
+            joined=join is not None,
             on_event=view,
         )
-    typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
-    return _finish(result, given, shown=given["storage"] if typed else None)
+    is_typed = ctx.get_parameter_source("storage") is ParameterSource.COMMANDLINE
+    return _finish(result, options, typed_storage=options["storage"] if is_typed else None)
 
 
-def _joined(ctx: click.Context, name: str) -> StudySpec:
+def _joined_study(ctx: click.Context, name: str) -> StudySpec:
     """Return the stored study for this host; ``UsageError`` if more is typed that belongs to it."""
     from tuner.store.urls import resolve_url
     from tuner.study.tuning import to_join
 
-    typed = [
+    extra = [
         param.opts[0]
         for param in ctx.command.params
         if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        and param.name not in _WITH_JOIN
+        and param.name not in _JOIN_OPTIONS
     ]
-    if typed or tail(ctx) is not None:
+    if extra or tail(ctx) is not None:
         raise UsageError(
-            f"--join {name} takes the study as it is stored, without {(typed or ['a command'])[0]}",
+            f"--join {name} takes the study as it is stored, without {(extra or ['a command'])[0]}",
             f"tune --join {name} --storage URL",
         )
     return to_join(resolve_url(ctx.params["storage"], os.environ), name)
 
 
-def _finish(result: Result, given: dict[str, Any], *, shown: str | None) -> int:
-    """Print the result, whose next commands name the storage ``shown``; return the exit code."""
+def _finish(result: Result, options: dict[str, Any], *, typed_storage: str | None) -> int:
+    """Print the result, with next commands for the storage as typed; return the exit code."""
     from tuner.cli import explain, printed, stored
     from tuner.results.exporters.json import dumps, result_json
 
-    store = stored.open_store(given["storage"])
+    store = stored.open_store(options["storage"])
     data = stored.load(store, result.name)
-    if given["as_json"]:
+    if options["as_json"]:
         document = {"schema": "tuner.result/1", **result_json(result, data.spec)}
         sys.stdout.write(dumps(document))
     else:
         printed.print_result(data, summary=True, held_back=explain.line(store, data))
-        printed.print_next(data, shown)
+        printed.print_next(data, typed_storage)
     if result.best is None:
         raise NothingMeasuredError(
             f"study {result.name} has no measured setting among those asked for now",

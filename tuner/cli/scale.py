@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     " side by side if nothing speaks against it. The same command continues.",
     examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
 )
-@click_options.study_options(without={"ppn", "price_per_hour"}, more=click_options.OF_SCALE)
+@click_options.study_options(without={"ppn", "price_per_hour"}, extra=click_options.SCALE_OPTIONS)
 @click_options.shared("storage", "run_dir", "fresh", "wait", heading=click_options.PLACE)
 @click_options.shared("json", "quiet", heading=click_options.OUTPUT)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+def command(ctx: click.Context, /, **options: Any) -> int:
     """Measure every layout and compare them."""
     from tuner.results.exporters.json import dumps
     from tuner.results.layouts import MeasuredLayout, Scaling
 
-    specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(given, tail(ctx))]
-    layouts = [MeasuredLayout(spec, spec.fixed) for spec in specs]
-    scaling = Scaling(layouts, given["weak"])
-    scaling, failed = (_tuned if given["setting"] is None else _by_pairs)(scaling, given)
-    if failed is not None and len(scaling.measured) < 2:
-        raise failed
-    if given["as_json"]:
+    specs = [replace(spec, typed=ctx.meta[TYPED]) for spec in _specs(options, tail(ctx))]
+    scaling = Scaling([MeasuredLayout(spec, spec.fixed) for spec in specs], options["weak"])
+    measure = _tune_each if options["setting"] is None else _launch_by_pairs
+    scaling, last_error = measure(scaling, options)
+    if last_error is not None and len(scaling.measured) < 2:
+        raise last_error
+    if options["as_json"]:
         sys.stdout.write(dumps(scaling.json()))
     else:
         table = scaling.grid()
@@ -56,17 +56,17 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     return exits.OK
 
 
-def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySpec]:
+def _specs(options: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySpec]:
     """Return the study of each layout, the smallest first; all are checked before one begins."""
     from tuner.config.hosts import smaller
     from tuner.hosts.machine import host_features
     from tuner.knobs.space import values
 
-    setting, ppn = given["setting"], given["ppn"] or ""
+    setting, ppn = options["setting"], options["ppn"] or ""
     if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
         raise UsageError(f"--ppn {ppn!r} is no list of whole numbers", "--ppn 1,2,4")
     ppns = sorted({int(number) for number in ppn.split(",") if number})
-    typed = {**given, "ppn": max(ppns, default=None), "price_per_hour": None}
+    typed = {**options, "ppn": max(ppns, default=None), "price_per_hour": None}
     if setting is not None:
         fixed = () if setting == "defaults" else tuple(setting.split(","))
         typed |= {"setting": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
@@ -74,12 +74,12 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     layouts = smaller(largest.layout, ppns)
     if len(layouts) < 2:
         raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
-    of_host = (largest.price_per_hour or 0.0) / len(largest.layout.hosts)
-    of_host = of_host if given["price_per_hour"] is None else given["price_per_hour"]
-    name = given["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)
-    # The hosts have been looked at, and mpirun was asked for its version.
-    shared = [v for k in largest.knobs if k.name == "interface" for v in values(k.domain)]
-    interfaces = tuple(str(interface) for interface in shared if interface != UNSET)
+    host_price = (largest.price_per_hour or 0.0) / len(largest.layout.hosts)
+    host_price = host_price if options["price_per_hour"] is None else options["price_per_hour"]
+    name = options["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)
+    # Each layout takes these: no host is looked at, and no mpirun asked for its version, again.
+    choices = [v for k in largest.knobs if k.name == "interface" for v in values(k.domain)]
+    interfaces = tuple(str(interface) for interface in choices if interface != UNSET)
     facts = {
         "machine": largest.machine,
         "features": replace(host_features(os.environ), interfaces=interfaces),
@@ -87,72 +87,72 @@ def _specs(given: dict[str, Any], words: tuple[str, ...] | None) -> list[StudySp
     }
     specs = []
     for layout in layouts:
-        end = "" if setting is None else "-fixed"
-        typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{end}"
-        typed["price_per_hour"] = of_host * len(layout.hosts) or None
+        suffix = "" if setting is None else "-fixed"
+        typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{suffix}"
+        typed["price_per_hour"] = host_price * len(layout.hosts) or None
         specs.append(click_options.spec_of(typed, words, part=layout, **facts))
     return specs
 
 
-#: The layouts, and the last error of one that failed.
-_Measured = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
+#: The layouts with what was measured, and the last error of a layout that failed.
+_Outcome = tuple["Scaling", NothingMeasuredError | LimitReachedError | None]
 
 
-def _tuned(scaling: Scaling, given: dict[str, Any]) -> _Measured:
+def _tune_each(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
     """Tune each layout by a study of its own."""
     from tuner.cli import progress, stored
     from tuner.results.layouts import MeasuredLayout
     from tuner.study import tune
 
-    layouts, failed = list(scaling.layouts), None
+    layouts, last_error = list(scaling.layouts), None
     for place, layout in enumerate(layouts):
         spec = layout.spec
-        if not given["quiet"]:
+        if not options["quiet"]:
             console.err(f"{layout.label}: the study {spec.name}")
         try:
-            with progress.view(given["quiet"]) as view:
+            with progress.view(options["quiet"]) as view:
                 tune(
                     spec,
-                    storage=given["storage"],
-                    outputs=Path(given["run_dir"]) if given["run_dir"] else None,
-                    fresh=given["fresh"],
-                    wait=given["wait"],
+                    storage=options["storage"],
+                    outputs=Path(options["run_dir"]) if options["run_dir"] else None,
+                    fresh=options["fresh"],
+                    wait=options["wait"],
                     on_event=view,
                 )
-            data = stored.load(stored.open_store(given["storage"]), spec.name)
+            data = stored.load(stored.open_store(options["storage"]), spec.name)
             layouts[place] = MeasuredLayout.of(data)
         except (NothingMeasuredError, LimitReachedError) as error:
             layouts[place] = replace(layout, why=f"failed: {error.message}")
-            failed = error
-    return replace(scaling, layouts=layouts), failed
+            last_error = error
+    return replace(scaling, layouts=layouts), last_error
 
 
-def _by_pairs(scaling: Scaling, given: dict[str, Any]) -> _Measured:
+def _launch_by_pairs(scaling: Scaling, options: dict[str, Any]) -> _Outcome:
     """Launch each layout by pairs with the last one that was worth it, without those that fail."""
     from tuner.study.pairs_of_studies import ByPairs, Fails
 
-    failed = None
+    last_error = None
     by_pairs = ByPairs(
-        storage=given["storage"],
-        run_folder=Path(given["run_dir"]) if given["run_dir"] else None,
-        fresh=given["fresh"],
-        wait=given["wait"],
-        most_pairs=given["rounds"],
+        storage=options["storage"],
+        run_folder=Path(options["run_dir"]) if options["run_dir"] else None,
+        fresh=options["fresh"],
+        wait=options["wait"],
+        most_pairs=options["rounds"],
     )
     for layout in scaling.layouts[1:]:
         while (before := scaling.reference(layout.spec)) is not None:
-            pairs = _launched(by_pairs, scaling, (before, layout), is_quiet=given["quiet"])
+            pairs = _launch_pair(by_pairs, scaling, (before, layout), is_quiet=options["quiet"])
             if not isinstance(pairs, Fails):
                 scaling = scaling.with_pairs(before.spec, layout.spec, pairs)
                 break
-            failed = pairs.error
-            scaling = scaling.without(pairs.spec, f"failed: {failed.message}")
+            last_error = pairs.error
+            scaling = scaling.without(pairs.spec, f"failed: {last_error.message}")
             if pairs.spec is layout.spec:
                 break
-    return scaling, failed
+    return scaling, last_error
 
 
-def _launched(
+def _launch_pair(
     by_pairs: ByPairs,
     scaling: Scaling,
     layouts: tuple[MeasuredLayout, MeasuredLayout],
@@ -163,7 +163,7 @@ def _launched(
     from tuner.cli import progress
 
     before, after = layouts
-    labels, specs = [each.label for each in layouts], [each.spec for each in layouts]
+    labels, specs = [p.label for p in layouts], [p.spec for p in layouts]
     if not is_quiet:
         studies = " and ".join(spec.name for spec in specs)
         console.err(f"{after.label} with {before.label}: the studies {studies}")

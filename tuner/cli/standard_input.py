@@ -1,4 +1,4 @@
-"""What the user gave `tune` to read: rank 0 of each launch reads it in its place."""
+"""The standard input of `tune`, a file: rank 0 of each launch reads it from its start."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tuner.model.errors import UsageError
 
 _INPUT = "/proc/self/fd/0"
 
-#: A pipe into which nobody has written by then is empty, as those of ssh and cron are, s.
-FIRST_S = 1.0
+#: A pipe counts as empty (those of ssh and cron are) if nothing is written to it in so long, s.
+FIRST_WRITE_S = 1.0
 
 
 def file_at_input() -> Path | None:
-    """Return the file that stands at the input; ``None``: it is empty, a terminal or a device."""
+    """Return the file at standard input; ``None`` if it is empty, a terminal or a device."""
     status, path = os.fstat(0), Path(_INPUT).readlink()
     has_content = bool(status.st_size)
     if stat.S_ISREG(status.st_mode) and path.exists() and path.samefile(_INPUT):
@@ -27,7 +27,7 @@ def file_at_input() -> Path | None:
     if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
         poller = select.poll()
         poller.register(0, select.POLLIN)
-        poller.poll(FIRST_S * 1e3)
+        poller.poll(FIRST_WRITE_S * 1e3)
         has_content = any(fcntl.ioctl(0, termios.FIONREAD, bytes(4)))  # the bytes to be read
     elif not stat.S_ISREG(status.st_mode):
         return None

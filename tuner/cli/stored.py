@@ -21,8 +21,8 @@ def open_store(storage: str | None) -> Store:
     return Store.open(resolve_url(storage, os.environ), create=False)
 
 
-def chosen(store: Store, study: str | None) -> str:
-    """Return the name of the study that was named, else of the latest one."""
+def name_of(store: Store, study: str | None) -> str:
+    """Return ``study``, or the name of the latest study if it is ``None``."""
     from tuner.store import display_url
 
     if study is not None:
@@ -35,8 +35,8 @@ def chosen(store: Store, study: str | None) -> str:
     )
 
 
-def watched(store: Store, data: StudyView) -> StudyView:
-    """Return the study as a page shows it.
+def with_telemetry(store: Store, data: StudyView) -> StudyView:
+    """Return the study with what a page shows beside its launches.
 
     It has the telemetry of a launch of the best setting and one of the defaults, which :func:`load`
     leaves out, and its commands name the database so that they hold in every folder.
@@ -60,4 +60,4 @@ def watched(store: Store, data: StudyView) -> StudyView:
 
 def load(store: Store, study: str | None, *, detail: bool = True) -> StudyView:
     """Load one study, the latest if none is named; ``detail`` is that of ``Store.launches``."""
-    return study_view.load(store, chosen(store, study), detail=detail)
+    return study_view.load(store, name_of(store, study), detail=detail)

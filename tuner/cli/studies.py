@@ -26,30 +26,29 @@ if TYPE_CHECKING:
         ("tune studies --delete NAME", "deletes its measurements and folders as well"),
     ),
 )
-@option("--delete", "gone", metavar="STUDY", shell_complete=study_names, help="Delete this study.")
+@option("--delete", "name", metavar="STUDY", shell_complete=study_names, help="Delete this study.")
 @shared("run_dir", "storage", "json")
-def command(gone: str | None, run_dir: str | None, storage: str | None, as_json: bool) -> None:
-    """List the studies."""
+def command(name: str | None, run_dir: str | None, storage: str | None, as_json: bool) -> None:
+    """List the studies, or delete one."""
     from tuner.cli import stored
     from tuner.results.exporters.json import dumps
     from tuner.store import display_url
 
     store = stored.open_store(storage)
-    if gone is not None:
+    if name is not None:
         from tuner.study import delete
 
-        for line in delete(store, gone, Path(run_dir) if run_dir else None):
+        for line in delete(store, name, Path(run_dir) if run_dir else None):
             console.warn(line)
-        console.err(f"deleted the study {gone}")
+        console.err(f"deleted the study {name}")
         return
     studies = store.studies()
     if as_json:
-        sys.stdout.write(
-            dumps({"schema": "tuner.studies/1", "studies": [_json(study) for study in studies]})
-        )
+        document = {"schema": "tuner.studies/1", "studies": [*map(_json, studies)]}
+        sys.stdout.write(dumps(document))
         return
     if not studies:
-        stored.chosen(store, None)
+        stored.name_of(store, None)
     console.print_table(
         ["study", "state", "best", "baseline", "faster", "settings", "best setting"],
         [_row(study) for study in studies],
@@ -79,7 +78,7 @@ def _row(study: StudyRow) -> list[str]:
 
 
 def _json(study: StudyRow) -> JsonDict:
-    """Return a study as a document; times are none if its figures are none."""
+    """Return a study as a document; the times are ``None`` if its figures are no times."""
     from tuner.results.exporters.json import plain
 
     objective, summary = study.spec.objective, study.summary

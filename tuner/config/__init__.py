@@ -1,4 +1,4 @@
-"""What was asked for: the command line, the study file and the host, made into one study.
+"""Makes one study out of the command line, the study file and the host.
 
-What is wrong is a ``UsageError``, which names the value, its place and the next step.
+A mistake is a ``UsageError``, which names the value, its place and the next step.
 """

@@ -31,7 +31,7 @@ from tuner.model.errors import UsageError
 
 @dataclass(frozen=True)
 class TargetHost:
-    """The machine, the ranks on it and their mpirun say what can be set."""
+    """A host with the ranks on it and their mpirun: it decides what can be set."""
 
     machine: Machine
     layout: Layout
@@ -63,35 +63,35 @@ class KnobOnHost:
     possible: bool = True
 
 
-#: Why a knob does not apply, what to do, and whether it can be set all the same.
+#: Why a knob does not apply, what to do, and [2] whether it can be set all the same.
 _Problem = tuple[str, str, bool]
 
 
-def knob_on_host(row: Knob, host: TargetHost, *, own: bool = False) -> KnobOnHost:
+def knob_on_host(row: Knob, host: TargetHost, *, has_own_values: bool = False) -> KnobOnHost:
     """Return a row of the table, or a knob of the user's, as it is on a host.
 
-    If the user named its values (``own``), none of them is left out, and one that cannot be set
-    here is the reason why the knob does not apply.
+    If the user named its values (``has_own_values``), none of them is left out, and one that cannot
+    be set here is the reason why the knob does not apply.
     """
-    knob = _with_values_of(row, host)
-    listed = space.values(knob.domain, host.machine)
-    refused = {v: why for v in listed if (why := _refusal(knob, v, host))}
-    if not own:
+    knob = _with_values_on(row, host)
+    values = space.values(knob.domain, host.machine)
+    refusals = {v: why for v in values if (why := _refusal(knob, v, host))}
+    if not has_own_values:
         places: dict[str, int] = {}
         if isinstance(knob.route, LauncherOption):
             places = {"socket": host.features.sockets, "numa": host.machine.numa_nodes}
-        # Of a place that is there once, the value comes to another one.
+        # A place that exists once is left out: another value binds alike. Other values count as 2.
         if _is_binding(knob):
             places[host.default_place] = 1
-        kept = tuple(v for v in listed if v not in refused and places.get(str(v), 2) > 1)
-        knob = knob if kept == listed else replace(knob, domain=Choice(kept))
-    names = frozenset({knob.name} if own else ())
+        possible = tuple(v for v in values if v not in refusals and places.get(str(v), 2) > 1)
+        knob = knob if possible == values else replace(knob, domain=Choice(possible))
+    names = frozenset({knob.name} if has_own_values else ())
     (knob,) = space.resolve([knob], host.machine, host.layout, own=names)
     problem = _problem(knob, host)
-    idle = not own and set(space.values(knob.domain)) <= {knob.neutral}
-    if refused and (own or idle) and (problem is None or problem[2]):
-        problem = (*next(iter(refused.values())), False)
-    elif idle and problem is None:
+    is_neutral = not has_own_values and set(space.values(knob.domain)) <= {knob.neutral}
+    if refusals and (has_own_values or is_neutral) and (problem is None or problem[2]):
+        problem = (*next(iter(refusals.values())), False)
+    elif is_neutral and problem is None:
         problem = ("nothing but the default can be set here", "leave it out", False)
     return KnobOnHost(knob) if problem is None else KnobOnHost(knob, *problem)
 
@@ -109,7 +109,7 @@ def _problem(knob: Knob, host: TargetHost) -> _Problem | None:
 
 
 class _Need(NamedTuple):
-    """What a host must have for a knob, and what is said if it does not."""
+    """A need of a knob: the check of a host, and the message and hint if the host fails it."""
 
     is_met: Callable[[TargetHost], bool]
     why: str
@@ -129,7 +129,7 @@ def _btl_is_free(host: TargetHost) -> bool:
     return not any(o.lstrip("-") in {"mca", "gmca", "omca"} and n == "btl" for o, n in pairs)
 
 
-#: What ``Knob.needs`` may name.
+#: What a knob can need of a host, by the names in ``Knob.needs``.
 NEEDS = {
     "gpu": _Need(
         lambda host: bool(host.machine.gpus),
@@ -181,9 +181,9 @@ NEEDS = {
 def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | None:
     """Return why a value cannot be set here, and what to do; ``None`` if it can."""
     if value != UNSET and isinstance(knob.route, LauncherOption):
-        # A launcher says whether it takes an order of ranks only if they are bound.
-        bound: dict[str, Value] = {"bind_to": "core"} if knob.name == "map_by" else {}
-        options = {**bound, knob.route.option: value}
+        # A launcher checks the order of ranks only if they are bound.
+        binding: dict[str, Value] = {"bind_to": "core"} if knob.name == "map_by" else {}
+        options = {**binding, knob.route.option: value}
         try:
             launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
         except UsageError as error:
@@ -206,25 +206,25 @@ def _is_binding(knob: Knob) -> bool:
     return isinstance(knob.route, LauncherOption) and knob.route.option == "bind_to"
 
 
-def _with_values_of(knob: Knob, host: TargetHost) -> Knob:
-    """Return the row with what differs from host to host, unless the user changed its route."""
+def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
+    """Return the row with the values and texts of this host, unless the user changed its route."""
     if _is_binding(knob) and UNSET not in space.values(knob.domain):
-        # Of values that the user names, that of the launcher changes nothing.
+        # Of the values that the user names, the default of the launcher changes nothing.
         return replace(knob, neutral=host.default_place or None)
     if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
         return knob
     features = host.features
     if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
-        kept = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
-        texts = {GLIBC: ":".join(kept)}
-        texts |= {name: ":".join((path, *kept)) for name, path in features.allocators.items()}
+        libraries = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
+        texts = {GLIBC: ":".join(libraries)}
+        texts |= {name: ":".join((path, *libraries)) for name, path in features.allocators.items()}
     elif knob.name == "huge_pages":  # the user's other tunables stay
         tunable = "glibc.malloc.hugetlb="
-        kept = [t for t in features.tunables.split(":") if t and not t.startswith(tunable)]
-        texts = {OFF: ":".join(kept), ON: ":".join((*kept, f"{tunable}1"))}
+        tunables = [t for t in features.tunables.split(":") if t and not t.startswith(tunable)]
+        texts = {OFF: ":".join(tunables), ON: ":".join((*tunables, f"{tunable}1"))}
     elif knob.name == "ompi_btl":
-        old = host.launcher.version.startswith(("3.", "4."))
-        texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if old else 'sm'}", "tcp": "self,tcp"}
+        is_old = host.launcher.version.startswith(("3.", "4."))
+        texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if is_old else 'sm'}", "tcp": "self,tcp"}
     elif knob.name == "interface" and knob.domain == table.knob(knob.name).domain:
         return replace(knob, domain=Choice((UNSET, *features.interfaces)))
     else:

@@ -17,7 +17,7 @@ from tuner.launch.command import OUT
 _ENTRY = re.compile(r"[\s│|*]*(--?[A-Za-z].*?)(\s{2,}+(?![A-Z]{3,}\s|<(?!bool)|-\w\s)|:\s|:?$)")
 _NAME = re.compile(r"(?<![\w.-])--?[A-Za-z][\w.-]*")
 
-#: What options with a value are called, without the dashes, by the placeholder for it.
+#: The names of options, without dashes, whose value ``tune`` can set, by the placeholder.
 _OPTIONS = {
     OUT: "out output result outdir out-dir output-dir save-dir log-dir o",
     "iterator_workers": "workers num-workers n-workers iterator-workers loaderjob"
@@ -26,20 +26,20 @@ _OPTIONS = {
     "start_method": "start-method",
     "communicator": "communicator",
 }
-_PLACES = {name: place for place, names in _OPTIONS.items() for name in names.split()}
+_PLACEHOLDERS = {name: key for key, names in _OPTIONS.items() for name in names.split()}
 
 
 def proposals(text: str) -> dict[str, list[str]]:
     """Return the names of the options in a help text that ``tune`` could set, by placeholder."""
-    names_by_place: dict[str, list[str]] = {}
+    names_by_placeholder: dict[str, list[str]] = {}
     for entry in filter(None, (_ENTRY.match(line[:200]) for line in text.splitlines())):
         names = _NAME.findall(entry[1])
         has_value = entry[2][:1] == ":" or entry[1].rpartition(names[-1])[2].strip(" ,=")
         names.sort(key=lambda name: name[:2] != "--")  # the long ones first
-        place = _PLACES.get(re.sub(r".*[.]|^-*", "", names[0]).replace("_", "-"))
-        if has_value and place:
-            names_by_place.setdefault(place, names)
-    return names_by_place
+        placeholder = _PLACEHOLDERS.get(re.sub(r".*[.]|^-*", "", names[0]).replace("_", "-"))
+        if has_value and placeholder:
+            names_by_placeholder.setdefault(placeholder, names)
+    return names_by_placeholder
 
 
 def study_text(
@@ -50,22 +50,22 @@ def study_text(
 ) -> str:
     """Return a study file of a command with placeholders for ``options`` (of :func:`proposals`).
 
-    A value that stands in such a place becomes the baseline's.
+    A value of such an option in the command becomes that of the baseline.
     """
     words, knobs = list(command), ""
-    for place, names in options.items():
-        mark = f"{{{place}}}"
-        at = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
-        if at is None:
-            at, words = len(words), [*words, names[0]]
-        option, is_set, value = words[at].partition("=")
+    for placeholder, names in options.items():
+        mark = f"{{{placeholder}}}"
+        index = next((n for n, word in enumerate(words) if word.partition("=")[0] in names), None)
+        if index is None:
+            index, words = len(words), [*words, names[0]]
+        option, is_set, value = words[index].partition("=")
         if is_set:
-            words[at] = f"{option}={mark}"
+            words[index] = f"{option}={mark}"
         else:
-            value, words[at + 1 : at + 2] = "".join(words[at + 1 : at + 2]), [mark]
-        if place != OUT:
+            value, words[index + 1 : index + 2] = "".join(words[index + 1 : index + 2]), [mark]
+        if placeholder != OUT:
             baseline = {"baseline": domains.parse_value(value)} if value and value != mark else {}
-            knobs += f"\n[knobs.{place}]\n{_toml(baseline)}"
+            knobs += f"\n[knobs.{placeholder}]\n{_toml(baseline)}"
     line = re.sub(r"'(\{\w+\})'", r"\1", shlex.join(words))
     text = Path(__file__).with_suffix(".toml").read_text()
     return text.format(json.dumps(line, ensure_ascii=False), _toml(keys), objective) + knobs

@@ -19,11 +19,11 @@ from tuner.model import LOCALHOST, Layout, Machine
 from tuner.model.errors import UsageError, shown
 from tuner.model.wording import count, failed_command
 
-#: More hosts or slots than any job has.
+#: No job has more hosts, nor more slots on one.
 MOST = 100_000
 
-#: The command of ``--hosts-from`` ends sooner, s: it may wait until there are enough hosts.
-LIMIT_S = 600.0
+#: The limit of the command of ``--hosts-from``, s: it may wait until there are enough hosts.
+COMMAND_LIMIT_S = 600.0
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 #: A name in Slurm's lists; the commas in its brackets are its own.
@@ -51,7 +51,7 @@ def parse_hostfile(text: str, place: str) -> tuple[Offer, ...]:
                 if key in {"", "slots", "count", "cpu", "cpus"}:
                     offer = offer._replace(slots=_slots(value, where))
                 elif key not in {"max_slots", "max-slots", "slots_max", "slots-max"}:
-                    _slots(word, where)
+                    _slots(word, where)  # raises: another key is no number
             offers.append(offer)
     if not offers:
         raise UsageError(f"{place} names no host", "write a host a line, such as `h1 slots=2`")
@@ -71,12 +71,12 @@ def hosts_from(
     source = f"--hosts-from {shlex.join(command)}"
     hint = "run the command by itself: it must print one host a line, such as `h1 4`"
     try:
-        done = run_tool(command, timeout_s=LIMIT_S, cancelled=cancelled)
-    except OSError as error:  # a TimeoutError too
+        process = run_tool(command, timeout_s=COMMAND_LIMIT_S, cancelled=cancelled)
+    except OSError as error:  # a TimeoutError is one
         raise UsageError(f"{source}: {error.strerror or error}", hint) from error
-    if done.returncode:
-        raise UsageError(f"{source}: {failed_command(done.returncode, done.stderr)}", hint)
-    return parse_hostfile(done.stdout, source)
+    if process.returncode:
+        raise UsageError(f"{source}: {failed_command(process.returncode, process.stderr)}", hint)
+    return parse_hostfile(process.stdout, source)
 
 
 def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
@@ -97,8 +97,8 @@ def from_slurm(environ: Mapping[str, str]) -> tuple[Offer, ...]:
             raise UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
         slots += [_slots(tasks_of_nodes[1], place)] * min(int(tasks_of_nodes[2] or 1), MOST)
     if len(slots) != len(names):
-        many = f"{count(len(slots), 'node')}, SLURM_JOB_NODELIST has {len(names)}"
-        raise UsageError(f"{place} is for {many}", _SLURM_HINT)
+        nodes_text = f"{count(len(slots), 'node')}, SLURM_JOB_NODELIST has {len(names)}"
+        raise UsageError(f"{place} is for {nodes_text}", _SLURM_HINT)
     return tuple(map(Offer, names, slots))
 
 
@@ -110,7 +110,7 @@ def slurm_tasks(environ: Mapping[str, str]) -> int:
 def on_slots(
     layout: Layout, machine: Machine, args: Sequence[str], environ: Mapping[str, str]
 ) -> Layout:
-    """Return the layout, which says if an mpirun with ``args`` has too few slots on a host.
+    """Return the layout, marked if an mpirun with ``args`` has too few slots on a host.
 
     ``machine`` is the host with the fewest cores; ``environ`` says how many tasks Slurm has given.
     """
@@ -124,23 +124,23 @@ def on_slots(
 
 def expand_nodes(text: str, place: str) -> list[str]:
     """Return ``n[01-03,7]x,login`` as single names, in order."""
-    wrong = UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
+    error = UsageError(f"{place} is not as Slurm writes it", _SLURM_HINT)
     if not re.fullmatch(rf"{_NODE}(?:,{_NODE})*", text):
-        raise wrong
+        raise error
     hosts: list[str] = []
     for node in re.findall(_NODE, text):
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]+)\]", node):
-            ends = [plain] if plain else []
+            endings = [plain] if plain else []
             for part in ranges.split(",") if ranges else ():  # 01-03,7
                 match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
                 first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
                 if match is None or not first <= last < first + MOST:
-                    raise wrong
-                ends += [str(n).zfill(len(match[1])) for n in range(first, last + 1)]
-            if len(names) * len(ends) > MOST:
-                raise wrong
-            names = [name + end for name in names for end in ends]
+                    raise error
+                endings += [str(n).zfill(len(match[1])) for n in range(first, last + 1)]
+            if len(names) * len(endings) > MOST:
+                raise error
+            names = [name + ending for name in names for ending in endings]
         hosts += names
     return [_offer(name, place).name for name in hosts]
 
@@ -170,13 +170,13 @@ def _slots(text: str, where: str) -> int:
 def _merged(offers: Sequence[Offer], place: str) -> tuple[Offer, ...]:
     """Return each host once, in the order of their first lines."""
     slots: dict[str, int | None] = {offer.name: None for offer in offers}
-    repeated = len(slots) < len(offers)
+    is_repeated = len(slots) < len(offers)
     for name, number in offers:
-        slots[name] = (slots[name] or 0) + (number or 1) if repeated else number
+        slots[name] = (slots[name] or 0) + (number or 1) if is_repeated else number
     if None in slots.values() and set(slots.values()) != {None}:
-        bare = next(name for name, number in slots.items() if number is None)
+        name_without = next(name for name, number in slots.items() if number is None)
         raise UsageError(
-            f"{place}: {bare} has no number of slots, and others have one",
+            f"{place}: {name_without} has no number of slots, and others have one",
             "give it to all of them, or to none: then each takes an equal share of the ranks",
         )
     return tuple(Offer(name, number) for name, number in slots.items())
@@ -190,9 +190,9 @@ def place(
     ppn: int | None = None,
     oversubscribe: bool = False,
 ) -> Layout:
-    """Return the hosts that are used, with the ranks of each; messages name the ``source``.
+    """Place the ranks on the first hosts that have room for them; messages name the ``source``.
 
-    Without ``ranks`` there is one a slot, or ``ppn`` on each host. The last host may take fewer
+    Without ``ranks`` each slot gets one, or each host ``ppn``. The last host may take fewer
     than the others. With ``oversubscribe`` a host may take more than it has slots.
     """
     if ranks is None and ppn is None and offers[0].slots is None:
@@ -202,7 +202,7 @@ def place(
         )
     if ppn is None and offers[0].slots is None:
         share, rest = divmod(ranks or 0, len(offers))
-        room = [share + (index < rest) for index in range(len(offers))]
+        room = [share + (index < rest) for index in range(len(offers))]  # the first take the rest
     else:
         room = [ppn or offer.slots or 1 for offer in offers]
     for offer, most in zip(offers, room, strict=True):
@@ -214,11 +214,11 @@ def place(
     total = sum(room)
     left = ranks = total if ranks is None else ranks
     if ranks > total and oversubscribe and ppn is None:
-        room = [slots * -(-ranks // total) for slots in room]
+        room = [slots * -(-ranks // total) for slots in room]  # as many times as needed, rounded up
     elif ranks > total:
-        have = f"--ppn {ppn}" if ppn else f"{count(total, 'slot')} in all"
+        capacity = f"--ppn {ppn}" if ppn else f"{count(total, 'slot')} in all"
         raise UsageError(
-            f"--mpi-procs {ranks}, but {source} has {count(len(offers), 'host')} with {have}",
+            f"--mpi-procs {ranks}, but {source} has {count(len(offers), 'host')} with {capacity}",
             "name more hosts, or fewer ranks"
             + ("" if ppn else "; --oversubscribe-hosts runs more ranks than there are slots"),
         )
@@ -238,7 +238,7 @@ def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:
 
 
 def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
-    """Return the same on 1, 2, 3, 4, 8 ... hosts, or here with 1, 2, 4 ... ranks or ``ppns``."""
+    """Return the layout on 1, 2, 3, 4, 8 ... hosts, or here with 1, 2, 4 ... ranks or ``ppns``."""
     most = layout.ranks if layout.is_local else len(layout.hosts)
     sizes = {2**power for power in range(most.bit_length())} | {most}
     if layout.is_local:

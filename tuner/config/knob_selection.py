@@ -23,22 +23,22 @@ from tuner.model.errors import UsageError, suggestion
 _EXPECTED = frozenset({"iterator_workers", "communicator"})
 
 
-#: The options that name knobs, with their keys.
-_TYPED = {"--knob": "knobs", "--env-knob": "env_knobs", "--fix": "fixes", "--setting": "setting"}
+#: The options that name knobs, each with its key.
+_FLAGS = {"--knob": "knobs", "--env-knob": "env_knobs", "--fix": "fixes", "--setting": "setting"}
 
 
 @dataclass(frozen=True)
 class Selection:
     """The knobs of a study, not yet cut to the machine.
 
-    ``named`` are those that the user named, ``own`` those whose values too; the others are
-    there by themselves, as far as they apply. ``left_out`` says why a known knob is not among
-    them.
+    ``named_by_user`` are those that the user named, ``with_own_values`` those whose values too;
+    others are in the study by themselves, if they apply. ``left_out`` says why a knob of the table
+    is not among them.
     """
 
     knobs: tuple[Knob, ...]
-    named: frozenset[str] = frozenset()
-    own: frozenset[str] = frozenset()
+    named_by_user: frozenset[str] = frozenset()
+    with_own_values: frozenset[str] = frozenset()
     fixed: Setting = BASELINE
     left_out: tuple[tuple[str, str], ...] = ()
 
@@ -46,7 +46,7 @@ class Selection:
 def select(
     file: Study, typed: Mapping[str, Any], template: Sequence[str], *, is_typed: bool
 ) -> Selection:
-    """Choose the knobs.
+    """Choose the knobs of a study, their values, and which are fixed.
 
     In the study are those that the file lists (without a list: the usual ones), whose
     placeholder is in the command ``template``, or that an option names; ``--all-knobs`` names
@@ -54,37 +54,37 @@ def select(
     If the command ``is_typed``, a knob that the file lists may not reach it.
     """
     entries, places = _entries(file, typed)
-    placed = templates.knobs_in(template)
-    rows, lost = _rows(entries, places, placed, is_typed=is_typed)
+    in_command = templates.knobs_in(template)
+    rows, unreached = _rows(entries, places, in_command, is_typed=is_typed)
     templates.check(template, rows)
     baselines = tuple(_pairs("--baseline", typed.get("baselines", ())))
     for name, text in baselines:
         if [other for other, _ in baselines].count(name) > 1:
             raise UsageError(f"--baseline {name} is given twice", "keep one of them")
-        if name not in placed:
+        if name not in in_command:
             raise UsageError(
                 f"--baseline {name}={text}: the command has no {{{name}}}",
                 f"write {{{name}}} where the program takes it, or leave --baseline out",
             )
         rows[name] = replace(rows[name], default=parse_value(text))
-    named = entries.keys() - lost
+    named = entries.keys() - unreached
     fixed = {name: fix for name in named if (fix := entries[name].fix) is not None}
-    for name in placed:
+    for name in in_command:
         row = rows[name]
         if name in fixed and row.default is None:
             rows[name] = replace(row, default=fixed[name])
         elif row.changes_numerics and name not in named and row.default is not None:
-            fixed[name] = row.default  # it stays as it is unless it is asked for
+            fixed[name] = row.default  # the user has to name it to tune it
             rows[name] = replace(row, domain=Choice((row.default,)))
-    joining = {*named, *placed}
+    chosen_names = {*named, *in_command}
     for row in table.KNOBS:
-        joins = typed.get("all_knobs") or (row.usual and not file.knobs)
-        if joins and row.name not in file.left_out and not needs_placeholder(row):
-            joining.add(row.name)
-    joining -= {row.name for row in rows.values() if row.changes_numerics} - {*named, *fixed}
-    used = [row for name, row in rows.items() if name in joining]
-    knobs, doubled = _one_a_variable(used, named, placed)
-    left_out = {**_reasons(lost, placed), **doubled, **file.left_out}
+        is_chosen = typed.get("all_knobs") or (row.usual and not file.knobs)
+        if is_chosen and row.name not in file.left_out and not needs_placeholder(row):
+            chosen_names.add(row.name)
+    chosen_names -= {row.name for row in rows.values() if row.changes_numerics} - {*named, *fixed}
+    chosen_rows = [row for name, row in rows.items() if name in chosen_names]
+    knobs, displaced = _one_knob_a_variable(chosen_rows, named, in_command)
+    left_out = {**_reasons(unreached, in_command), **displaced, **file.left_out}
     names = {knob.name for knob in knobs}
     return Selection(
         knobs,
@@ -98,37 +98,37 @@ def select(
 def _rows(
     entries: Mapping[str, KnobEntry],
     places: Mapping[str, str],
-    placed: Sequence[str],
+    in_command: Sequence[str],
     *,
     is_typed: bool,
 ) -> tuple[dict[str, Knob], set[str]]:
     """Return the table with the entries in it, and which of them do not reach a typed command."""
     rows = {knob.name: knob for knob in table.KNOBS}
-    lost: set[str] = set()
+    unreached: set[str] = set()
     for name, entry in entries.items():
         place = places.get(name, f"knobs.{name}")
-        by_itself = name in rows and not needs_placeholder(rows[name])
-        if by_itself or entry.route() is not None or name in placed:
+        needs_no_placeholder = name in rows and not needs_placeholder(rows[name])
+        if needs_no_placeholder or entry.route() is not None or name in in_command:
             rows[name] = entry.knob(name, place)
         elif is_typed and name not in places:
-            lost.add(name)
+            unreached.add(name)
         else:
-            near = "" if name in rows else f"{suggestion(name, rows)} Or "
+            correction = "" if name in rows else f"{suggestion(name, rows)} Or "
             raise UsageError(
                 f"{place}: nothing carries it to the program",
-                f"{near}put {{{name}}} into the command where the program takes it, such as "
+                f"{correction}put {{{name}}} into the command where the program takes it, such as "
                 f"--option {{{name}}}",
             )
-    return rows, lost
+    return rows, unreached
 
 
-def _reasons(lost: Set[str], placed: Sequence[str]) -> dict[str, str]:
+def _reasons(unreached: Set[str], in_command: Sequence[str]) -> dict[str, str]:
     """Return why known knobs are not tuned; those that nobody expects to be are not mentioned."""
     reasons: dict[str, str] = {}
     for row in table.KNOBS:
-        if row.changes_numerics and row.name in placed:
+        if row.changes_numerics and row.name in in_command:
             reasons[row.name] = f"it changes the numerics: --knob {row.name} asks for it"
-        elif row.name in lost or (row.name in _EXPECTED and needs_placeholder(row)):
+        elif row.name in unreached or (row.name in _EXPECTED and needs_placeholder(row)):
             reasons[row.name] = f"the command has no {{{row.name}}}"
         elif row.usual and row.name in table.ROLES:
             reasons[row.name] = "the study file does not list it"
@@ -138,7 +138,7 @@ def _reasons(lost: Set[str], placed: Sequence[str]) -> dict[str, str]:
 def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry], dict[str, str]]:
     """Return the file's knobs with what is typed of them, and where it was typed."""
     entries, places = dict(file.knobs), dict[str, str]()
-    for flag, key in _TYPED.items():
+    for flag, key in _FLAGS.items():
         for name, text in _pairs(flag, typed.get(key, ())):
             place = f"{flag} {name}"
             if name in places:
@@ -175,39 +175,39 @@ def _pairs(flag: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _one_a_variable(
-    rows: Sequence[Knob], named: Set[str], placed: Sequence[str]
+def _one_knob_a_variable(
+    rows: Sequence[Knob], named: Set[str], in_command: Sequence[str]
 ) -> tuple[tuple[Knob, ...], dict[str, str]]:
     """Return the knobs of which no setting has two for a variable, and why others are left out.
 
     A usual knob gives way to one that the user named; two that the user named are refused.
     """
     setters: dict[str, list[Knob]] = {}
-    doubled: dict[str, str] = {}
+    displaced: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row.name not in named):
         variables: tuple[str, ...] = ()
-        if row.name in placed:
-            pass
+        if row.name in in_command:
+            pass  # its value reaches the program by the placeholder
         elif isinstance(row.route, LauncherOption):
             variables = (f"the launcher's {row.route.option}",)
         elif isinstance(row.route, Env):
             variables = (*row.route.names, *dict(row.route.also))
-        both = [(v, other) for v in variables for other in setters.get(v, ()) if _meet(row, other)]
-        for variable, other in both[:1]:
+        clash = [(v, other) for v in variables for other in setters.get(v, ()) if _meet(row, other)]
+        for variable, other in clash[:1]:
             if row.name in named:
-                two = f"the knobs {other.name} and {row.name} both set {variable}"
-                raise UsageError(two, "keep one of them")
-            doubled[row.name] = f"the knob {other.name} sets {variable}"
-        for variable in () if both else variables:
+                message = f"the knobs {other.name} and {row.name} both set {variable}"
+                raise UsageError(message, "keep one of them")
+            displaced[row.name] = f"the knob {other.name} sets {variable}"
+        for variable in () if clash else variables:
             setters.setdefault(variable, []).append(row)
-    return tuple(row for row in rows if row.name not in doubled), doubled
+    return tuple(row for row in rows if row.name not in displaced), displaced
 
 
 def _meet(one: Knob, other: Knob) -> bool:
     """Return whether some setting may have both knobs."""
-    conditions = dict(other.when)
+    other_when = dict(other.when)
     return not any(
-        set(conditions.get(parent, values)).isdisjoint(values) for parent, values in one.when
+        set(other_when.get(parent, values)).isdisjoint(values) for parent, values in one.when
     )
 
 
@@ -215,9 +215,9 @@ def check_job(job: Sequence[str], chosen: Selection, source: str) -> None:
     """Raise ``UsageError`` if the whole job cannot be given the best setting."""
     numerics = (knob.name for knob in table.KNOBS if knob.changes_numerics)  # not asked for
     templates.check(job, [*(knob.name for knob in chosen.knobs), *numerics])
-    placed = templates.knobs_in(job)
+    in_job = templates.knobs_in(job)
     for knob in chosen.knobs:
-        if job and needs_placeholder(knob) and knob.name not in placed:
+        if job and needs_placeholder(knob) and knob.name not in in_job:
             raise UsageError(
                 f"{source}: job has no {{{knob.name}}}, so the whole job could not be given "
                 "the best value",
@@ -234,53 +234,53 @@ def applying(
     chosen: Selection, host: TargetHost
 ) -> tuple[tuple[Knob, ...], tuple[tuple[str, str], ...]]:
     """Return the knobs of the study, cut to the host, and why the others are left out."""
-    kept: dict[str, Knob] = {}
-    lost: dict[str, str] = {}
+    knobs_by_name: dict[str, Knob] = {}
+    dropped: dict[str, str] = {}
     for row in chosen.knobs:
-        here = knob_on_host(row, host, own=row.name in chosen.own)
-        if not here.why_not or (here.possible and row.name in chosen.named):
-            kept[row.name] = here.knob
-        elif row.name in chosen.named:
-            raise UsageError(f"{row.name}: {here.why_not}", here.hint)
-        elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else nobody misses it
-            lost[row.name] = here.why_not
-    while never := _never_there(kept):
-        for name, (why, hint) in never.items():
-            if name in chosen.named:
+        on_host = knob_on_host(row, host, has_own_values=row.name in chosen.with_own_values)
+        if not on_host.why_not or (on_host.possible and row.name in chosen.named_by_user):
+            knobs_by_name[row.name] = on_host.knob
+        elif row.name in chosen.named_by_user:
+            raise UsageError(f"{row.name}: {on_host.why_not}", on_host.hint)
+        elif "hosts" not in row.needs or len(host.layout.hosts) > 1:  # else nobody expects it
+            dropped[row.name] = on_host.why_not
+    while impossible := _impossible_knobs(knobs_by_name):
+        for name, (why, hint) in impossible.items():
+            if name in chosen.named_by_user:
                 raise UsageError(f"{name}: {why}", hint)
-            lost[name] = why
-            del kept[name]
-    knobs = tuple(kept.values())
+            dropped[name] = why
+            del knobs_by_name[name]
+    knobs = tuple(knobs_by_name.values())
     if not knobs:
-        reasons = "; ".join(f"{name}: {why}" for name, why in lost.items())
+        reasons = "; ".join(f"{name}: {why}" for name, why in dropped.items())
         raise UsageError(
             f"there is nothing to tune: no knob is left{reasons and f' ({reasons})'}",
             "add one, such as --knob omp_threads=1..4",
         )
-    return knobs, (*chosen.left_out, *lost.items())
+    return knobs, (*chosen.left_out, *dropped.items())
 
 
-def _never_there(kept: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
+def _impossible_knobs(knobs: Mapping[str, Knob]) -> dict[str, tuple[str, str]]:
     """Return the knobs with a condition that holds in no setting: why, and what to do."""
     problems: dict[str, tuple[str, str]] = {}
-    known = set[str]()
-    for knob in conditions.parents_first(kept.values()):
+    checked = set[str]()
+    for knob in conditions.parents_first(knobs.values()):
         name = knob.name
-        if circle := [parent for parent, _ in knob.when if parent in kept.keys() - known]:
+        if parents := [parent for parent, _ in knob.when if parent in knobs.keys() - checked]:
             raise UsageError(
-                f"knobs.{name}.when: it and {circle[0]} depend on each other in a circle",
+                f"knobs.{name}.when: it and {parents[0]} depend on each other in a circle",
                 "let one of them stand without a condition",
             )
-        known.add(name)
+        checked.add(name)
         for parent, values in knob.when:
             listed = " or ".join(map(repr, values))
-            if parent not in kept and not table.is_known(parent):
+            if parent not in knobs and not table.is_known(parent):
                 raise UsageError(
                     f"knobs.{name}.when: there is no knob {parent!r}",
-                    suggestion(parent, [*kept, *table.names()]),
+                    suggestion(parent, [*knobs, *table.names()]),
                 )
-            if parent in kept:
-                holds = not set(space.values(kept[parent].domain)).isdisjoint(values)
+            if parent in knobs:
+                holds = not set(space.values(knobs[parent].domain)).isdisjoint(values)
                 hint = f"leave it out, or add {listed} to the values of {parent}"
             else:
                 neutral = table.knob(parent).neutral  # left as it is, if that is known

@@ -13,11 +13,11 @@ from typing import Any
 from tuner.model import StudySpec
 from tuner.model.wording import parse_share, parse_time_s
 
-#: More than any count or amount that makes sense; a longer integer may be no float.
-MOST_WHOLE, MOST_AMOUNT = 10**9, 1e15
+#: No count or amount is larger: a float cannot hold every larger integer.
+MOST_INTEGER, MOST_AMOUNT = 10**9, 1e15
 
-#: What ``--sampler``, ``--pruner`` and ``--terminator`` name, with Optuna's class for it, if it
-#: is one: of a terminator that of its evaluator.
+#: The names for ``--sampler``, ``--pruner`` and ``--terminator``, each with its class in Optuna (of
+#: a terminator, that of its evaluator); empty: it is not one of Optuna's.
 SAMPLERS = {
     "tune": "",
     "tpe": "TPESampler",
@@ -39,14 +39,14 @@ TERMINATORS = {
     "emmr": "EMMREvaluator",
 }
 
-WHAT = "What to run"
+WHAT = "What to run"  # these three are headings of the help
 SPACE = "What to try"
 LIMITS = "How much"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind says what an option's value is.
+    """A kind of option: how its value is read, and what the help and the shell say of it.
 
     ``read`` makes the value of what a TOML file holds, and raises ValueError with what must be
     there. ``typed`` is what the command line makes of a word before that, and ``choices`` are the
@@ -106,7 +106,7 @@ def _switch(value: object) -> bool:
     return value
 
 
-def _whole(low: int = 1, high: int = MOST_WHOLE) -> Kind:
+def _integer(low: int = 1, high: int = MOST_INTEGER) -> Kind:
     def read(value: object) -> int:
         if type(value) is not int:
             raise ValueError("must be a whole number")
@@ -155,7 +155,7 @@ SECONDS_OR_NONE = Kind(lambda value: None if value == "none" else _seconds(value
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a study is one row.
+    """A row of the table: one option of a study.
 
     ``key`` is its name in the study file, ``flag`` on the command line; ``stored_as`` that in
     :class:`tuner.model.StudySpec`, if it is another one. ``example`` is how the template of a study
@@ -176,18 +176,18 @@ class Option:
 
     @property
     def field(self) -> str:
-        """Return its field of :class:`tuner.model.StudySpec`; empty if it has none of its own."""
+        """Return the field of :class:`tuner.model.StudySpec` for it; empty if there is none."""
         is_stored = self.example and hasattr(StudySpec, self.key)
         return self.stored_as or (self.key if is_stored else "")
 
     @property
     def default(self) -> Any:
-        """Return its value if nobody sets it; ``None`` if it depends on the rest."""
+        """Return the value if nobody sets the option; ``None`` if it depends on other options."""
         return getattr(StudySpec, self.field) if self.field else None
 
 
 OPTIONS = (
-    Option("mpi_procs", "--mpi-procs", _whole(), WHAT, "MPI ranks", "8",
+    Option("mpi_procs", "--mpi-procs", _integer(), WHAT, "MPI ranks", "8",
            "one per GPU, without GPUs 2"),
     Option("study_file", "--study", TEXT, WHAT, "Study file",
            usual="tune.toml in this folder, else the shipped chainer_mnist.toml", metavar="FILE"),
@@ -222,7 +222,7 @@ OPTIONS = (
     Option("hosts_from", "--hosts-from", WORDS, WHAT,
            "The same from what a command prints; asked again if a host is lost", '"./hosts.sh"',
            metavar="COMMAND"),
-    Option("ppn", "--ppn", _whole(), WHAT, "Ranks on each host", "4", "its slots"),
+    Option("ppn", "--ppn", _integer(), WHAT, "Ranks on each host", "4", "its slots"),
     Option("more_ranks_than_slots", "--oversubscribe-hosts", SWITCH, WHAT,
            "Run more ranks on a host than it has slots", "true"),
     Option("ssh", "--ssh", WORDS, WHAT, "How other hosts are reached", '"ssh -F config"',
@@ -260,7 +260,7 @@ OPTIONS = (
     Option("learn_from", "--learn-from", TEXT, SPACE,
            "Start from what an earlier study in the same database showed: auto (the newest of the"
            " same program), its name, or none", '"none"', "auto", metavar="STUDY"),
-    Option("seed", "--seed", _whole(0, 2**32 - 1), SPACE, "Seed of the search", "0", "0"),
+    Option("seed", "--seed", _integer(0, 2**32 - 1), SPACE, "Seed of the search", "0", "0"),
     Option("oversubscription", "--oversubscribe", _number(1, "of at least 1"), SPACE,
            "Skip settings that ask for more than X times the cores", "4",
            "4; with ranges of your own: no limit"),
@@ -268,7 +268,7 @@ OPTIONS = (
            "Launch only settings for which this holds: a comparison of knobs and ranks, such as"
            " 'px * py * pz == ranks'; repeatable", '["px * py * pz == ranks"]',
            metavar="EXPRESSION", repeatable=True),
-    Option("trials", "--trials", _whole(), LIMITS, "Try at most this many settings", "50", "50"),
+    Option("trials", "--trials", _integer(), LIMITS, "Try at most this many settings", "50", "50"),
     Option("budget_s", "--budget", SECONDS, LIMITS,
            "End the search after this time; warm-ups and confirmation come on top", '"10m"'),
     Option("min_gain", "--min-gain", SHARE, LIMITS,
@@ -297,7 +297,7 @@ OPTIONS = (
            "Stop a launch in which nothing happens for this long; none: never", '"2m"', "2m"),
     Option("prepare_limit_s", "--prepare-limit", SECONDS, LIMITS,
            "End the study if --prepare takes longer before a launch", '"1h"', "10m"),
-    Option("warm_ups", "--warm-ups", _whole(0), LIMITS, "Launches at the start that do not count",
+    Option("warm_ups", "--warm-ups", _integer(0), LIMITS, "Launches at the start that do not count",
            "1", "1"),
 )  # fmt: skip
 BY_KEY = {option.key: option for option in OPTIONS}

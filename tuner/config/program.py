@@ -18,7 +18,7 @@ from tuner.hosts.typed_paths import typed_path
 from tuner.launch import command as templates
 from tuner.model.errors import UsageError, suggestion
 
-#: What the shipped trainers import; the first word of a name is that of an extra, too.
+#: The imports of the shipped trainers. A name begins with that of the extra that installs them.
 _IMPORTS: Mapping[str, tuple[str, ...]] = {
     "chainer_mnist": ("numpy", "chainer", "mpi4py"),
     "chainer_imagenet": ("numpy", "chainer", "mpi4py", "cv2"),
@@ -31,7 +31,7 @@ IN_OUT = f"--chdir={{{templates.OUT}}}"
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 #: Options of ``python`` that take the next word as their value.
-_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
+_OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 #: Modules that run the script named after them.
 _RUNNERS = ("mpi4py", "mpi4py.run")
 
@@ -39,15 +39,15 @@ _RUNNERS = ("mpi4py", "mpi4py.run")
 def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> str:
     """Return the program's path, once it and its script are known to be there.
 
-    The path is absolute, links not resolved: the ``bin`` folder of a virtual environment stays
-    what it is.
+    The path is absolute, with its links: that of a virtual environment must not become the path
+    of the Python that it was made from.
     """
-    path = _program(template[0], environ, cwd)
+    path = _program_path(template[0], environ, cwd)
     script = script_of(template)
     if script is None:
         return path
     if script.startswith("{workloads}/"):
-        _check_shipped(script.removeprefix("{workloads}/"), own_python=path == sys.executable)
+        _check_shipped(script.removeprefix("{workloads}/"), is_own_python=path == sys.executable)
     elif (
         not templates.names_in(script)
         and not typed_path(templates.fill(script, {}), "the command's script", cwd).is_file()
@@ -59,7 +59,7 @@ def check(template: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> 
     return path
 
 
-def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
+def _program_path(word: str, environ: Mapping[str, str], cwd: Path) -> str:
     """Return the path of the program that a command begins with; ``UsageError``: it cannot run."""
     if word == "{python}":
         return sys.executable
@@ -70,36 +70,36 @@ def _program(word: str, environ: Mapping[str, str], cwd: Path) -> str:
         )
     word = templates.fill(word, {})
     path = typed_path(word, "the command's program", cwd)
-    start = f"write python {word}" if word.endswith(".py") else f"write ./{word}"
+    remedy = f"write python {word}" if word.endswith(".py") else f"write ./{word}"
     if "/" not in word:
         if on_path := shutil.which(word, path=environ.get("PATH", os.defpath)):
             return str(Path(on_path).absolute())
         hint = "is its environment active? its full path works as well"
         raise UsageError(
             f"the command's program {word!r} is not on PATH",
-            f"it lies in the current folder: {start}" if path.is_file() else hint,
+            f"it lies in the current folder: {remedy}" if path.is_file() else hint,
         )
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+        fault = "is a folder" if path.is_dir() else "does not exist"
         raise UsageError(
-            f"the command's program {word!r} {what}",
+            f"the command's program {word!r} {fault}",
             f"relative paths count from the current folder, {cwd}",
         )
     if not os.access(path, os.X_OK):
         raise UsageError(
             f"the command's program {word!r} is not executable",
-            start if word.endswith(".py") else f"chmod +x {word}",
+            remedy if word.endswith(".py") else f"chmod +x {word}",
         )
     return str(path)
 
 
-def _check_shipped(name: str, *, own_python: bool) -> None:
-    """Raise ``UsageError`` if there is no such trainer, or our interpreter lacks its imports."""
+def _check_shipped(name: str, *, is_own_python: bool) -> None:
+    """Raise ``UsageError`` if there is no such trainer, or if our own Python lacks its imports."""
     trainer = name.removesuffix(".py")
     if trainer not in _IMPORTS:
         trainers = [f"{shipped}.py" for shipped in _IMPORTS]
         raise UsageError(f"there is no workload {name!r}", suggestion(name, trainers))
-    needed = _IMPORTS.get(trainer, ()) if own_python else ()
+    needed = _IMPORTS.get(trainer, ()) if is_own_python else ()
     if missing := [module for module in needed if find_spec(module) is None]:
         raise UsageError(
             f"the workload {name} needs {' and '.join(missing)}, not installed here",
@@ -109,7 +109,7 @@ def _check_shipped(name: str, *, own_python: bool) -> None:
         )
 
 
-def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
+def with_path(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
     """Return the template with the program's own path for its first word, if that is ``first``.
 
     A bare ``python`` would mean another program wherever PATH is another one.
@@ -119,32 +119,32 @@ def resolved(template: Sequence[str], first: str, path: str) -> tuple[str, ...]:
     return (_literal(path), *template[1:])
 
 
-def in_out(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
-    """Return the template run in ``{out}``, each path from ``cwd`` made absolute; none stays none.
+def in_out_folder(template: Sequence[str], cwd: Path) -> tuple[str, ...]:
+    """Return the template run in ``{out}``, each path made absolute; an empty one stays empty.
 
-    A path begins with ``./`` or ``../``. Of words without placeholders it is also what has another
-    slash, if it is there, and a script: the ``.py`` file of Python, or a program's first argument.
+    A path is a word that begins with ``./`` or ``../``; without placeholders, also an existing file
+    with a slash in its name, and the script: Python's ``.py`` file, or a program's first argument.
     """
     script, words = script_of(template) if template else "", []
     option, module = _python_target(template) if template else ("", "")
-    base = module.replace(".", "/")
-    for file in (f"{base}.py", f"{base}/__main__.py") if option else ():
+    module_path = module.replace(".", "/")
+    for file in (f"{module_path}.py", f"{module_path}/__main__.py") if option else ():
         if typed_path(file, "-m", cwd).is_file():
             raise UsageError(
                 f"--run-in-out: the module {module!r} lies in the current folder, {cwd}, and Python"
                 " would not find it from another one",
                 f"name the script in place of -m {module}: {file}",
             )
-    for place, word in enumerate(template):
+    for position, word in enumerate(template):
         option, is_set, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
         is_path = value.startswith(("./", "../"))
         if not is_path and not value.startswith("/") and not templates.names_in(value):
             path = cwd / templates.fill(value, {})
             with suppress(OSError):  # a program of awk may be too long for a name
-                is_script = place == 1 or word == script
+                is_script = position == 1 or word == script
                 is_path = path.is_file() if is_script else "/" in value and path.exists()
-        anchored = f"{_literal(str(cwd))}/{value.removeprefix('./')}" if is_path else value
-        words.append(f"{option}{is_set}{anchored}")
+        absolute = f"{_literal(str(cwd))}/{value.removeprefix('./')}" if is_path else value
+        words.append(f"{option}{is_set}{absolute}")
     return (_literal(shutil.which("env") or "/usr/bin/env"), IN_OUT, *words) if words else ()
 
 
@@ -154,14 +154,14 @@ def _literal(text: str) -> str:
 
 
 def script_of(template: Sequence[str]) -> str | None:
-    """Return the ``.py`` file that an interpreter is given; ``None`` if there is none to see."""
+    """Return the ``.py`` file that a command gives to a Python; ``None`` if there is none."""
     option, name = _python_target(template)
     return name if not option and name.endswith(".py") else None
 
 
 def _python_target(template: Sequence[str]) -> tuple[str, str]:
     """Return ``("-m", MODULE)`` or ``("", FILE)`` that an interpreter runs; empty if none does."""
-    template = template[2:] if IN_OUT in template[1:2] else template
+    template = template[2:] if IN_OUT in template[1:2] else template  # behind `env --chdir={out}`
     if template[0] != "{python}" and not _PYTHON.fullmatch(PurePosixPath(template[0]).name):
         return "", ""
     words = iter(template[1:])
@@ -169,7 +169,7 @@ def _python_target(template: Sequence[str]) -> tuple[str, str]:
         if word == "-m":
             if (name := next(words, "")) not in _RUNNERS:
                 return "-m", name
-        elif word in _WITH_VALUE:
+        elif word in _OPTIONS_WITH_VALUE:
             next(words, "")
         elif not word.startswith("-"):
             return "", word
@@ -181,8 +181,8 @@ def _python_target(template: Sequence[str]) -> tuple[str, str]:
 def stem(template: Sequence[str]) -> str:
     """Return a name for the program: of its script, its module, else of the program itself."""
     _, name = _python_target(template)
-    bare = PurePosixPath(name or template[0]).name.removesuffix(".py")
-    return as_name(bare) or "study"
+    program = PurePosixPath(name or template[0]).name.removesuffix(".py")
+    return as_name(program) or "study"
 
 
 def check_name(name: str, place: str = "name") -> str:

@@ -50,8 +50,8 @@ from tuner.model.errors import UsageError
 #: Ranks if nothing says how many and there is no GPU: the fewest that exchange anything.
 DEFAULT_RANKS = 2
 
-#: A longer hostfile is none, bytes.
-MOST_HOSTFILE = 1 << 24
+#: A hostfile has at most so many bytes.
+MOST_HOSTFILE_BYTES = 1 << 24
 
 
 def build_spec(
@@ -67,11 +67,11 @@ def build_spec(
     features: HostFeatures | None = None,
     find: Callable[..., LauncherInfo] | None = None,
 ) -> StudySpec:
-    """Merge and check everything that is asked for, as a study.
+    """Merge and check options, study file and machine, and return the study.
 
-    ``file`` is what the study file says, ``source`` how the user knows it. The words of ``command``
+    ``file`` is what the study file says, ``source`` its name in messages. The words of ``command``
     were typed after ``--``; ``options`` are what else was typed, by the keys of
-    :mod:`tuner.config.options`. ``part`` is where the ranks run instead of on all hosts. All else
+    :mod:`tuner.config.options`. ``part`` is a layout in place of that on all hosts. All else
     is by default that of this process and host; ``machine`` is the host with the fewest cores,
     and ``find`` looks for its launcher.
     """
@@ -81,19 +81,19 @@ def build_spec(
     study = study_of(file or {}, typed, command)
     template = study.command
     check_command(template, "after --" if command is not None else f"in {source}")
-    is_known = machine is not None
+    is_machine_given = machine is not None
     machine = machine or this_machine(environ=environ)
     layout, spares = _layout(study, machine, environ=environ, cwd=cwd)
     layout = part or layout
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
     fields = {option.field: study.option(option.key) for option in OPTIONS if option.field}
-    cores_are_asked_for = (chosen.own - chosen.fixed.as_dict().keys()) & ROLES.keys()
+    cores_are_asked_for = (chosen.with_own_values - chosen.fixed.as_dict().keys()) & ROLES.keys()
     if fields["oversubscription"] is None and not cores_are_asked_for:
         fields["oversubscription"] = OVERSUBSCRIPTION
     objective = _objective(study, typed, fields)
     runs_in_out = bool(study.option("run_in_out"))
-    names = templates.placeholders((*template, *study.job))
+    placeholders = templates.placeholders((*template, *study.job))
     if objective_for(objective).needs_out and not (
         runs_in_out or templates.OUT in templates.placeholders(template)
     ):
@@ -114,7 +114,7 @@ def build_spec(
     launcher = replace(info, ssh=study.option("ssh") or ())
     if launcher.kind == "torchrun" and not layout.is_local:
         launcher = discovery.with_carrier(launcher, environ)
-    # The launcher refuses the user's own arguments now, not at the first launch.
+    # The launcher refuses arguments of the user now, not at the first launch: no program is needed.
     launcher_for(launcher.kind).argv(launcher, layout, {}, ())
     why_not_live = eligibility.why_cold(objective, layout, environ)
     if fields["live"] == "on" and why_not_live:
@@ -123,8 +123,8 @@ def build_spec(
             "--live auto launches each setting then; docs/live.md says what is needed",
         )
     features = features or host_features(environ)
-    if not layout.is_local and not is_known:
-        machine, features = _tightest(launcher, layout, features, environ)
+    if not layout.is_local and not is_machine_given:
+        machine, features = _tightest_host(launcher, layout, features, environ)
     if fields["hosts_from"]:
         machine = replace(machine, hostname=ANY_HOST)
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
@@ -137,10 +137,10 @@ def build_spec(
         {**baseline, **chosen.fixed.as_dict()},
         dict(left_out),
     )
-    run, job = (program.resolved(words, template[0], path) for words in (template, study.job))
+    run, job = (program.with_path(words, template[0], path) for words in (template, study.job))
     if runs_in_out:
-        run, job = program.in_out(run, cwd), program.in_out(job, cwd)
-    # A shipped trainer that is not told where its data lies runs anywhere.
+        run, job = program.in_out_folder(run, cwd), program.in_out_folder(job, cwd)
+    # A shipped trainer without --data reads no file of the user's, and so runs in any folder.
     is_shipped = (program.script_of(template) or "").startswith("{workloads}/")
     is_shipped &= not any(word.startswith("--data") for word in (*template, *study.job))
     on_hosts = "" if layout.is_local else f"-h{len(layout.hosts)}"
@@ -151,7 +151,7 @@ def build_spec(
         command=run,
         job=job,
         folder="" if is_shipped else str(cwd),
-        interpreter=sys.executable if "python" in names else "",
+        interpreter=sys.executable if "python" in placeholders else "",
         launcher=launcher,
         layout=layout,
         machine=machine,
@@ -165,7 +165,7 @@ def build_spec(
     )
 
 
-def _tightest(
+def _tightest_host(
     launcher: LauncherInfo, layout: Layout, features: HostFeatures, environ: Mapping[str, str]
 ) -> tuple[Machine, HostFeatures]:
     """Return the host with the fewest cores, where a setting must fit, and what all have."""
@@ -191,46 +191,46 @@ def _layout(
             )
         tasks = hosts.slurm_tasks(environ)
         return Layout(ranks or ppn or tasks or len(machine.gpus) or DEFAULT_RANKS), ()
-    many = bool(study.option("more_ranks_than_slots"))
-    if many and study.option("hosts_from"):  # a host that takes another's place needs the slots
+    oversubscribes = bool(study.option("more_ranks_than_slots"))
+    if oversubscribes and study.option("hosts_from"):  # a host that replaces one has no more
         raise UsageError(
             "--oversubscribe-hosts does not go with --hosts-from",
             "let the command print as many slots as ranks may run on a host",
         )
-    layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=many)
+    layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=oversubscribes)
     if study.option("wait_for_children") and not layout.is_local:
         raise UsageError(
             f"--wait-for-children waits on this host alone, and {source} names others",
             "let the command itself wait for what it starts (in a shell script: wait)",
         )
-    fit = hosts.with_room(offers, layout.ranks_per_host)
-    return layout, tuple(name for name in fit if name not in layout.hosts)
+    hosts_with_room = hosts.with_room(offers, layout.ranks_per_host)
+    return layout, tuple(name for name in hosts_with_room if name not in layout.hosts)
 
 
 def offered(
-    study: Study, here: str, *, environ: Mapping[str, str], cwd: Path
+    study: Study, local_name: str, *, environ: Mapping[str, str], cwd: Path
 ) -> tuple[Sequence[hosts.Offer], str]:
     """Return the hosts that options name, else those of Slurm, and where they are named.
 
-    There are none if Slurm has given ``here`` alone; errors as :func:`_layout`.
+    There are none if Slurm has given ``local_name`` alone.
     """
-    file, named, command = map(study.option, ("hostfile", "hosts", "hosts_from"))
-    sources = {"--hosts": named, "--hostfile": file, "--hosts-from": command}
-    if len(given := [flag for flag, value in sources.items() if value]) > 1:
-        raise UsageError(f"{' and '.join(given)} both name hosts", "leave one of them out")
-    if named:
-        return hosts.parse_hosts(named), "--hosts"
-    if file:
-        source = f"--hostfile {file}"
-        data = read_typed(typed_path(file, "--hostfile", cwd), source, MOST_HOSTFILE)
+    hostfile, names, command = map(study.option, ("hostfile", "hosts", "hosts_from"))
+    sources = {"--hosts": names, "--hostfile": hostfile, "--hosts-from": command}
+    if len(flags := [flag for flag, value in sources.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(flags)} both name hosts", "leave one of them out")
+    if names:
+        return hosts.parse_hosts(names), "--hosts"
+    if hostfile:
+        source = f"--hostfile {hostfile}"
+        data = read_typed(typed_path(hostfile, "--hostfile", cwd), source, MOST_HOSTFILE_BYTES)
         return hosts.parse_hostfile(data.decode("utf-8-sig", "replace"), source), source
     if command:
         return hosts.hosts_from(command), f"--hosts-from {shlex.join(command)}"
     offers = hosts.from_slurm(environ)
     # Slurm, not srun, is above the ranks of srun: an agent watches them, also on this host.
     is_srun = study.option("launcher") == "srun"
-    is_here = [offer.name for offer in offers] == [here.partition(".")[0]] and not is_srun
-    return () if is_here else offers, "the Slurm allocation"
+    is_local = [offer.name for offer in offers] == [local_name.partition(".")[0]] and not is_srun
+    return () if is_local else offers, "the Slurm allocation"
 
 
 def _objective(study: Study, typed: Mapping[str, Any], fields: Mapping[str, Any]) -> ObjectiveSpec:
@@ -238,12 +238,12 @@ def _objective(study: Study, typed: Mapping[str, Any], fields: Mapping[str, Any]
 
     A typed objective takes the place of the file's, with its key, pattern and unit.
     """
-    filed = study.objective
-    spec, kind, log = filed, typed.get("objective"), typed.get("log")
-    if kind is not None and kind != filed.kind:
-        spec = with_argument(ObjectiveSpec(loss_key=filed.loss_key), kind)
-        if spec.kind == filed.kind:
-            spec = replace(spec, filename=filed.filename)
+    in_file = study.objective
+    spec, kind, log = in_file, typed.get("objective"), typed.get("log")
+    if kind is not None and kind != in_file.kind:
+        spec = with_argument(ObjectiveSpec(loss_key=in_file.loss_key), kind)
+        if spec.kind == in_file.kind:
+            spec = replace(spec, filename=in_file.filename)
     if log is not None and spec.kind == "wall":
         raise UsageError(f"--log {log}: the objective wall reads no log", "leave it out")
     objective = replace(

@@ -37,18 +37,18 @@ from tuner.model import (
 from tuner.model.errors import UsageError, shown, suggestion
 from tuner.model.wording import capital
 
-#: What a study file holds, as TOML gives it; checked.
+#: The content of a study file as TOML gives it, after :func:`check`.
 Document = dict[str, Any]
 
-#: Used without being asked for if it lies in the current folder.
+#: This file is used if it lies in the current folder and the user names no other.
 LOCAL_NAME = "tune.toml"
 DEFAULT_STUDY = "chainer_mnist"
 
-#: No study file is larger than this.
+#: A study file has at most so many bytes.
 MOST_BYTES = 1_000_000
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _variable_names(value: object) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise ValueError("must be a name or a list of names")
@@ -83,12 +83,12 @@ def _conditions(value: object) -> When:
     )
 
 
-_KNOB: Mapping[str, Callable[[Any], Any]] = {
+_KNOB: Mapping[str, Callable[[Any], Any]] = {  # what reads the value of each key of a knob
     **dict.fromkeys(("range", "flag", "switch", "launcher_option", "help"), TEXT.read),
     "values": _values,
     "fix": _value,
     "baseline": _value,
-    "env": _names,
+    "env": _variable_names,
     "when": _conditions,
     "changes_numerics": SWITCH.read,
 }
@@ -110,7 +110,7 @@ class KnobEntry:
     when: When = ()
     changes_numerics: bool | None = None
     help: str | None = None
-    #: What the file lists, if other values are typed: each of these may be typed, too.
+    #: The values of the file, if others are typed: each value of the file may be typed, too.
     listed: tuple[Value, ...] = ()
 
     @property
@@ -123,13 +123,13 @@ class KnobEntry:
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
             raise UsageError(f"{where}: cannot be the name of a knob", "letters, digits and _")
         for keys in (("range", "values", "fix"), ("env", "flag", "switch", "launcher_option")):
-            given = [key for key in keys if getattr(self, key) is not None]
-            if len(given) > 1:
-                raise UsageError(f"{where}: has {' and '.join(given)}", "keep one of them")
-        of_table = table.knob(name) if table.is_known(name) else None
-        domain = self._domain(of_table, where)
-        row = of_table or Knob(name, domain, Flag())
-        if (route := self.route()) is not None:  # it does not need what the table's needs
+            present = [key for key in keys if getattr(self, key) is not None]
+            if len(present) > 1:
+                raise UsageError(f"{where}: has {' and '.join(present)}", "keep one of them")
+        table_row = table.knob(name) if table.is_known(name) else None
+        domain = self._domain(table_row, where)
+        row = table_row or Knob(name, domain, Flag())
+        if (route := self.route()) is not None:  # the needs are those of the old route
             row = replace(row, route=route, launchers=(), needs=())
         numerics = self.changes_numerics
         return replace(
@@ -143,7 +143,7 @@ class KnobEntry:
         )
 
     def _domain(self, row: Knob | None, where: str) -> Domain:
-        """Return the values, which must be some that the table's row can have."""
+        """Return the values of the entry, or raise ``UsageError`` if the row cannot have them."""
         if self.fix is not None:
             domain: Domain = Choice((self.fix,))
         elif self.range is not None:
@@ -156,6 +156,7 @@ class KnobEntry:
             return Choice((OFF, ON))
         else:
             raise UsageError(f"{where}: needs range, values or fix", "or --knob NAME=1..8")
+        # A range of integers has no values: 0 stands for one that is neither on nor off.
         if self.switch is not None and not {*getattr(domain, "values", (0,))} <= {ON, OFF}:
             raise UsageError(f"{where}: a switch has the values on and off")
         # A list in a file may name other values than a choice of the table.
@@ -178,7 +179,7 @@ class KnobEntry:
 
 @dataclass(frozen=True)
 class Study:
-    """A study is what the file and the command line say."""
+    """What the study file and the command line say of a study, not yet checked on a host."""
 
     command: tuple[str, ...]
     job: tuple[str, ...]
@@ -202,16 +203,16 @@ def study_of(
     A typed command takes the place of the file's command, job and name. A typed mpirun is not of
     the kind that the file names, and the other way round.
     """
-    replaced = {"command", "job", "name"} if command is not None else set()
+    dropped_keys = {"command", "job", "name"} if command is not None else set()
     if not typed.keys().isdisjoint({"mpirun", "launcher"}):
-        replaced |= {"mpirun", "launcher"}
-    kept = {key: value for key, value in document.items() if key not in replaced}
-    study, problems = _read_study(kept)
+        dropped_keys |= {"mpirun", "launcher"}
+    document = {key: value for key, value in document.items() if key not in dropped_keys}
+    study, problems = _read_study(document)
     options = dict(study.options)
-    for key in (key for key in typed if key in _FILED):
+    for key in (key for key in typed if key in _OPTION_READERS):
         value = typed[key]
         try:
-            options[key] = _FILED[key](value)
+            options[key] = _OPTION_READERS[key](value)
         except ValueError as error:
             text = shlex.quote(value) if isinstance(value, str) else shown(value)
             problems.append(f"{BY_KEY[key].flag} {text}: {error}.")
@@ -221,8 +222,8 @@ def study_of(
     return replace(study, command=words, options=options)
 
 
-#: How each key of a file is read that is not a table, nor the command.
-_FILED = {option.key: option.kind.read for option in OPTIONS if option.example}
+#: What reads the value of each key of a file that is no table and not the command.
+_OPTION_READERS = {option.key: option.kind.read for option in OPTIONS if option.example}
 
 
 def _read_study(document: Document) -> tuple[Study, list[str]]:
@@ -232,8 +233,8 @@ def _read_study(document: Document) -> tuple[Study, list[str]]:
     rest = {key: value for key, value in document.items() if key not in tables}
     for name in tables.keys() & document.keys():
         tables[name] = _table(document[name], name, problems)
-    kinds = {"command": WORDS.read, "job": WORDS.read, **_FILED}
-    options = _read(rest, kinds, "", problems, (*kinds, *tables))
+    readers = {"command": WORDS.read, "job": WORDS.read, **_OPTION_READERS}
+    options = _read(rest, readers, "", problems, (*readers, *tables))
     knobs = {
         name: KnobEntry(
             **_read(_table(entry, f"knobs.{name}", problems), _KNOB, f"knobs.{name}.", problems)
@@ -261,24 +262,24 @@ def _table(value: object, place: str, problems: list[str]) -> dict[str, Any]:
 
 def _read(
     values: Mapping[str, Any],
-    kinds: Mapping[str, Callable[[Any], Any]],
+    readers: Mapping[str, Callable[[Any], Any]],
     place: str,
     problems: list[str],
-    known: Collection[str] = (),
+    known_keys: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the values as their kinds read them; what is wrong is added to the problems."""
+    """Return the values as their readers read them; what is wrong is added to the problems."""
     read: dict[str, Any] = {}
     for key, value in values.items():
-        if key not in kinds:
-            near = capital(suggestion(key, known or kinds))
-            problems.append(f"{place}{key}: unknown key. {near}")
+        if key not in readers:
+            hint = capital(suggestion(key, known_keys or readers))
+            problems.append(f"{place}{key}: unknown key. {hint}")
             continue
         try:
-            read[key] = kinds[key](value)
+            read[key] = readers[key](value)
         except ValueError as error:
-            is_said = value == "" or (isinstance(value, str) and repr(value) in str(error))
-            what = "" if is_said else f", is {shown(value)}"
-            problems.append(f"{place}{key}: {error}{what}.")
+            shows_value = value == "" or (isinstance(value, str) and repr(value) in str(error))
+            value_text = "" if shows_value else f", is {shown(value)}"
+            problems.append(f"{place}{key}: {error}{value_text}.")
     return read
 
 
@@ -286,28 +287,28 @@ def _read(
 
 
 def find_study_file(
-    given: str | None, *, cwd: Path, has_command: bool = False
+    name_or_path: str | None, *, cwd: Path, has_command: bool = False
 ) -> tuple[Document | None, str]:
     """Return the study file to use and how to name it to the user.
 
-    In this order: ``given`` (a path, or the name of a shipped study), ``tune.toml`` in
+    In this order: ``name_or_path`` (a path, or the name of a shipped study), ``tune.toml`` in
     ``cwd``, and the shipped ``chainer_mnist`` unless a command was typed.
     """
     shipped = {path.stem: path for path in sorted(shipped_dir("studies").glob("*.toml"))}
-    if given is None:
+    if name_or_path is None:
         if (cwd / LOCAL_NAME).is_file():
             return load(cwd / LOCAL_NAME), LOCAL_NAME
         if has_command:
             return None, "command line"
-        given = DEFAULT_STUDY
-    path = typed_path(given, "--study", cwd)
+        name_or_path = DEFAULT_STUDY
+    path = typed_path(name_or_path, "--study", cwd)
     # A folder of a shipped study's name holds the launches of an earlier run.
-    name = path.name if path.is_dir() else given.removesuffix(".toml")
+    name = path.name if path.is_dir() else name_or_path.removesuffix(".toml")
     if path.exists() and not (path.is_dir() and name in shipped):
-        return load(path), given
+        return load(path), name_or_path
     if name not in shipped:
         raise UsageError(
-            f"--study: there is no file {given!r} and no shipped study of that name",
+            f"--study: there is no file {name_or_path!r} and no shipped study of that name",
             f"{suggestion(name, shipped)} `tune init {name}.toml` writes a new one",
         )
     return load(shipped[name]), f"{name}.toml (shipped)"
@@ -337,7 +338,7 @@ def check(document: Document, place: str) -> None:
     if _holds_nul(document):
         mistakes.append("a text holds a NUL character, which no command can be given.")
     if not mistakes:
-        mistakes = _senseless(study)
+        mistakes = _mistakes_of_sense(study)
     if mistakes:
         head = f"{place} has a mistake:" if len(mistakes) == 1 else f"{place} has mistakes:"
         raise UsageError("\n".join([head, *mistakes]), "`tune init -` shows the format")
@@ -349,7 +350,7 @@ def _holds_nul(value: object) -> bool:
     return any(map(_holds_nul, value)) if isinstance(value, list | tuple) else "\0" in str(value)
 
 
-def _senseless(study: Study) -> list[str]:
+def _mistakes_of_sense(study: Study) -> list[str]:
     """Return what is wrong with a study whose keys and types are right."""
     mistakes = []
     for name, entry in study.knobs.items():
@@ -382,13 +383,13 @@ def template(name: str) -> str:
     """
     from tuner.config.program import as_name
 
-    safe = as_name(name)
-    named = f'name = "{safe}"' if safe not in ("", "tune") else '#name = "my_job"'
+    safe_name = as_name(name)
+    name_line = f'name = "{safe_name}"' if safe_name not in ("", "tune") else '#name = "my_job"'
     lines = []
     for option in OPTIONS:
         line = f"{option.key} = {option.example}"
         if option.key == "name":
-            line = named
+            line = name_line
         elif option.key not in ("mpi_procs", "trials"):
             line = f"#{line}"
         if option.example:

@@ -1,4 +1,4 @@
-"""Make the keys of a study out of a typed launch line: ``mpirun -n 8 -H h1:4,h2:4 ./x``."""
+"""Makes the keys of a study out of a typed launch line: ``mpirun -n 8 -H h1:4,h2:4 ./x``."""
 
 from __future__ import annotations
 
@@ -56,29 +56,29 @@ def typed_launch(
             by_role.setdefault(role, []).append(option)
         else:
             arguments += option.words
-    _refuse_unheld(syntax, by_role, program)
+    _refuse_unsupported(syntax, by_role, program)
     keys |= _hosts(syntax, by_role)
     names_hosts = bool(keys.keys() & {"hosts", "hostfile"})
     if syntax is TORCHRUN:
         keys |= _ranks_of_torchrun(by_role)
-        program = _of_python(line, {option.name for option in options}, program)
+        program = _with_python(line, {option.name for option in options}, program)
     else:
-        keys |= _ranks(line, syntax, by_role, needs_none=names_hosts or in_slurm(environ))
+        keys |= _ranks(line, syntax, by_role, needs_no_number=names_hosts or in_slurm(environ))
     is_hydra = any(o.name in ("ppn", "perhost") for o in by_role.get(Role.RANKS_PER_HOST, ()))
     is_here = not (names_hosts or in_slurm(environ))
     if is_hydra and is_here and keys["ppn"] < keys.get("mpi_procs", 0):
-        del keys["ppn"]  # Hydra does not heed it on one host
+        del keys["ppn"]  # Hydra ignores it on one host
     if names_hosts and syntax is MPIRUN:
-        # Hosts are filled by tune, which must know that they may hold more ranks than slots.
-        kept = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
-        keys |= {"more_ranks_than_slots": True} if len(kept) < len(arguments) else {}
-        arguments = kept
+        # tune fills the hosts itself, and must know that they may get more ranks than slots.
+        others = [word for word in arguments if word.lstrip("-") != "oversubscribe"]
+        keys |= {"more_ranks_than_slots": True} if len(others) < len(arguments) else {}
+        arguments = others
     if arguments:
         keys["mpirun_args"] = arguments
     return keys, program
 
 
-def _refuse_unheld(syntax: Syntax, by_role: _ByRole, program: Sequence[str]) -> None:
+def _refuse_unsupported(syntax: Syntax, by_role: _ByRole, program: Sequence[str]) -> None:
     """Raise ``UsageError`` for what no key of a study can say."""
     if several := by_role.get(Role.SEVERAL):
         raise several_programs(" ".join(several[0].words))
@@ -117,7 +117,7 @@ def _hosts(syntax: Syntax, by_role: _ByRole) -> dict[str, Any]:
         raise UsageError(
             "the line names hosts more than once", "name them once, with their slots: h1:4,h2:4"
         )
-    if any(":" in name for name in names):  # one slot is what the launcher takes it for
+    if any(":" in name for name in names):  # a launcher gives the others one slot
         names = [name if ":" in name else f"{name}:1" for name in names]
     if names:
         return {"hosts": ",".join(names)}
@@ -125,11 +125,11 @@ def _hosts(syntax: Syntax, by_role: _ByRole) -> dict[str, Any]:
 
 
 def _ranks(
-    line: LaunchLine, syntax: Syntax, by_role: _ByRole, *, needs_none: bool
+    line: LaunchLine, syntax: Syntax, by_role: _ByRole, *, needs_no_number: bool
 ) -> dict[str, Any]:
     """Return the keys that say how many ranks there are."""
     ranks, nodes, per_host = (
-        _count(by_role[role][-1]) if role in by_role else 0
+        _count(by_role[role][-1]) if role in by_role else 0  # the last one counts
         for role in (Role.RANKS, Role.NODES, Role.RANKS_PER_HOST)
     )
     if nodes:  # of srun: one rank a node if nothing else is said
@@ -140,7 +140,7 @@ def _ranks(
                 f"a multiple of {nodes} as --ntasks",
             )
         per_host = per_host or ranks // nodes
-    if not (ranks or per_host or needs_none):
+    if not (ranks or per_host or needs_no_number):
         if syntax is MPIRUN:
             raise UsageError(
                 f"{line.name} without a number of ranks starts as many as it finds cores, and the"
@@ -172,13 +172,13 @@ def _count(option: LaunchOption) -> int:
     )
 
 
-def _of_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) -> tuple[str, ...]:
+def _with_python(line: LaunchLine, options: set[str], program: tuple[str, ...]) -> tuple[str, ...]:
     """Return the program as torchrun starts it: by its own Python, unless by ``--no-python``."""
     if "no-python" in options or not program:
         return program
-    first = line.launcher[0]
-    if len(line.launcher) > 1:  # python -m torch.distributed.run
+    starter = line.launcher[0]
+    if len(line.launcher) > 1:  # python -m MODULE, or python SCRIPT
         python = line.launcher[: -2 if "-m" in line.launcher else -1]
     else:
-        python = (str(PurePath(first).with_name("python")),) if "/" in first else ("python",)
+        python = (str(PurePath(starter).with_name("python")),) if "/" in starter else ("python",)
     return (*python, *(("-m",) if options & {"m", "module"} else ()), *program)

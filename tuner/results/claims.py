@@ -1,4 +1,4 @@
-"""What a study's result says, in words: never more than was proven. Pure."""
+"""Puts a study's result into words that claim no more than was proven. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def comparison(result: Result) -> str:
-    """Say what the best setting is against the baseline, with what that rests on.
+    """Say what the best setting is against the baseline, and what launches show it.
 
-    Before the confirmation these are medians of a few runs.
+    Without a confirmation these are medians of a few runs.
     """
     best, baseline, objective = result.candidate, result.baseline, result.objective
-    failed = baseline.failure if baseline else None
+    cause = baseline.failure if baseline else None
     if best is None or best.elapsed_s is None:
-        return f"your defaults failed ({failure(failed)})" if failed else result.reason
+        return f"your defaults failed ({failure(cause)})" if cause else result.reason
     if result.conclusion is not None:
-        return _concluded(result)
+        return _conclusion(result)
     time = shown(objective, best.elapsed_s)
-    if failed:
-        return f"{time}; your defaults failed ({failure(failed)})"
+    if cause:
+        return f"{time}; your defaults failed ({failure(cause)})"
     if baseline is None or baseline.elapsed_s is None:
         why = "there is nothing to compare it with"
         if baseline is not None and baseline.stopped is not None:
@@ -35,12 +35,12 @@ def comparison(result: Result) -> str:
     if best.setting == baseline.setting:
         return f"{time}; {_none_better(result)}"
     return (
-        f"{_how_good(result)} your defaults ({time} against"
-        f" {shown(objective, baseline.elapsed_s)}, {_runs(best, baseline)}; not confirmed)"
+        f"{_ratio_in_words(result)} your defaults ({time} against"
+        f" {shown(objective, baseline.elapsed_s)}, {_run_counts(best, baseline)}; not confirmed)"
     )
 
 
-def _runs(best: Measurement, other: Measurement) -> str:
+def _run_counts(best: Measurement, other: Measurement) -> str:
     """Say how many runs a comparison rests on."""
     a, b = len(best.samples), len(other.samples)
     if a == b == 1:
@@ -48,8 +48,8 @@ def _runs(best: Measurement, other: Measurement) -> str:
     return f"medians of {a} runs each" if a == b else f"medians of {a} and {b} runs"
 
 
-def _how_good(result: Result) -> str:
-    """Put the ratio into words: no difference is claimed if two decimals show none."""
+def _ratio_in_words(result: Result) -> str:
+    """Put the ratio of the medians into words: no difference if two decimals show none."""
     ratio, (better, worse, good) = result.ratio or 1.0, words(result.objective)
     if f"{ratio:.2f}" == "1.00" or f"{1 / ratio:.2f}" == "1.00":
         return f"as {good} as"
@@ -58,28 +58,28 @@ def _how_good(result: Result) -> str:
     )
 
 
-def _concluded(result: Result) -> str:
+def _conclusion(result: Result) -> str:
     """Say what the launches of the comparison show."""
     finding, better = result.finding, words(result.objective).better
     if result.conclusion is Conclusion.BASELINE_FAILS:
-        failed = result.baseline.failure if result.baseline else None
+        cause = result.baseline.failure if result.baseline else None
         why = "your defaults failed when they were launched again"  # they worked in the search
-        if failed is not None:
-            why = f"your defaults fail ({failure(failed)})"
+        if cause is not None:
+            why = f"your defaults fail ({failure(cause)})"
         return f"{why}: there is nothing to compare the best setting with"
     if finding is not None and result.conclusion is Conclusion.FASTER:
-        return _faster(result, finding)
+        return _proven_gain(result, finding)
     is_kept = result.baseline is None or result.export in (None, result.baseline.setting)
     verdict = f"{result.conclusion}: keep" if is_kept else f"{result.conclusion} against"
     if finding is not None and finding.claim == "slower":
         verdict = f"nothing is {better}: keep" if is_kept else f"nothing is {better} than"
     if finding is None:
-        return f"{verdict} your defaults; {_not_compared(result)}"
-    return f"{verdict} your defaults ({_interval(result, finding)})"
+        return f"{verdict} your defaults; {_why_not_compared(result)}"
+    return f"{verdict} your defaults ({_unproven_gain(result, finding)})"
 
 
-def _not_compared(result: Result) -> str:
-    """Say why the launches of the comparison came to nothing, or were not made."""
+def _why_not_compared(result: Result) -> str:
+    """Say why there is no finding: a side failed in the comparison, or was never launched."""
     best, baseline = result.candidate, result.baseline
     if baseline is None:
         return "they were not launched"
@@ -89,50 +89,50 @@ def _not_compared(result: Result) -> str:
 
 
 def _none_better(result: Result) -> str:
-    """Say that nothing was better; a setting that failed is not called slow."""
-    others = result.trials
-    if others < 1:
+    """Say that no setting was better than the defaults, without calling failures slow."""
+    settings = result.trials
+    if settings < 1:
         return "no other setting was tried"
-    failed = f", {result.settings_failed} failed" if result.settings_failed else ""
-    return f"no other setting was {words(result.objective).better} ({others} tried{failed})"
+    failures = f", {result.settings_failed} failed" if result.settings_failed else ""
+    return f"no other setting was {words(result.objective).better} ({settings} tried{failures})"
 
 
-def _faster(result: Result, finding: Finding) -> str:
-    """Say a proven gain: no more than the interval says."""
+def _proven_gain(result: Result, finding: Finding) -> str:
+    """State a proven gain: the ratio with its interval, or the lower bound."""
     better = words(result.objective).better
     if finding.high is None:
         gain = f"at least {rounded_down(finding.low)} times {better} than your defaults"
-        return f"{gain} (95 % sure, {_launched(finding)})"
+        return f"{gain} (95 % sure, {_pairs(finding)})"
     gain = f"{finding.ratio:.2f} times {better} than your defaults"
-    return f"{gain} (95 % interval {_span(finding)}, {_launched(finding)})"
+    return f"{gain} (95 % interval {_span(finding)}, {_pairs(finding)})"
 
 
-def _interval(result: Result, finding: Finding) -> str:
-    """Say a ratio that proves no gain, and what would tell if it is inconclusive."""
-    good, more = words(result.objective).good, ""
+def _unproven_gain(result: Result, finding: Finding) -> str:
+    """State a ratio that proves no gain; if it is inconclusive, with what would settle it."""
+    good, outlook = words(result.objective).good, ""
     if finding.claim == "inconclusive" and finding.pairs_missing is None:
-        more = "; it is too small to be told beside the noise of these runs"
+        outlook = "; it is too small to be told beside the noise of these runs"
     elif finding.claim == "inconclusive":
         pairs = count(finding.pairs_missing or 0, "more pair")
-        more = f"; about {pairs} may tell: the same command with --confirm more"
+        outlook = f"; about {pairs} may tell: the same command with --confirm more"
     if finding.high is None:
         ratio = f"at least {rounded_down(finding.low)} times as {good}, 95 % sure"
     else:
         ratio = f"{finding.ratio:.2f} times as {good}, 95 % interval {_span(finding)}"
-    return f"{ratio}, {_launched(finding)}{more}"
+    return f"{ratio}, {_pairs(finding)}{outlook}"
 
 
 def _span(finding: Finding) -> str:
     return f"{finding.low:.2f} to {finding.high:.2f}"
 
 
-def _launched(finding: Finding) -> str:
-    """Say how often both were launched, and how: ``6 pairs side by side``, ``3 pairs in turn``."""
+def _pairs(finding: Finding) -> str:
+    """Say how many pairs were launched, and how: ``6 pairs side by side``, ``3 pairs in turn``."""
     return f"{count(finding.pairs, 'pair')} {how_compared(finding)}"
 
 
 def how_compared(finding: Finding) -> str:
-    """Say which way a verdict was made."""
+    """Say how the two launches of a pair were run."""
     return "side by side" if finding.is_side_by_side else "in turn"
 
 
@@ -156,7 +156,7 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
 
 def rounded_down(ratio: float) -> str:
     """Write a bound, never rounded up: with two decimals below 10, one below 100, else none."""
-    decimals = 2 if ratio < 10 else 1 if ratio < 100 else 0
+    decimals = 2 if ratio < 10 else 1 if ratio < 100 else 0  # 1e-9: 1.15 * 100 is below 115
     return f"{int(ratio * 10**decimals + 1e-9) / 10**decimals:.{decimals}f}"
 
 
@@ -170,14 +170,14 @@ def measured(result: Result) -> str:
 
 def launch_count(result: Result) -> str:
     """Say how many launches there were: ``34 windows of 2 jobs and 9 launches``."""
-    own = count(result.launches - result.windows, "launch", "launches")
+    launches = count(result.launches - result.windows, "launch", "launches")
     if not result.windows:
-        return own
+        return launches
     windows = f"{count(result.windows, 'window')} of {count(result.jobs, 'job')}"
-    return f"{windows} and {own}" if result.launches > result.windows else windows
+    return f"{windows} and {launches}" if result.launches > result.windows else windows
 
 
-#: Beyond this factor either way an interval does not say that there is no effect.
+#: An interval beyond this factor, up or down, is too wide to say that there is no effect.
 _UNCLEAR = 1.1
 
 
@@ -190,8 +190,8 @@ def contribution(contributed: Contribution, precision: float) -> str:
         return f"at least {rounded_down(contributed.low)} times"
     interval = f"({contributed.low:.2f} to {contributed.high:.2f})"
     if contributed.low > 1 + precision or contributed.high < 1 / (1 + precision):
-        by = "" if contributed.was_launched else ", by the model"
-        return f"{contributed.ratio:.2f} times {interval}{by}"
+        source = "" if contributed.was_launched else ", by the model"
+        return f"{contributed.ratio:.2f} times {interval}{source}"
     if contributed.low > 1 / _UNCLEAR and contributed.high < _UNCLEAR:
         return f"no effect seen {interval}"
     if contributed.was_launched:

@@ -21,33 +21,33 @@ from tuner.stats.scaling import SpeedUp, speed_up
 #: The rows that are of no single setting.
 BEST, DEFAULTS = "best", "your defaults"
 
-#: Of a study, what bears on its times beside the settings.
-_BEARS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "environment")
-#: Of an objective, what its figure is; the unit and the direction are those of the result.
+#: The parts of an export that bear on the times of a study, beside the settings.
+_CONDITIONS = ("command", "prepare", "launcher", "layout", "machine", "fixed", "environment")
+#: The keys of an objective that say what is measured; unit and direction are those of the result.
 _OBJECTIVE = ("kind", "key", "statistic", "pattern")
-#: The purposes of launches whose setting no search chose for their times.
+#: The purposes of launches that no search chose for their times: these are not biased.
 _UNSELECTED = {purpose.value for purpose in Purpose if purpose.stage.is_unselected}
-#: What is said of the launches by which the best of a study is compared.
+#: What a comparison says of the launches of the best setting.
 CONFIRMED, SEARCHED = "made to compare it", "of the search, which chose it for its times"
 SIDE_BY_SIDE = "made side by side by --remeasure"
 IN_TURN = "made in turn by --remeasure"
-#: The launcher's own paths say nothing that its version does not.
-_SILENT = {"launcher.libmpi", "launcher.mpirun"}
+#: Paths of the launcher, which differ between hosts even where its version is the same.
+_VERSIONED_PATHS = {"launcher.libmpi", "launcher.mpirun"}
 
 
 @dataclass(frozen=True)
 class ComparedStudy:
-    """What is compared of a study; settings and what bears on times are texts."""
+    """What is compared of a study; settings and conditions are texts."""
 
     name: str
     unit: str
     is_rate: bool
     objective: str  # what is measured
     setting: str  # the best one
-    best: Sequence[float]  # its figures
-    origin: str  # what launches they are of
+    best: Sequence[float]  # its figures, one a launch
+    origin: str  # what launches these figures are of
     figures: Mapping[str, Sequence[float]]  # of each setting, the fastest first
-    bears: Mapping[str, Mapping[str, str]]  # what bears on times: each with its parts
+    conditions: Mapping[str, Mapping[str, str]]  # by part, then by path
 
 
 def read(name: str, text: str) -> ComparedStudy:
@@ -69,8 +69,8 @@ def read(name: str, text: str) -> ComparedStudy:
         TypeError,
         ValueError,
     ) as e:
-        said = f"{name} is no export that can be read: {type(e).__name__}: {one_line(str(e))}"
-        raise UsageError(said, "export it again: tune export STUDY -o main.json") from e
+        message = f"{name} is no export that can be read: {type(e).__name__}: {one_line(str(e))}"
+        raise UsageError(message, "export it again: tune export STUDY -o main.json") from e
 
 
 def _read(name: str, document: JsonDict) -> ComparedStudy:
@@ -79,42 +79,42 @@ def _read(name: str, document: JsonDict) -> ComparedStudy:
     objective = {key: spec["objective"].get(key, getattr(LOGGED_TIME, key)) for key in _OBJECTIVE}
     objective |= {"unit": result["unit"], "direction": result["direction"]}
     parts = {**spec, "environment": dict(spec["environment"])}
-    bears = {key: _flat(parts[key], key) for key in _BEARS if key in parts}
+    conditions = {key: _flat(parts[key], key) for key in _CONDITIONS if key in parts}
     if result["best"] is None or not _figures(result["best"]):
         raise UsageError(f"the study {name} has measured nothing", "tune show says why")
-    best = _setting(result["best"]["setting"])
-    to_compare, figures = list[float](), dict[str, list[float]]()
+    best = _setting_text(result["best"]["setting"])
+    unselected, figures = list[float](), dict[str, list[float]]()
     for launch in document["launches"]:
         ranks = launch.get("observation", {}).get("ranks", ())
         if packages := next((rank["packages"] for rank in ranks if rank["packages"]), None):
-            bears["packages"] = _flat(dict(packages), "packages")
-        own = _figures(launch)
-        # A window is scaled, and counts for no setting here.
-        if own and launch["counts_for"] is not None and launch["window"] is None:
-            setting = _setting(launch["counts_for"])
-            figures.setdefault(setting, []).extend(own)
-            to_compare += own if setting == best and launch["purpose"] in _UNSELECTED else ()
+            conditions["packages"] = _flat(dict(packages), "packages")
+        of_launch = _figures(launch)
+        # The figures of windows are not compared: they are scaled to a whole launch.
+        if of_launch and launch["counts_for"] is not None and launch["window"] is None:
+            setting = _setting_text(launch["counts_for"])
+            figures.setdefault(setting, []).extend(of_launch)
+            unselected += of_launch if setting == best and launch["purpose"] in _UNSELECTED else ()
     if best not in figures:
         raise UsageError(
             f"the study {name} has measured its best setting in windows of running jobs only",
             "the same command with --confirm exact launches it",
         )
-    order = sorted(figures, key=lambda what: statistics.median(figures[what]), reverse=is_rate)
+    order = sorted(figures, key=lambda name: statistics.median(figures[name]), reverse=is_rate)
     return ComparedStudy(
         name,
         str(result["unit"]),
         is_rate,
         " ".join(f"{key}={json.dumps(value)}" for key, value in objective.items()),
         best,
-        to_compare or figures[best],
-        CONFIRMED if to_compare else SEARCHED,
-        {what: figures[what] for what in order},
-        bears,
+        unselected or figures[best],
+        CONFIRMED if unselected else SEARCHED,
+        {setting: figures[setting] for setting in order},
+        conditions,
     )
 
 
 def _figures(part: JsonDict) -> list[float]:
-    """Return the figures of a setting or a launch; their ratios are finite."""
+    """Return the figures of a setting or a launch, within bounds that keep their ratios finite."""
     samples = (sample["figure"] for sample in part["samples"])
     figures = [float(figure) for figure in samples if figure is not None]
     if not all(1e-40 < figure < 1e40 for figure in figures):
@@ -155,19 +155,19 @@ class Comparison:
         return self.best.gain.high < 1 / (1 + share)
 
     def verdict(self, share: float) -> str:
-        """Say in one line what the best of the second study is to that of the first."""
+        """Say in one line whether the best setting of the second study is better or worse."""
         gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
         if gain.low > 1 + WORTH:
-            said = f"better: {_span(gain)} times as fast"
+            text = f"better: {_gain(gain)} times as fast"
         elif self.is_worse(min(share, WORTH)):
-            said = f"worse: it takes {_span(gain.inverse)} times as long"
+            text = f"worse: it takes {_gain(gain.inverse)} times as long"
         else:
-            said = f"no difference above {100 * WORTH:.3g} % is proven: {_span(gain)} times as fast"
+            text = f"no difference above {100 * WORTH:.3g} % is proven: {_gain(gain)} times as fast"
         if self.best.is_open(share):
-            is_again = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
-            hint = "" if is_again else " (--remeasure launches both by pairs)"
-            return f"{said}; whether it is {beyond} is open{hint}"
-        return f"{said}; {beyond if self.is_worse(share) else f'not {beyond}'}"
+            is_remeasured = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
+            hint = "" if is_remeasured else " (--remeasure launches both by pairs)"
+            return f"{text}; whether it is {beyond} is open{hint}"
+        return f"{text}; {beyond if self.is_worse(share) else f'not {beyond}'}"
 
     def json(self, share: float) -> JsonDict:
         """Return the document that docs/export-schema.md describes.
@@ -175,8 +175,7 @@ class Comparison:
         It says whether the second is worse by more than a ``share``.
         """
         rows = [
-            {"what": row.what, "before": row.before, "after": row.after}
-            | {"gain": row.gain._asdict()}
+            {"what": row.what, "before": row.before, "after": row.after, "gain": row.gain._asdict()}
             for row in self.rows
         ]
         return {
@@ -194,11 +193,11 @@ class Comparison:
     def with_best(
         self, sides: Sequence[Sequence[float]], gain: SpeedUp, *, is_side_by_side: bool
     ) -> Comparison:
-        """Return the same with the figures of the best settings from pairs of launches."""
+        """Return the comparison with new figures of the best settings, from pairs of launches."""
         origin = SIDE_BY_SIDE if is_side_by_side else IN_TURN
         before, after = (
-            replace(side, best=own, origin=origin)
-            for side, own in zip((self.before, self.after), sides, strict=True)
+            replace(side, best=side_figures, origin=origin)
+            for side, side_figures in zip((self.before, self.after), sides, strict=True)
         )
         rows = [ComparedSetting(BEST, before.best, after.best, gain), *self.rows[1:]]
         return replace(self, before=before, after=after, rows=rows)
@@ -206,7 +205,7 @@ class Comparison:
     def table(self) -> list[list[str]]:
         """Return a row for each setting: median and number of launches in both, and the gain."""
         return [
-            [row.what, *map(_typical, (row.before, row.after)), _span(row.gain)]
+            [row.what, *map(_median_text, (row.before, row.after)), _gain(row.gain)]
             for row in self.rows
         ]
 
@@ -221,32 +220,32 @@ def compare(before: ComparedStudy, after: ComparedStudy) -> Comparison:
         sides = (f"{study.name} measures {study.objective}" for study in (before, after))
         raise UsageError(", but ".join(sides), "compare studies with one objective")
 
-    def row(what: str, one: Sequence[float], other: Sequence[float]) -> ComparedSetting:
+    def row(title: str, old: Sequence[float], new: Sequence[float]) -> ComparedSetting:
         costs = (
-            [1 / figure if before.is_rate else figure for figure in side] for side in (one, other)
+            [1 / figure if before.is_rate else figure for figure in side] for side in (old, new)
         )
-        return ComparedSetting(what, one, other, speed_up(*costs))
+        return ComparedSetting(title, old, new, speed_up(*costs))
 
     rows = [row(BEST, before.best, after.best)]
-    both = (what for what in before.figures if what in after.figures)
-    rows += [row(what, before.figures[what], after.figures[what]) for what in both]
+    common = (setting for setting in before.figures if setting in after.figures)
+    rows += [row(setting, before.figures[setting], after.figures[setting]) for setting in common]
     return Comparison(before, after, rows, list(_differences(before, after)))
 
 
-def _setting(values: Mapping[str, int | str]) -> str:
+def _setting_text(values: Mapping[str, int | str]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items())) or DEFAULTS
 
 
 def _differences(before: ComparedStudy, after: ComparedStudy) -> Iterator[str]:
-    """Name what else differs, a line each; of what only one export has nothing is said."""
+    """Name what else differs, a line each, of the conditions that both exports have."""
     if before.setting != after.setting:
         yield f"best setting: {before.setting} -> {after.setting}"
-    for part in (part for part in before.bears if part in after.bears):
-        sides = before.bears[part], after.bears[part]
+    for part in (part for part in before.conditions if part in after.conditions):
+        sides = before.conditions[part], after.conditions[part]
         for key in dict.fromkeys((*sides[0], *sides[1])):
-            was, now = (side.get(key, "none") for side in sides)
-            if was != now and key not in _SILENT:
-                yield f"{key}: {was} -> {now}"
+            old, new = (side.get(key, "none") for side in sides)
+            if old != new and key not in _VERSIONED_PATHS:
+                yield f"{key}: {old} -> {new}"
 
 
 def _flat(value: Any, path: str) -> dict[str, str]:
@@ -259,11 +258,11 @@ def _flat(value: Any, path: str) -> dict[str, str]:
     return {path: "none" if value is None else text or "none"}
 
 
-def _typical(figures: Sequence[float]) -> str:
+def _median_text(figures: Sequence[float]) -> str:
     return f"{statistics.median(figures):.4g} ({count(len(figures), 'run')})"
 
 
-def _span(gain: SpeedUp) -> str:
+def _gain(gain: SpeedUp) -> str:
     if not math.isfinite(gain.high):
         return f"{gain.ratio:.3g} (runs disagree)"
     return f"{gain.ratio:.3g} ({gain.low:.3g} to {gain.high:.3g})"

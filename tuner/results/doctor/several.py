@@ -1,4 +1,4 @@
-"""The hosts of a job: each is looked at as this one is; then what they share."""
+"""Checks the hosts of a job: each like this one, then what they have in common."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tuner.results.doctor.checks import CheckedItem, CheckResult, CheckState, di
 from tuner.results.doctor.host_view import HostView, view_of
 
 #: The checks that must see the same on all hosts.
-_SAME = {"Python", "launcher", "MPI library"}
+_SAME_ON_ALL = {"Python", "launcher", "MPI library"}
 
-#: So many hosts are listed.
-_LISTED = 8
+#: At most so many hosts are listed by name.
+_MOST_LISTED = 8
 
 
 def diagnose_hosts(
@@ -52,14 +52,14 @@ def diagnose_hosts(
 def together(by_host: Mapping[str, Sequence[CheckedItem]]) -> list[CheckedItem]:
     """Return one item a check: the worst of all hosts, with those that have it unless all agree."""
     merged = []
-    for of_check in zip(*by_host.values(), strict=True):
-        first, items = of_check[0], dict(zip(by_host, of_check, strict=True))
-        state = max((item.state for item in of_check), key=[*CheckState].index)
+    for of_hosts in zip(*by_host.values(), strict=True):
+        first, items = of_hosts[0], dict(zip(by_host, of_hosts, strict=True))
+        state = max((item.state for item in of_hosts), key=[*CheckState].index)
         worst = {host: item for host, item in items.items() if item.state is state}
         mend = "\n".join(dict.fromkeys(item.mend for item in worst.values() if item.mend))
         saw = first.saw
-        if any(item.saw != saw for item in of_check):
-            if first.name in _SAME and state is not CheckState.FAILURE:
+        if any(item.saw != saw for item in of_hosts):
+            if first.name in _SAME_ON_ALL and state is not CheckState.FAILURE:
                 mend = "install the same on all hosts, at the same paths"
                 state, worst = CheckState.FAILURE, items
             saw = _listed([f"{host}: {item.saw}" for host, item in worst.items()])
@@ -67,9 +67,9 @@ def together(by_host: Mapping[str, Sequence[CheckedItem]]) -> list[CheckedItem]:
     return merged
 
 
-def _listed(texts: Sequence[str], by: str = "; ") -> str:
-    more = [f"{len(texts) - _LISTED} more"] if len(texts) > _LISTED else []
-    return by.join([*texts[:_LISTED], *more])
+def _listed(texts: Sequence[str], separator: str = "; ") -> str:
+    more = [f"{len(texts) - _MOST_LISTED} more"] if len(texts) > _MOST_LISTED else []
+    return separator.join([*texts[:_MOST_LISTED], *more])
 
 
 # --- between hosts (pure) -------------------------------------------------------------------
@@ -82,12 +82,12 @@ def _reached(hosts: Sequence[str]) -> CheckResult:
 
 def common_network(networks: Sequence[Sequence[Network]]) -> CheckResult:
     """A library may choose an interface that the other hosts do not reach, and hang."""
-    common, named = shared(networks), common_interfaces(networks)
+    common, names = shared(networks), common_interfaces(networks)
     others = {each.interface for host in networks for each in host if each.subnet not in common}
     saw = ", ".join(f"{ends[0].interface} {subnet}" for subnet, ends in common.items()) or "none"
     saw += f"; not shared: {', '.join(sorted(others))}" if others else ""
     if not common:
         return CheckState.WARNING, saw, "ip -brief address"
-    if len(named) > 1:
+    if len(names) > 1:
         return CheckState.OK, f"{saw}; a study tunes the choice", "tune --knob interface"
-    return CheckState.OK, saw, f"tune --fix interface={named[0]}" if others and named else ""
+    return CheckState.OK, saw, f"tune --fix interface={names[0]}" if others and names else ""

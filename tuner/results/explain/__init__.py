@@ -13,13 +13,13 @@ from tuner.results.explain.cause import Cause, Certainty, Diagnosis, remedy
 
 __all__ = ["Cause", "Certainty", "Diagnosis", "explain"]
 
-#: What explains less of the ranks' time does not hold a run back: a knob would win no more, and
+#: A cause that explains less of the ranks' time holds no run back: a knob would gain no more, and
 #: on a host that stands still at times ranks that only compute wait for each other as long.
 HELD_SHARE = 0.15
-#: What explains less is not spoken of.
+#: A cause that explains less is not listed.
 LEAST_SHARE = 0.1
 
-#: A verdict is clear where it explains this much, and this many times what the next one does.
+#: A verdict is clear if it explains this share, and this many times the share of the next cause.
 CLEAR_SHARE = 0.2
 CLEAR_TIMES = 1.5
 
@@ -29,11 +29,11 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     case = Case.of(outcome, machine)
     ranked = sorted(
         (s for s in (*cpu.suspects(case), *waits.suspects(case)) if s.share >= LEAST_SHARE),
-        key=lambda candidate: -candidate.share,
+        key=lambda suspect: -suspect.share,
     )
-    rest = cpu.bound(case)
-    is_held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, rest.share)
-    suspect, *others = ranked if is_held else [rest, *ranked]
+    bound = cpu.bound(case)
+    is_held = bool(ranked) and ranked[0].share >= min(HELD_SHARE, bound.share)
+    suspect, *others = ranked if is_held else [bound, *ranked]
     is_complete = bool(case.probed and case.host and case.recorded)
     is_ahead = suspect.share >= CLEAR_TIMES * (others[0].share if others else 0.0)
     certainty = Certainty.GUESS
@@ -41,11 +41,11 @@ def explain(outcome: Outcome, setting: Setting, spec: StudySpec, machine: Machin
     if suspect.cause is not Cause.UNKNOWN and adds_up and (is_complete or is_ahead):
         is_clear = is_complete and is_ahead and suspect.share >= CLEAR_SHARE
         certainty = Certainty.CLEAR if is_clear else Certainty.LIKELY
-    idle = case.idle_cores >= cpu.IDLE * case.cores
+    is_idle = case.idle_cores >= cpu.IDLE_SHARE * case.cores
     return Diagnosis(
         suspect,
         certainty,
-        remedy(suspect.cause, setting, spec, case, idle=idle),
+        remedy(suspect.cause, setting, spec, case, idle=is_idle),
         tuple(others),
         _gaps(outcome, case),
         case,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tuner.model import Load, Machine, Outcome, PhaseShare, RankView, Telemetry, Track
 from tuner.search.throughput import startup_s
 
-#: What a shell that waits for its program uses at the most.
+#: A shell that waits for its program uses at most so many cores.
 SHELL_MOST_CORES = 0.05
 
 
@@ -20,21 +20,21 @@ class RankFigures:
     rank: int
     columns: Mapping[str, float]
     phases: Mapping[str, PhaseShare]
-    host: str = ""  # empty: there is but one
+    host: str = ""  # empty if the job has one host
 
     def get(self, name: str) -> float:
         """Return a column's mean; 0 if it was not recorded."""
         return self.columns.get(name, 0.0)
 
     @property
-    def own(self) -> float:
+    def own_cores(self) -> float:
         """Cores that the rank's own process used."""
         return self.get("own_user_cores") + self.get("own_system_cores")
 
     @property
     def own_runnable(self) -> float:
-        """Its threads that ran or waited for a CPU, on average."""
-        return self.own + self.get("own_queue_threads")
+        """Threads of the rank's own process that ran or waited for a CPU, on average."""
+        return self.own_cores + self.get("own_queue_threads")
 
     def busy(self, phase: str) -> float:
         """Return the share of its main thread's time in a phase, without waiting for a CPU."""
@@ -60,10 +60,10 @@ class Case:
 
     @classmethod
     def of(cls, outcome: Outcome, machine: Machine) -> Case:
-        """Take the means since the program itself began, or of all if nothing was recorded then."""
+        """Take the means since the program began its work; of all if nothing was recorded then."""
         telemetry, since_s = outcome.telemetry or Telemetry(), startup_s(outcome.progress) or 0.0
         host: dict[str, float] = {}
-        others: dict[str, float] = {}
+        others_by_host: dict[str, float] = {}
         means_of_rank: dict[int, Mapping[str, float]] = {}
         host_of: dict[int, str] = {}
         for track in telemetry.tracks:
@@ -71,7 +71,7 @@ class Case:
             if track.rank is None:
                 host |= {name: max(value, host.get(name, value)) for name, value in means.items()}
                 if "others_cores" in means:
-                    others[track.host] = means["others_cores"]
+                    others_by_host[track.host] = means["others_cores"]
             elif means:
                 means_of_rank[track.rank], host_of[track.rank] = means, track.host
         phases: dict[int, dict[str, PhaseShare]] = {}
@@ -92,7 +92,7 @@ class Case:
             machine.cores,
             outcome.load,
             outcome.observation.ranks,
-            others,
+            others_by_host,
         )
 
     def get(self, name: str) -> float:
@@ -109,7 +109,7 @@ class Case:
         """The ranks whose processes were recorded."""
         return tuple(rank for rank in self.ranks if rank.columns)
 
-    def most(self, figure: Callable[[RankFigures], float]) -> float:
+    def most_on_a_host(self, figure: Callable[[RankFigures], float]) -> float:
         """Return the sum of a figure over the ranks on the host where that is greatest."""
         by_host: dict[str, float] = {}
         for rank in self.ranks:
@@ -118,14 +118,13 @@ class Case:
 
     def total(self, *names: str) -> float:
         """Return the sum of columns over the ranks on the host where that is greatest."""
-        return self.most(lambda rank: sum(map(rank.get, names)))
+        return self.most_on_a_host(lambda rank: sum(map(rank.get, names)))
 
-    def phase(self, phase: str, *parts: str) -> float:
-        """Return what a phase took of the main threads' time, on average; all of it or parts."""
+    def time_in(self, phase: str, *parts: str) -> float:
+        """Return the mean share of the main threads' time in a phase, or in some parts of it."""
         shares = [rank.phases[phase] for rank in self.probed if phase in rank.phases]
-        return sum(
-            float(getattr(share, part)) for share in shares for part in parts or ("share",)
-        ) / max(1, len(self.probed))
+        total = sum(getattr(share, part) for share in shares for part in parts or ("share",))
+        return float(total) / max(1, len(self.probed))
 
     def where(self, phase: str) -> str:
         """Return the line at which most of a phase's time was spent; empty if it is not known."""
@@ -135,11 +134,11 @@ class Case:
     @property
     def own_runnable(self) -> float:
         """Threads of the ranks themselves that ran or waited for a CPU, on average."""
-        return self.most(lambda rank: rank.own_runnable)
+        return self.most_on_a_host(lambda rank: rank.own_runnable)
 
     @property
     def children_runnable(self) -> float:
-        """The same of their child processes."""
+        """Threads of the ranks' child processes that ran or waited for a CPU, on average."""
         return self.total("children_cores", "children_queue_threads")
 
     @property
@@ -149,22 +148,22 @@ class Case:
 
     @property
     def queue_share(self) -> float:
-        """Of the time in which threads of the job could have run, that without a CPU."""
+        """The share of the time of runnable threads of the job that they waited for a CPU."""
         waited = self.total("own_queue_threads", "children_queue_threads")
         return min(1.0, waited / self.runnable) if self.runnable > 0 else 0.0
 
     @property
     def worker_queue_share(self) -> float:
-        """Of a child process's time, that waiting for a CPU, on average."""
+        """The share of a child process's time in which it waited for a CPU, on average."""
         processes = max(self.workers, self.children_runnable)
         waited = self.total("children_queue_threads")
         return min(1.0, waited / processes) if processes > 0 else 0.0
 
     @property
     def rank_queue_share(self) -> float:
-        """Of a rank's time, that in which threads of its own waited for a CPU, on average.
+        """The share of a rank's time in which threads of its own waited for a CPU, on average.
 
-        Of several threads at once, the part of them that waited.
+        If several threads want to run at once, it is the part of them that waited.
         """
         shares = [r.get("own_queue_threads") / max(1.0, r.own_runnable) for r in self.ranks]
         return sum(shares) / len(shares) if shares else 0.0
@@ -178,8 +177,8 @@ class Case:
     def others_cores(self) -> float:
         """CPUs that other processes used.
 
-        A process of the launch that is found late counts as another's until then, but not in the
-        accounts of the whole launch, which come from what ``tune`` has waited for.
+        The recorder counts a process of the launch as another's until it finds it. The
+        load of the launch, reckoned from the processes that ``tune`` waited for, has no such error.
         """
         readings = [self.host["others_cores"]] if "others_cores" in self.host else []
         readings += [self.load.others_cores] if self.load else []
@@ -205,11 +204,11 @@ class Case:
     def others_runnable(self) -> float:
         """Threads of other processes that ran or waited for a CPU, on average.
 
-        Who waits in the same queues gets the same part of what it wants: so many more than ran
-        wanted to as with the job's own. Where groups of processes share the CPUs that is too much:
-        there are no more than run.
+        Threads in the same queues wait equally long, so the job's wait tells how many of the
+        others wanted to run. If groups of processes share the CPUs that is too many: the runnable
+        threads of the host, less those of the job, are the most that it can be.
         """
-        runnable = self.others_cores / max(1e-3, 1 - self.queue_share)
+        runnable = self.others_cores / max(1e-3, 1 - self.queue_share)  # never by 0
         on_host = self.host.get("runnable_threads")
         if on_host is not None:
             runnable = min(runnable, on_host - self.runnable)
@@ -220,36 +219,37 @@ class Case:
         """Child processes of all ranks on a host, the most at once."""
         children = {view.rank: view.children for view in self.views}
         unrecorded = children.keys() - {rank.rank for rank in self.ranks}
-        by_host = self.most(lambda rank: children.get(rank.rank, 0))
-        return round(by_host) + sum(children[rank] for rank in unrecorded)
+        recorded = self.most_on_a_host(lambda rank: children.get(rank.rank, 0))
+        return round(recorded) + sum(children[rank] for rank in unrecorded)
 
     @property
     def shortage(self) -> float:
-        """Of a rank's time, what went by because threads waited for a CPU, on average.
+        """The share of a rank's time that was lost as threads waited for a CPU, on average.
 
         A main thread's own waiting was measured from inside. Where it waits for others (its
         workers, the other ranks, threads of a parallel loop), these waited for a CPU in turn
         for as large a part of their time.
         """
-        queued = sum(self.phase(phase, "queued") for phase in ("loader", "exchange", "compute"))
-        by_ranks = self.phase("exchange", "running", "blocked") + self.phase("compute", "blocked")
-        by_workers = self.phase("loader", "blocked")
+        queued = sum(self.time_in(phase, "queued") for phase in ("loader", "exchange", "compute"))
+        by_ranks = self.time_in("exchange", "running", "blocked")
+        by_ranks += self.time_in("compute", "blocked")
+        by_workers = self.time_in("loader", "blocked")
         waits = by_workers * self.worker_queue_share + by_ranks * self.rank_queue_share
         return min(1.0, max(self.rank_queue_share, queued + waits))
 
 
 def _shell_as_its_children(rank: RankFigures, *, has_phases: bool) -> RankFigures:
-    """Return the rank; if it is a shell's script, its children do the work and count as it."""
+    """Return the rank; a shell's children count as it, and without a probe any rank's do."""
     busy = sum(share.running + share.queued for share in rank.phases.values())
     if has_phases and (busy < SHELL_MOST_CORES or rank.own_runnable >= SHELL_MOST_CORES):
         return rank
     columns = dict(rank.columns)
-    for own, of_children in (
+    for own_column, child_column in (
         ("own_user_cores", "children_cores"),
         ("own_queue_threads", "children_queue_threads"),
     ):
-        if of_children in columns:
-            columns[own] = columns.get(own, 0.0) + columns.pop(of_children)
+        if child_column in columns:
+            columns[own_column] = columns.get(own_column, 0.0) + columns.pop(child_column)
     return replace(rank, columns=columns)
 
 
@@ -265,5 +265,5 @@ def _means(track: Track, since_s: float) -> dict[str, float]:
 
 def _mean(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
     pairs = [(v, weight) for v, weight in zip(values, weights, strict=False) if v is not None]
-    all_s = sum(weight for _, weight in pairs)
-    return sum(value * weight for value, weight in pairs) / all_s if all_s > 0 else None
+    total_s = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / total_s if total_s > 0 else None

@@ -1,4 +1,4 @@
-"""What can hold a run back, and which knob addresses it in which direction."""
+"""The causes that can hold a run back, and the knobs that address them, with a direction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cause(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How far the evidence carries."""
+    """How well the evidence supports a verdict."""
 
     CLEAR = "clear"
     LIKELY = "likely"
@@ -47,7 +47,7 @@ class Remedy:
 
     knob: str
     direction: str
-    tuned: bool = True  # by this study
+    tuned: bool = True  # whether this study tunes it
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Suspect:
 class Diagnosis:
     """Why a launch took as long as it did.
 
-    ``others`` are what else was found, the greatest share first; ``gaps`` what could not be
-    seen; ``case`` what the rules looked at.
+    ``others`` are the lesser causes, the greatest share first; ``gaps`` say what could not be
+    recorded; ``case`` is what the rules looked at.
     """
 
     suspect: Suspect
@@ -121,18 +121,18 @@ def remedy(
     """Return the first knob that can still be turned the right way; ``None``: no knob helps.
 
     The knobs of the study come first, then others that reach its program by environment or
-    launcher. What is bound by the CPU can use more cores if some were ``idle``.
+    launcher. A job that is bound by compute can use more threads if cores were ``idle``.
     """
     rows = REMEDIES.get(cause, ())
     if cause is Cause.CPU and idle:
         rows = (("omp_threads", HIGHER),)
-    own = {knob.name: knob for knob in spec.knobs}
+    by_name = {knob.name: knob for knob in spec.knobs}
     values = setting.as_dict()
     for name, direction in rows:
-        if name in own and has_value_in_direction(own[name], values.get(name), direction):
+        if name in by_name and has_value_in_direction(by_name[name], values.get(name), direction):
             return Remedy(name, direction)
     for name, direction in rows:
-        if name not in own and _reaches(knobs.knob(name), spec, case):
+        if name not in by_name and _reaches(knobs.knob(name), spec, case):
             return Remedy(name, direction, tuned=False)
     return None
 
@@ -147,11 +147,12 @@ def _reaches(knob: Knob, spec: StudySpec, case: Case) -> bool:
 
 
 def has_value_in_direction(knob: Knob, value: Value | None, direction: str) -> bool:
-    """Return whether the domain has a value on that side; of an unset one (the default) it may."""
+    """Return whether the domain has a value in this direction; true of a value that is unset."""
     domain = knob.domain
     if isinstance(domain, Choice):
         values = domain.values
     else:
+        # Of the bound "cores" it is only known that it may be larger than the low one.
         values = (domain.low, domain.high if isinstance(domain.high, int) else domain.low + 1)
     return any(other != value and lies_in_direction(value, other, direction) for other in values)
 

@@ -11,13 +11,13 @@ from tuner.results.explain.cause import Cause, Diagnosis, Remedy, lies_in_direct
 from tuner.results.study_view import StudyView
 from tuner.stats import evidence
 
-#: Verdicts that nothing held the run back.
+#: Causes that hold no run back.
 _HELD_BY_NOTHING = frozenset({Cause.CPU, Cause.GPU, Cause.UNKNOWN})
 
 
 @dataclass(frozen=True)
 class ExplainedRun:
-    """One run; ``name`` is what it goes by (``best``)."""
+    """One run with its verdict; ``name`` is what the output calls it (``best``)."""
 
     name: str
     record: LaunchRecord
@@ -29,19 +29,18 @@ class ExplainedRun:
         suspect = self.explanation.suspect
         if suspect.cause is Cause.UNKNOWN:
             return "what held it back cannot be told"
-        held = "" if suspect.cause in _HELD_BY_NOTHING else "held back by "
+        prefix = "" if suspect.cause in _HELD_BY_NOTHING else "held back by "
         share, certainty = per_cent(suspect.share), self.explanation.certainty
-        return f"{held}{suspect}, {share} of the time ({certainty})"
+        return f"{prefix}{suspect}, {share} of the time ({certainty})"
 
     @property
     def lines(self) -> list[str]:
-        """What shows it, which knob addresses it, and what else was found."""
+        """The evidence, the knob that addresses the cause, and the other causes, a line each."""
         explanation = self.explanation
         is_known = explanation.cause is not Cause.UNKNOWN
-        turn = [_remedy_sentence(explanation.remedy)] if is_known else []
-        others = explanation.others
-        also = [f"also: {other}, {per_cent(other.share)} of the time" for other in others]
-        return [*explanation.suspect.evidence, *turn, *also]
+        remedies = [_remedy_sentence(explanation.remedy)] if is_known else []
+        also = [f"also: {s}, {per_cent(s.share)} of the time" for s in explanation.others]
+        return [*explanation.suspect.evidence, *remedies, *also]
 
 
 def _remedy_sentence(remedy: Remedy | None) -> str:
@@ -68,39 +67,40 @@ def explained_run(
 
 
 def _is_contradicted(remedy: Remedy, setting: Setting, data: StudyView) -> bool:
-    """Return whether a knob was turned this way, with all others as they are, and won nothing."""
-    own = data.pooling.canonical(setting)
+    """Return whether turning this knob alone in this direction gained nothing in the study."""
+    base = data.pooling.canonical(setting)
     times_s = {m.setting: m.elapsed_s for m in data.measurements if m.elapsed_s is not None}
-    values = data.pooling.filled(own).as_dict()
+    values = data.pooling.filled(base).as_dict()
     gains = []
-    for setting_, time_s in times_s.items():
-        others = data.pooling.filled(setting_).as_dict()
-        differing = [name for name in {*values, *others} if values.get(name) != others.get(name)]
-        if differing == [remedy.knob] and own in times_s:
-            value, other = values.get(remedy.knob), others.get(remedy.knob)
+    for other_setting, time_s in times_s.items():
+        new_values = data.pooling.filled(other_setting).as_dict()
+        differing = [k for k in {*values, *new_values} if values.get(k) != new_values.get(k)]
+        if differing == [remedy.knob] and base in times_s:
+            value, other = values.get(remedy.knob), new_values.get(remedy.knob)
             if lies_in_direction(value, other, remedy.direction):
-                gains.append(times_s[own] / time_s)
+                gains.append(times_s[base] / time_s)
     return bool(gains) and max(gains) <= 1 + data.spec.precision
 
 
 def median_run(
     records: Sequence[LaunchRecord], setting: Setting, canonical: Callable[[Setting], Setting]
 ) -> LaunchRecord | None:
-    """Return the median run of a setting; of one that never came to its end the longest look.
+    """Return the median run of a setting; without a finished run, the longest of its launches.
 
     Launches that do not count are passed over. So are windows of a running job, of which less was
     recorded, if there is a launch, and launches side by side, of which nothing was, if there is
     another one. ``setting`` is in its canonical form, to which ``canonical`` maps.
     """
-    mine = [record for record in evidence.counted(records) if canonical(record.setting) == setting]
-    mine = [record for record in mine if record.outcome.side_by_side is None] or mine
-    mine = [record for record in mine if record.outcome.window is None] or mine
+    launches = [r for r in evidence.counted(records) if canonical(r.setting) == setting]
+    launches = [r for r in launches if r.outcome.side_by_side is None] or launches
+    launches = [r for r in launches if r.outcome.window is None] or launches
     timed = [
         (record.outcome.ending.elapsed_s, record.number, record)
-        for record in mine
+        for record in launches
         if isinstance(record.outcome.ending, Finished)
     ]
     if timed:
-        return sorted(timed, key=lambda entry: entry[:2])[len(timed) // 2][2]
-    cut = [record for record in mine if isinstance(record.outcome.ending, Stopped)]
-    return max(cut or mine, key=lambda record: record.outcome.wall_s, default=None)
+        *_, median = sorted(timed, key=lambda entry: entry[:2])[len(timed) // 2]
+        return median
+    stopped = [record for record in launches if isinstance(record.outcome.ending, Stopped)]
+    return max(stopped or launches, key=lambda record: record.outcome.wall_s, default=None)

@@ -12,7 +12,7 @@ from tuner.launch.launchers import launcher_for
 from tuner.model import LauncherInfo, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
-from tuner.results.exporters.job import job_parts, missing
+from tuner.results.exporters.job import job_parts, omissions
 from tuner.results.exporters.shell import job_script
 from tuner.results.study_view import StudyView
 
@@ -31,14 +31,14 @@ def script(data: StudyView) -> Export:
             "export --format container cannot carry srun, nor several hosts",
             f"use --format {'slurm' if kind == 'srun' else 'mpijob'}, or sh",
         )
-    info = of_image(spec.launcher)
+    info = image_launcher(spec.launcher)
     cores, gpus = machine.cores, len(machine.gpus)
     has_out = command.OUT in command.placeholders(spec.job or spec.command)
     mount, bind = ('-v "$OUT:$OUT"', '--bind "$OUT"') if has_out else ("", "")
     size = "-i " * bool(spec.input) + f"--cpus {cores} --shm-size {machine.shared_bytes >> 20}m"
-    here = '-v "$PWD:$PWD" -w "$PWD"'  # as Apptainer does by itself
-    options = (size, f"--gpus {gpus}" * bool(gpus), mount, here)
-    ours, theirs = (
+    mount_here = '-v "$PWD:$PWD" -w "$PWD"'  # as Apptainer does by itself
+    options = (size, f"--gpus {gpus}" * bool(gpus), mount, mount_here)
+    docker_options, apptainer_options = (
         " ".join(filter(None, group)) for group in (options, ("--nv" * bool(gpus), bind))
     )
 
@@ -46,40 +46,40 @@ def script(data: StudyView) -> Export:
         return f"""set -- {words} "$@"
 # Docker, or podman under its name; otherwise Apptainer, which limits neither CPUs nor memory.
 if command -v docker >/dev/null; then
-  exec docker run --rm --init {ours} "$IMAGE" "$@"
+  exec docker run --rm --init {docker_options} "$IMAGE" "$@"
 fi
-exec apptainer exec {theirs} "$IMAGE" "$@\""""
+exec apptainer exec {apptainer_options} "$IMAGE" "$@\""""
 
     _, prefix, job = job_parts(data, info, spec.layout)
     warnings = (
         image_holds(data, (*prefix, *job)),
         f"how many CPUs the program sees: on a host with more than {cores}, put"
         f" --cpuset-cpus 0-{cores - 1} in place of --cpus {cores}",
-        *own_cpus(data, "docker run --cpuset-cpus"),
+        *binding_warning(data, "docker run --cpuset-cpus"),
     )
-    head = missing(warnings) + "# Run it in the program's folder, which the container sees too.\n"
+    head = omissions(warnings) + "# Run it in the program's folder, which the container sees too.\n"
     head += "# IMAGE names the image: NAME:TAG for docker, or a FILE.sif.\n"
     text = job_script(data, run_by="IMAGE=NAME sh", head=head, info=info, run=run).text
     text = text.replace("set -eu\n", 'set -eu\n: "${IMAGE:?set it to the image of the job}"\n', 1)
     return Export(text, warnings, executable=True)
 
 
-def of_image(info: LauncherInfo) -> LauncherInfo:
-    """Return the launcher that an image has on its ``PATH``; the user may be root there."""
-    if info.kind == "openmpi" and os.geteuid() != 0:  # for root the launcher has it by itself
+def image_launcher(info: LauncherInfo) -> LauncherInfo:
+    """Return the launcher as an image has it on its ``PATH``; it may be run as root there."""
+    if info.kind == "openmpi" and os.geteuid() != 0:  # otherwise the launcher has it already
         info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
     return replace(info, mpirun=launcher_for(info.kind).programs[0], libmpi=None, ssh=())
 
 
 def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
-    """Say what the image must hold, as this host did: programs, and paths among these words."""
+    """Say what the image must hold: programs, and the paths among these words."""
     matches = (re.fullmatch(r"(?:[\w-]+=)?(/[^\0]+)", word) for word in dict.fromkeys(words))
     paths = [path[1] for path in matches if path]
     needed = ("what the program needs", wording.launcher(data.spec.launcher), *more, *paths)
     return f"the files of {data.spec.machine.hostname}: the image must hold {', '.join(needed)}"
 
 
-def own_cpus(data: StudyView, by: str) -> tuple[str, ...]:
+def binding_warning(data: StudyView, remedy: str) -> tuple[str, ...]:
     """Warn if ranks are bound to cores, which other containers may use as well."""
     place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
-    return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {by}",)
+    return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {remedy}",)

@@ -16,7 +16,7 @@ from tuner.results.study_view import StudyView
 
 #: Stands for the output folder until the words are quoted: no argv can hold a NUL.
 OUT = "\0out\0"
-#: The same for the hosts.
+#: Stands for the hosts in the same way.
 HOSTS = "\0hosts\0"
 
 
@@ -34,25 +34,25 @@ def header(data: StudyView) -> list[str]:
 
 
 def comment(data: StudyView) -> str:
-    """Write the comments at the top of a file: what it runs, and what that rests on."""
-    with_which = "with the fastest setting that `tune` found"
+    """Write the comments at the top of a file: what it runs, and which measurement chose it."""
+    choice = "with the fastest setting that `tune` found"
     if data.keeps_defaults:
-        is_proven = data.result.conclusion is not None
-        yet = "found nothing faster" if is_proven else "has found nothing faster yet, unconfirmed"
-        with_which = f"with your defaults: `tune` {yet}"
-    title = f"The whole job {with_which}. Needs no tune to run."
+        is_final = data.result.conclusion is not None
+        text = "found nothing faster" if is_final else "has found nothing faster yet, unconfirmed"
+        choice = f"with your defaults: `tune` {text}"
+    title = f"The whole job {choice}. Needs no tune to run."
     return "".join(f"# {line}\n" for line in (title, *header(data)))
 
 
-def missing(warnings: Iterable[str]) -> str:
-    """Write the comments that say what is not in such a file."""
+def omissions(warnings: Iterable[str]) -> str:
+    """Write a comment for each warning that says what the file cannot carry."""
     return "".join(f"# not in this file: {one_line(warning, most=None)}\n" for warning in warnings)
 
 
 def job_parts(
     data: StudyView, info: LauncherInfo, layout: Layout
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the words of the launcher, of ``env`` with the setting (maybe none), and of a rank."""
+    """Return the words of the launcher, of ``env`` with the setting (or none), of the program."""
     spec, launcher = data.spec, launcher_for(info.kind)
     template = spec.job or spec.command
     job = render.program_argv(spec, data.best_setting, out=OUT, template=template)
@@ -71,25 +71,25 @@ def job_parts(
 
 
 class Secrets:
-    """Quotes the words of the command, and remembers which of them were not stored.
+    """Quotes the words of the command, with variables for the secrets, which were not stored.
 
-    ``reference`` is the value of the variable ``{}``.
+    ``literal`` quotes a text; ``reference`` is how the format writes the variable ``{}``.
     """
 
     def __init__(
         self, literal: Callable[[str], str] = shlex.quote, reference: str = '"${}"'
     ) -> None:
         self._literal, self._reference = literal, reference
-        #: What each secret is for, as far as it may be said, by the variable that holds it.
+        #: Where each secret stands in the command, by the variable that holds it.
         self.purposes: dict[str, str] = {}
-        self._before = ""
+        self._last_word = ""
 
     def quote(self, word: str) -> str:
         """Quote a word; the output folder and the variables of secrets take their places in it."""
         if word == HOSTS:
             return '"$HOSTS"'
         quoted = self._reference.format("OUT").join(map(self._quote_around, word.split(OUT)))
-        self._before = word
+        self._last_word = word
         return quoted or self._literal("")
 
     def checks(self) -> str:
@@ -100,11 +100,11 @@ class Secrets:
         )
 
     def _quote_around(self, part: str) -> str:
-        first, *others = part.split(HIDDEN)
+        first, *rest = part.split(HIDDEN)
         text = self._literal(first) if first else ""
-        for before, after in zip([first, *others], others, strict=False):
-            # What it follows, in letters that mean themselves between double quotes.
-            follows = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", (before or self._before)[-40:])
+        for before, after in zip([first, *rest], rest, strict=False):
+            # The words before the secret, in letters that mean themselves between double quotes.
+            follows = re.sub(r"[^A-Za-z0-9_=:/.@-]", "_", (before or self._last_word)[-40:])
             name = f"TUNE_SECRET_{len(self.purposes) + 1}"
             self.purposes[name] = f"after {follows}" if follows else "in the command"
             text += self._reference.format(name) + (self._literal(after) if after else "")

@@ -36,10 +36,10 @@ SCHEMA = "tuner.export/1"
 
 
 def export(data: StudyView) -> Export:
-    """Every launch with its samples, exit code and setting, and what was found."""
+    """Write every launch with its samples, exit code and setting, and the result."""
     setting = data.best_setting
     unset, assignments = render.assignments(data.spec, setting)
-    of = data.pooling.canonical
+    canonical = data.pooling.canonical
     document = {
         "schema": SCHEMA,
         "result": result_json(data.result, data.spec),
@@ -56,7 +56,7 @@ def export(data: StudyView) -> Export:
         ],
         "launches": [
             record_json(record, data.spec)
-            | {"counts_for": of(record.setting).as_dict() if counted([record]) else None}
+            | {"counts_for": canonical(record.setting).as_dict() if counted([record]) else None}
             for record in data.records
         ],
     }
@@ -124,8 +124,8 @@ def measurement_json(measurement: Measurement, spec: StudySpec) -> JsonDict:
 def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
     """Add the figure beside ``elapsed_s``, which becomes ``None`` if the figure is not a time."""
     cost = document["elapsed_s"]
-    kept = cost if spec.objective.is_time else None
-    return document | {"elapsed_s": kept, "figure": figures.figure(spec.objective, cost)}
+    elapsed_s = cost if spec.objective.is_time else None
+    return document | {"elapsed_s": elapsed_s, "figure": figures.figure(spec.objective, cost)}
 
 
 def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
@@ -162,15 +162,15 @@ def launches_json(data: StudyView) -> JsonDict:
     return {
         "failures": [
             document(record)
-            | {"failure": wording.failure(failed), "log_tail": failed.log_tail}
+            | {"failure": wording.failure(failure), "log_tail": failure.log_tail}
             | {"exit_code": record.outcome.exit_code, "folder": record.folder}
-            for record, failed in failures
-            if isinstance(failed, Failed)
+            for record, failure in failures
+            if isinstance(failure, Failed)
         ],
         "excluded": [
-            document(record) | {"excluded": why.text, "exclusion": why}
-            for record, why in excluded
-            if why is not None
+            document(record) | {"excluded": exclusion.text, "exclusion": exclusion}
+            for record, exclusion in excluded
+            if exclusion is not None
         ],
     }
 

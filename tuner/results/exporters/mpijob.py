@@ -10,20 +10,20 @@ import yaml
 from tuner.model import JsonDict, Layout, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
-from tuner.results.exporters.container import image_holds, of_image, own_cpus
-from tuner.results.exporters.job import Secrets, comment, job_parts, missing
+from tuner.results.exporters.container import binding_warning, image_holds, image_launcher
+from tuner.results.exporters.job import Secrets, comment, job_parts, omissions
 from tuner.results.study_view import StudyView
 
-#: Per launcher the operator's name of it, and its option for a file of hosts.
+#: By launcher, what the operator calls it, and the option of mpirun for a file of hosts.
 _MPI = {"openmpi": ("OpenMPI", "--hostfile"), "mpich": ("MPICH", "-f")}
 
 
 class _Word(str):
-    """Always quoted: parsers of YAML differ in what is a number (1e-3) or a truth value (y)."""
+    """A string that is always quoted: YAML parsers differ about 1e-3 (a number?) and y (true?)."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes words; other users of PyYAML keep their dumper."""
+    """Quotes each `_Word`, in a class of its own: other users of PyYAML keep their dumper."""
 
 
 _Dumper.add_representer(
@@ -48,13 +48,13 @@ def manifest(data: StudyView) -> Export:
     if re.match(r"20\d\d", spec.launcher.version):
         implementation = "Intel"  # whose versions are years
     workers = Layout(layout.ranks, ("workers",), (layout.ranks,))
-    argv, prefix, job = job_parts(data, of_image(spec.launcher), workers)
+    argv, prefix, job = job_parts(data, image_launcher(spec.launcher), workers)
     place = argv.index(workers.listed)
     argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's
     # Kubernetes puts $(NAME) for the value of a variable, and takes $$ for $.
     secrets = Secrets(lambda text: text.replace("$", "$$"), "$({})")
     words = [_Word(secrets.quote(word)) for word in (*argv, *prefix, *job)]
-    # It and the names made of it are labels of the DNS.
+    # Kubernetes takes 63 letters for a name in the DNS, and adds some to this one.
     name = re.sub(r"[^a-z0-9]+", "-", f"tune-{spec.name.lower()}")[:45].strip("-")
     environment: list[JsonDict] = [{"name": "OUT", "value": "/out"}]
     environment += [
@@ -91,8 +91,8 @@ def manifest(data: StudyView) -> Export:
         warnings.append(f"the standard input: {spec.input}")
     if interface := data.best_setting.as_dict().get("interface"):
         warnings.append(f"interface={interface}: a pod's networks have names of their own")
-    warnings += own_cpus(data, "the kubelet's static CPU manager policy")
-    text = comment(data) + missing(warnings)
+    warnings += binding_warning(data, "the kubelet's static CPU manager policy")
+    text = comment(data) + omissions(warnings)
     text += "# use:      sed 's|IMAGE$|YOUR-IMAGE|' FILE | kubectl create -f -\n"
     for key, what in secrets.purposes.items():
         text += f"# The Secret {name} must have the key {key}: the secret {what}.\n"

@@ -18,7 +18,7 @@ from tuner.model import Env, Flag, LauncherInfo, Route
 from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results.exporters import Export
-from tuner.results.exporters.job import HOSTS, OUT, Secrets, comment, header, job_parts, missing
+from tuner.results.exporters.job import HOSTS, OUT, Secrets, comment, header, job_parts, omissions
 from tuner.results.study_view import StudyView
 
 #: Letters that mean themselves to a POSIX shell in an assignment and to docker. ``~`` is not
@@ -47,7 +47,7 @@ def environment(data: StudyView) -> Export:
     warnings = (*unsettable, *not_carried(data, "an environment", Env))
     text = "".join(f"# {line}\n" for line in header(data))
     text += "# use: set -a; . ./FILE; set +a    or: docker run --env-file FILE IMAGE\n"
-    text += missing(warnings)
+    text += omissions(warnings)
     text += "".join(f"{name}={value}\n" for name, value in assignments.items())
     return Export(text=text, warnings=warnings)
 
@@ -55,22 +55,22 @@ def environment(data: StudyView) -> Export:
 def arguments(data: StudyView) -> Export:
     """Write the part of the setting that reaches the program by argument, on one line."""
     words = render.arguments(data.spec, data.best_setting)
-    hidden = any(HIDDEN in word for word in words)
-    secret = (f"{HIDDEN} stands for a secret, which is not stored",) if hidden else ()
-    others = not_carried(data, "arguments", Flag)
-    return Export(text=shlex.join(words) + "\n", warnings=(*others, *secret))
+    has_secret = any(HIDDEN in word for word in words)
+    secrets = (f"{HIDDEN} stands for a secret, which is not stored",) if has_secret else ()
+    warnings = not_carried(data, "arguments", Flag)
+    return Export(text=shlex.join(words) + "\n", warnings=(*warnings, *secrets))
 
 
-def not_carried(data: StudyView, form: str, carries: type[Route]) -> tuple[str, ...]:
+def not_carried(data: StudyView, form: str, route: type[Route]) -> tuple[str, ...]:
     """Warn of each knob of the best setting that does not go by the one route of a format.
 
     ``form`` is what the format writes: ``arguments``, ``an environment``.
     """
     values = data.best_setting.as_dict()
     return tuple(
-        f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', None)}"
+        f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', most=None)}"
         for knob in data.spec.knobs
-        if knob.name in values and not isinstance(knob.route, carries)
+        if knob.name in values and not isinstance(knob.route, route)
     )
 
 
@@ -94,7 +94,7 @@ def job_script(
     info: LauncherInfo | None = None,
     run: Callable[[str], str] | None = None,
 ) -> Export:
-    """Write the same for another shell or scheduler, to which ``run_by`` gives it.
+    """Write the script for another shell or scheduler; ``run_by`` is the command that runs it.
 
     ``hosts`` is the value of ``HOSTS`` in the shell's syntax, ``head`` are comments after the first
     line, ``exports`` more variables. ``names_nodes``: srun is told on which nodes it runs. ``info``
@@ -105,34 +105,34 @@ def job_script(
     argv, prefix, job = job_parts(data, info, spec.layout)
     if not names_nodes and "--nodelist" in argv:
         place = argv.index("--nodelist")
-        argv = (*argv[:place], *argv[place + 2 :])
+        argv = (*argv[:place], *argv[place + 2 :])  # without its value
     use, prepare = f"{run_by} FILE [ARGUMENT ...]", ""
-    if spec.layout.listed in argv:  # srun and torchrun say it otherwise
+    if spec.layout.listed in argv:  # srun and torchrun name hosts in other ways
         argv = tuple(HOSTS if word == spec.layout.listed else word for word in argv)
         prepare = f"HOSTS={hosts}\n"
     secrets = Secrets()
     lines = [" ".join(map(secrets.quote, part)) for part in (argv, prefix, job)]
     command = " \\\n  ".join(filter(None, lines))
-    environment = launcher_for(info.kind).environment(info)
+    by_launcher = launcher_for(info.kind).environment(info)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
-        for name, value in sorted({**environment, **(exports or {})}.items())
+        for name, value in sorted({**by_launcher, **(exports or {})}.items())
     )
-    read = f"exec <{shlex.quote(spec.input)}\n" if spec.input else ""
-    enter = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder and run is None else ""
+    redirect = f"exec <{shlex.quote(spec.input)}\n" if spec.input else ""
+    change_folder = f"cd -- {shlex.quote(spec.folder)}\n" if spec.folder and run is None else ""
     if any(OUT in word for word in job):
         use = f"{run_by} FILE [OUTPUT_FOLDER [ARGUMENT ...]]"
         # Named for the study; never a name that looks like an option.
         folder = "./" + re.sub(r"[^\w.-]", "_", spec.name) + "-out"
         prepare += f'OUT=${{1:-${{OUT:-{shlex.quote(folder)}}}}}\nmkdir -p -- "$OUT"\n'
         prepare += "[ $# -eq 0 ] || shift\n"
-        if spec.folder or run is not None:  # it runs elsewhere than the folder is
+        if spec.folder or run is not None:  # the job runs in another folder than the script
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
-    last = f'exec {command} "$@"' if run is None else run(command)
+    run_line = f'exec {command} "$@"' if run is None else run(command)
     text = f"""#!/bin/sh
 {head}{comment(data)}# use:      {use}
 set -eu
 {secrets.checks()}
-{prepare}{enter}{variables}{read}{last}
+{prepare}{change_folder}{variables}{redirect}{run_line}
 """
     return Export(text=text, executable=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuner.model.errors import UsageError
 from tuner.model.wording import by_host
 from tuner.results.exporters import Export
-from tuner.results.exporters.job import missing
+from tuner.results.exporters.job import omissions
 from tuner.results.exporters.shell import job_script
 from tuner.results.study_view import StudyView
 
@@ -43,7 +43,7 @@ def script(data: StudyView) -> Export:
         data,
         hosts=f"$({slots})",
         run_by="sbatch",
-        head=head + missing(warnings),
+        head=head + omissions(warnings),
         # Since Slurm 22.05 srun does not inherit --cpus-per-task.
         exports={"SRUN_CPUS_PER_TASK": str(cpus)} if kind == "srun" else {},
         names_nodes=False,

@@ -17,16 +17,16 @@ _FIGURES = (
     *("failure", "figure", "unit", "windows"),
 )
 
-#: What begins a formula; a line break in front is passed over by some programs.
+#: The starts of a formula; some programs ignore a line break in front of one.
 _FORMULA = ("=", "+", "-", "@", "\n")
 
-#: What means something within a line of Markdown.
+#: Characters that are markup within a line of Markdown.
 _MARKS = re.compile(r"[\\|`*\[\]~<&#$!]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
-#: Where a bare address becomes a link, even behind backslashes.
+#: The places at which Markdown makes a link of a bare address, even behind backslashes.
 _LINKS = re.compile(r":(?=//)|www(?=\.)|@", re.IGNORECASE)
 
-#: Shows nothing, and joins what is around it.
+#: This character is invisible, and keeps Markdown from making a link of what is around it.
 _WORD_JOINER = "\u2060"
 
 
@@ -54,7 +54,7 @@ def csv(data: StudyView) -> Export:
                 _number(figures.figure(spec.objective, measurement.elapsed_s)),
                 _inert(figures.unit(spec.objective)),
                 measurement.windows,
-                *(_number(of(measurement.elapsed_s)) for of in columns.values()),
+                *(_number(number_of(measurement.elapsed_s)) for number_of in columns.values()),
             ]
         )
     file = io.StringIO()
@@ -63,7 +63,7 @@ def csv(data: StudyView) -> Export:
 
 
 def _number(value: float | None) -> str:
-    """Write six significant digits: a clock tells no more."""
+    """Write six significant digits: no clock is more exact."""
     return "" if value is None else f"{value:.6g}"
 
 
@@ -88,11 +88,11 @@ def _inert(value: Value) -> Value:
     """
     if not isinstance(value, str):
         return value
-    text = "\n".join(one_line(line, None) for line in value.split("\n"))
+    text = "\n".join(one_line(line, most=None) for line in value.split("\n"))
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def markdown_text(text: str) -> str:
     """Escape a text so that Markdown shows it as it is: no markup, link, picture or tag."""
-    escaped = _MARKS.sub(r"\\\g<0>", one_line(text, None))
+    escaped = _MARKS.sub(r"\\\g<0>", one_line(text, most=None))
     return _LINKS.sub(rf"\g<0>{_WORD_JOINER}", escaped)

@@ -1,6 +1,6 @@
 """``mlflow`` and ``wandb``: a study on the user's tracking server.
 
-The text says where it is. Servers and logins come from the clients' own variables.
+The exported text says where the study is. Servers and logins come from the clients' own variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tuner.results.exporters.job import header
 from tuner.results.report.page import report
 from tuner.results.study_view import StudyView
 
-#: Unless the user has set them. A server that does not answer is an error within half a minute.
+#: Variables of the clients that the user has not set. A silent server is an error in half a minute.
 _MLFLOW = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
@@ -53,10 +53,10 @@ def mlflow(data: StudyView) -> Export:
         )
     texts = {"result.json": json.export(data).text, "report.html": report(data)}
     tags = {f"tune.{name}": text for name, text in _facts(data).items()}
-    figure, place = _metric(data), f"MLFLOW_TRACKING_URI={uri}"
+    figure, server = _metric(data), f"MLFLOW_TRACKING_URI={uri}"
     hint = "check MLFLOW_TRACKING_URI, your login, and that the server runs"
     with (
-        _client("mlflow-skinny", _MLFLOW, "MlflowException", place=place, hint=hint) as library,
+        _client("mlflow-skinny", _MLFLOW, "MlflowException", server=server, hint=hint) as library,
         library.start_run(run_name=data.spec.name, tags=tags) as study,
     ):
         library.log_params({f"best.{name}": v for name, v in data.best_setting.items})
@@ -90,9 +90,9 @@ def wandb(data: StudyView) -> Export:
         UsageError: The server cannot be used, or the client is not installed.
     """
     text, page = json.export(data).text, StringIO(report(data))
-    place = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
+    server = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
     hint = "check WANDB_BASE_URL and WANDB_API_KEY, or write to a folder: WANDB_MODE=offline"
-    with _client("wandb", _WANDB, "Error", place=place, hint=hint) as library:
+    with _client("wandb", _WANDB, "Error", server=server, hint=hint) as library:
         # The metadata would be those of this command: its words, packages and load.
         private = {"x_disable_meta": True, "x_disable_stats": True, "x_save_requirements": False}
         try:
@@ -117,7 +117,7 @@ def wandb(data: StudyView) -> Export:
 
 @contextmanager
 def _client(
-    package: str, environ: Mapping[str, str], kind: str, *, place: str, hint: str
+    package: str, environ: Mapping[str, str], error_class: str, *, server: str, hint: str
 ) -> Iterator[Any]:
     """Yield a client with its variables set; its errors become ours, which name the server."""
     for variable, value in environ.items():
@@ -129,12 +129,12 @@ def _client(
         raise UsageError(message, f"pip install {package}") from error
     try:
         yield library
-    except (OSError, ValueError, ImportError, getattr(library, kind)) as error:
+    except (OSError, ValueError, ImportError, getattr(library, error_class)) as error:
         cause: BaseException = error
         while cause.__context__ is not None:
             cause = cause.__context__
         why = str(cause if isinstance(cause, OSError) else error).strip() or type(error).__name__
-        text = wording.one_line(f"cannot log the study to {place}: {why.splitlines()[0]}", 400)
+        text = wording.one_line(f"cannot log the study to {server}: {why.splitlines()[0]}", 400)
         raise UsageError(Redactor.of(os.environ).text(text), hint) from error
 
 
@@ -144,7 +144,7 @@ def _facts(data: StudyView) -> dict[str, str]:
     return {name: text.strip() for name, _, text in lines} | {
         "study": spec.name,
         "verdict": str(data.result.conclusion or "not confirmed"),
-        "command": wording.one_line(shlex.join(spec.command), None),
+        "command": wording.one_line(shlex.join(spec.command), most=None),
         "ranks": wording.ranks(spec.layout),
         "launcher": wording.launcher(spec.launcher),
         "unit": figures.unit(spec.objective),

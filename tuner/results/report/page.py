@@ -25,7 +25,7 @@ from tuner.results.exporters.json import plain as json_plain
 from tuner.results.report import plots, style
 from tuner.results.study_view import StudyView, settings_table
 
-#: A cell with a number and its unit, maybe with a sign before it: no line ends in it.
+#: A cell with a number and its unit, maybe with a sign before it: it is never broken into lines.
 _FIGURE = re.compile(r"\W{0,2}\d.{0,20}")
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -102,6 +102,6 @@ def plain(value: Any) -> Any:
 
 @cache
 def _hash(text: str) -> str:
-    """Return what a policy knows a script by (w3.org/TR/CSP3, hash-source)."""
+    """Return the hash by which the page's policy allows a script (w3.org/TR/CSP3, hash-source)."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

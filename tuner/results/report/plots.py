@@ -28,7 +28,7 @@ from tuner.results.study_view import StudyView, Table
 #: A launch, and its place on the other axis.
 Point = tuple[float, LaunchRecord]
 
-#: Figures of knobs at most, those first that matter most.
+#: At most so many knobs have a figure: those that matter most.
 MOST_KNOBS = 4
 
 
@@ -56,7 +56,7 @@ def _drawn_figure(objective: ObjectiveSpec, record: LaunchRecord) -> float | Non
 
 
 def _drawn_figures(objective: ObjectiveSpec, records: Iterable[LaunchRecord]) -> list[float]:
-    return [place for r in records if (place := _drawn_figure(objective, r)) is not None]
+    return [figure for r in records if (figure := _drawn_figure(objective, r)) is not None]
 
 
 def _traces_of_launches(
@@ -70,20 +70,20 @@ def _traces_of_launches(
     bound = "triangle-down-open" if objective.maximize else "triangle-up-open"
     bound += "-dot" if shape == "square" else ""
     traces = []
-    for what, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
-        shown = style.thinned([point for point in points if _what_is_known(point[1]) == what])
+    for suffix, symbol in (("", shape), (", projected", f"{shape}-open"), (", no better", bound)):
+        dots = style.thinned([(x, record) for x, record in points if _suffix(record) == suffix])
         hover = (
             f"launch {r.number} ({r.purpose}): {style.inert(came_to(objective, r.outcome))}"
             f"<br>{style.short(r.setting)}"
-            for _, r in shown
+            for _, r in dots
         )
         traces.append(
             style.scatter(
                 "markers",
-                (x for x, _ in shown),
-                (_drawn_figure(objective, r) for _, r in shown),
+                (x for x, _ in dots),
+                (_drawn_figure(objective, r) for _, r in dots),
                 hover,
-                name=f"{name}{what}",
+                name=f"{name}{suffix}",
                 marker=style.marker(colour, symbol),
                 cliponaxis=False,
             )
@@ -91,8 +91,8 @@ def _traces_of_launches(
     return traces
 
 
-def _what_is_known(record: LaunchRecord) -> str:
-    """Return what is known of a launch, as :func:`_traces_of_launches` calls it."""
+def _suffix(record: LaunchRecord) -> str:
+    """Return what :func:`_traces_of_launches` adds to the name of a launch's trace."""
     ending = record.outcome.ending
     if isinstance(ending, Stopped):
         return ", projected" if ending.is_forecast else ", no better"
@@ -108,29 +108,28 @@ def _comparison(data: StudyView) -> Figure | None:
     if finding is None or pairs is None or not pairs.logs:
         return None
     ratios = [math.exp(log) for log in pairs.logs]
-    numbers = range(2, len(ratios) + 1)
-    so_far = {
-        n: shown
-        for n in numbers
-        if (shown := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
+    proofs = {
+        n: proof
+        for n in range(2, len(ratios) + 1)
+        if (proof := pairs.first(n).judge(data.spec.precision, is_last=True)) is not None
     }
-    # The verdict stands in every case.
-    so_far[len(ratios)] = finding
+    # The proof of all pairs is the finding of the study.
+    proofs[len(ratios)] = finding
     word = figures.words(data.spec.objective).better
-    highs = {n: shown.high or shown.ratio for n, shown in so_far.items()}
+    highs = {n: proof.high or proof.ratio for n, proof in proofs.items()}
     spans = {
-        n: f"{shown.low:.2f} to {shown.high:.2f}" if shown.high else f"{shown.low:.2f} or more"
-        for n, shown in so_far.items()
+        n: f"{proof.low:.2f} to {proof.high:.2f}" if proof.high else f"{proof.low:.2f} or more"
+        for n, proof in proofs.items()
     }
     error = {
-        "array": [highs[n] - shown.ratio for n, shown in so_far.items()],
-        "arrayminus": [shown.ratio - shown.low for shown in so_far.values()],
+        "array": [highs[n] - proof.ratio for n, proof in proofs.items()],
+        "arrayminus": [proof.ratio - proof.low for proof in proofs.values()],
         "color": style.BEST,
     }
     traces = [
         style.scatter(
             "markers",
-            [number - 0.15 for number in range(1, len(ratios) + 1)],
+            [number - 0.15 for number in range(1, len(ratios) + 1)],  # left of the intervals
             ratios,
             (f"pair {n}: {ratio:.2f} times" for n, ratio in enumerate(ratios, start=1)),
             name="a pair",
@@ -138,23 +137,23 @@ def _comparison(data: StudyView) -> Figure | None:
         ),
         style.scatter(
             "markers",
-            so_far,
-            (shown.ratio for shown in so_far.values()),
-            (f"{n} pairs: {shown.ratio:.2f} times ({spans[n]})" for n, shown in so_far.items()),
+            proofs,
+            (proof.ratio for proof in proofs.values()),
+            (f"{n} pairs: {proof.ratio:.2f} times ({spans[n]})" for n, proof in proofs.items()),
             name="all pairs so far, with the 95 % interval",
             marker=style.marker(style.BEST, "diamond", 10),
             error_y=error,
         ),
     ]
     line = {"color": style.OTHER, "dash": "dash", "width": 1.5}  # here both are as good
-    same = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
-    ends = [1.0, *ratios, *(shown.low for shown in so_far.values()), *highs.values()]
+    equality = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": line}
+    ends = [1.0, *ratios, *(proof.low for proof in proofs.values()), *highs.values()]
     drawing = style.drawing(
         traces,
         320,
         xaxis={"title": {"text": "pair"}, "zeroline": False, "dtick": 1},
         yaxis=style.axis(f"times {word}", ends, from_zero=False),
-        shapes=[same],
+        shapes=[equality],
     )
     summary = (
         f"{wording.count(len(ratios), 'pair')} {how_compared(finding)}: {finding.ratio:.2f} times"
@@ -163,8 +162,8 @@ def _comparison(data: StudyView) -> Figure | None:
     )
     rows = []
     for n, ratio in enumerate(ratios, start=1):
-        together = so_far.get(n)
-        cells = ("", "") if together is None else (f"{together.ratio:.3f}", spans[n])
+        proof = proofs.get(n)
+        cells = ("", "") if proof is None else (f"{proof.ratio:.3f}", spans[n])
         rows.append((str(n), f"{ratio:.3f}", *cells))
     table = Table(("pair", f"times {word}", "all so far", "95 % interval"), rows)
     return Figure("comparison", "Best against your defaults, pair by pair", summary, drawing, table)
@@ -174,21 +173,21 @@ def _comparison(data: StudyView) -> Figure | None:
 
 
 def _runs(data: StudyView) -> Figure | None:
-    """Draw every run of the sides of the comparison as a dot, and their medians."""
+    """Draw each run of both sides of the comparison as a dot, and the medians as lines."""
     objective = data.spec.objective
     sides = [side for side in data.sides if _drawn_figures(objective, side.launches)]
     traces = []
-    for at, side in enumerate(sides):
+    for x, side in enumerate(sides):
         colour = style.OF_SIDE[side.kind]
-        points = [(style.spread_around(at, n), record) for n, record in enumerate(side.launches)]
+        points = [(style.spread_around(x, n), record) for n, record in enumerate(side.launches)]
         traces += _traces_of_launches(objective, points, style.inert(side.name), colour)
         if side.costs:
             median = objective.figure(statistics.median(side.costs))
-            ends, line = (at - 0.32, at + 0.32), {"color": colour, "width": 3}
+            ends, line = (x - 0.32, x + 0.32), {"color": colour, "width": 3}
             traces.append(style.scatter("lines", ends, [median] * 2, None, line=line))
     if not sides:
         return None
-    figures_drawn = [place for side in sides for place in _drawn_figures(objective, side.launches)]
+    figures_drawn = [y for side in sides for y in _drawn_figures(objective, side.launches)]
     drawing = style.drawing(
         traces,
         340,
@@ -212,10 +211,10 @@ def _search(data: StudyView) -> Figure | None:
     objective, records = data.spec.objective, data.counted
     if not records:
         return None
-    own = data.result.baseline.setting if data.result.baseline else None
+    default = data.result.baseline.setting if data.result.baseline else None
     by_kind = {
-        is_own: [(float(r.number), r) for r in records if (r.setting == own) is is_own]
-        for is_own in (False, True)
+        is_default: [(float(r.number), r) for r in records if (r.setting == default) is is_default]
+        for is_default in (False, True)
     }
     leads: list[tuple[int, float]] = []  # the launches that were faster than every one before
     for record in records:
@@ -239,7 +238,7 @@ def _search(data: StudyView) -> Figure | None:
                 line={"shape": "hv", "color": style.BEST, "width": 2},
             )
         )
-    # A failure has no figure: it stands on the lower edge.
+    # A failure has no figure: it stands below the least one (a logarithmic axis has no 0).
     failed = [r for r in records if isinstance(r.outcome.ending, Failed)]
     thinned = style.thinned(failed)
     floor = 0.8 * min(_drawn_figures(objective, records), default=1.0) if "type" in axis else 0.0
@@ -300,13 +299,13 @@ def _knobs(data: StudyView) -> list[Figure]:
         if len(costs := [m.typical_s or 1.0 for m in by_value.values()]) > 1
     }
     ranked = sorted(spans, key=lambda name: (-spans[name], name))[:MOST_KNOBS]
-    return [_knob(data, name, by_knob[name], f"knob-{at}") for at, name in enumerate(ranked)]
+    return [_knob(data, name, by_knob[name], f"knob-{n}") for n, name in enumerate(ranked)]
 
 
 def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: str) -> Figure:
     objective, values = data.spec.objective, style.ordered(by_value)
     fastest = [by_value[value] for value in values]
-    places = [(at, m.elapsed_s) for at, m in enumerate(fastest) if m.elapsed_s is not None]
+    places = [(x, m.elapsed_s) for x, m in enumerate(fastest) if m.elapsed_s is not None]
     points: list[Point] = []
     for record in data.counted:
         value = record.setting.as_dict().get(name)
@@ -314,9 +313,9 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
             points.append((style.spread_around(values.index(value), len(points)), record))
     line = style.scatter(
         "lines+markers",
-        (at for at, _ in places),
+        (x for x, _ in places),
         (objective.figure(cost) for _, cost in places),
-        (style.short(fastest[at].setting) for at, _ in places),
+        (style.short(fastest[x].setting) for x, _ in places),
         name="fastest setting",
         line={"color": style.BEST, "width": 2},
         marker=style.marker(style.BEST, "diamond"),

@@ -39,8 +39,8 @@ def build(data: StudyView) -> Figure | None:
     sides = {side.setting: side for side in data.sides}
     pairs = []
     for pair in data.pairs.launches:
-        launches = [_slices(sides[data.pooling.canonical(r.setting)], r) for r in pair]
-        pairs += [[*launches[0], *launches[1]]] if all(launches) else []
+        turns = [_slices(sides[data.pooling.canonical(r.setting)], r) for r in pair]
+        pairs += [[*turns[0], *turns[1]]] if all(turns) else []
     if not pairs:
         return None
     slices = max(pairs, key=lambda pair: sum(piece.neighbours > 0 for piece in pair))
@@ -56,30 +56,30 @@ def build(data: StudyView) -> Figure | None:
         for piece in slices
     ]
     table = Table(("", "from, s", "to, s", "iterations/s", "threads of others"), rows)
-    more = "" if len(pairs) == 1 else f" (one of {len(pairs)} pairs)"
-    title = f"Side by side, slice by slice{more}"
+    which = "" if len(pairs) == 1 else f" (one of {len(pairs)} pairs)"
+    title = f"Side by side, slice by slice{which}"
     return Figure("slices", title, _summary(slices), _drawing(slices), table)
 
 
 def _slices(side: Side, record: LaunchRecord) -> list[_Slice]:
     """Return the turns of a launch, with the pace in each as far as its log shows it."""
-    together = record.outcome.side_by_side
-    if together is None:
+    side_by_side = record.outcome.side_by_side
+    if side_by_side is None:
         return []
     log = _log(record)
-    ends_s = list(accumulate(end_s - begin_s for begin_s, end_s in together.slices))
+    ends_s = list(accumulate(end_s - begin_s for begin_s, end_s in side_by_side.slices))
     turns = []
-    for (begin_s, end_s), ran_s, others in zip_longest(
-        together.slices, ends_s, together.neighbours
+    for (begin_s, end_s), running_s, neighbours in zip_longest(
+        side_by_side.slices, ends_s, side_by_side.neighbours
     ):
         pace = None
         if len(log) > 1:
-            since_s = max(ran_s - (end_s - begin_s), log[0][0])
-            until_s = min(ran_s, log[-1][0])
+            since_s = max(running_s - (end_s - begin_s), log[0][0])
+            until_s = min(running_s, log[-1][0])
             if until_s - since_s > _LEAST_SHARE * (end_s - begin_s):
-                done = _done(log, until_s) - _done(log, since_s)
-                pace = done / (until_s - since_s) or None
-        turns.append(_Slice(side, begin_s, end_s, pace, others or 0))
+                iterations = _iterations_done(log, until_s) - _iterations_done(log, since_s)
+                pace = iterations / (until_s - since_s) or None
+        turns.append(_Slice(side, begin_s, end_s, pace, neighbours or 0))
     return turns
 
 
@@ -89,13 +89,13 @@ def _log(record: LaunchRecord) -> list[tuple[float, int]]:
     The last entry of a whole run is left out: what comes at the end of a run is no iteration.
     """
     progress = record.outcome.progress
-    late_s = [entry.seen_s - entry.elapsed_s for entry in progress if entry.seen_s is not None]
-    start_s = max(0.0, min(late_s, default=0.0))
-    shown = progress[:-1] if record.outcome.samples else progress
-    return [(start_s + entry.elapsed_s, entry.iteration) for entry in shown]
+    offsets_s = [entry.seen_s - entry.elapsed_s for entry in progress if entry.seen_s is not None]
+    start_s = max(0.0, min(offsets_s, default=0.0))  # when the program's clock began
+    entries = progress[:-1] if record.outcome.samples else progress
+    return [(start_s + entry.elapsed_s, entry.iteration) for entry in entries]
 
 
-def _done(log: Sequence[tuple[float, int]], at_s: float) -> float:
+def _iterations_done(log: Sequence[tuple[float, int]], at_s: float) -> float:
     """Return how many iterations were done at a moment that lies within the log."""
     place = max(1, bisect_left(log, at_s, key=lambda entry: entry[0]))
     (before_s, before), (after_s, after) = log[place - 1 : place + 1]
@@ -106,11 +106,11 @@ def _done(log: Sequence[tuple[float, int]], at_s: float) -> float:
 def _summary(slices: Sequence[_Slice]) -> str:
     texts = ["At any moment one of the two ran."]
     for name in dict.fromkeys(piece.side.name for piece in slices):
-        own = [piece for piece in slices if piece.side.name == name]
-        paces = [piece.pace for piece in own if piece.pace is not None]
-        run_s = sum(piece.end_s - piece.begin_s for piece in own)
+        side_slices = [piece for piece in slices if piece.side.name == name]
+        paces = [piece.pace for piece in side_slices if piece.pace is not None]
+        run_s = sum(piece.end_s - piece.begin_s for piece in side_slices)
         pace = f", median pace {statistics.median(paces):.3g} iterations a second" if paces else ""
-        turns = wording.count(len(own), "slice")
+        turns = wording.count(len(side_slices), "slice")
         texts.append(f"{wording.capital(name)}: {turns}, {run_s:.3g} s{pace}.")
     if busy := [piece.neighbours for piece in slices if piece.neighbours]:
         most = wording.count(max(busy), "thread")
@@ -126,16 +126,16 @@ def _drawing(slices: Sequence[_Slice]) -> JsonDict:
     traces: list[JsonDict] = []
     sides = sorted({piece.side.name: piece.side for piece in slices}.items())
     for row, (name, side) in enumerate(sides):
-        own = [piece for piece in slices if piece.side.name == name]
-        paced = [piece for piece in own if piece.pace is not None]
+        side_slices = [piece for piece in slices if piece.side.name == name]
+        timed = [piece for piece in side_slices if piece.pace is not None]
         colour = style.OF_SIDE[side.kind]
-        middles = ((piece.begin_s + piece.end_s) / 2 for piece in paced)
-        hover = (f"{style.inert(name)}: {piece.pace:.3g} iterations a second" for piece in paced)
+        middles = ((piece.begin_s + piece.end_s) / 2 for piece in timed)
+        hover = (f"{style.inert(name)}: {piece.pace:.3g} iterations a second" for piece in timed)
         traces.append(
             style.scatter(
                 "lines+markers",
                 middles,
-                (piece.pace for piece in paced),
+                (piece.pace for piece in timed),
                 hover,
                 name=style.inert(name),
                 line={"color": colour, "width": 1.2},
@@ -143,7 +143,7 @@ def _drawing(slices: Sequence[_Slice]) -> JsonDict:
                 yaxis="y2",
             )
         )
-        turns = [at for piece in own for at in (piece.begin_s, piece.end_s, None)]
+        turns = [end_s for piece in side_slices for end_s in (piece.begin_s, piece.end_s, None)]
         line = {"color": colour, "width": 12}
         rows = [row] * len(turns)
         traces.append(style.scatter("lines", turns, rows, None, showlegend=False, line=line))

@@ -12,7 +12,7 @@ from tuner.results.study_view import Table
 
 Item = TypeVar("Item")
 
-#: Told apart with any colour vision (blue and vermilion of Okabe and Ito, Color Universal Design,
+#: Any colour vision tells them apart (blue and vermilion of Okabe and Ito, Color Universal Design,
 #: 2008), and with a contrast of 3 or more on white and on the dark page. Whatever has one of them
 #: also has a mark, a dash or a place of its own.
 BEST, BASELINE, OTHER = COLOURS = "#0072b2", "#d55e00", "#8f8f8f"
@@ -20,14 +20,14 @@ BEST, BASELINE, OTHER = COLOURS = "#0072b2", "#d55e00", "#8f8f8f"
 #: The colour of each kind of side.
 OF_SIDE = {"best": BEST, "baseline": BASELINE}
 
-#: The fourth: no colour, so that Plotly takes that of the text, which each theme has.
+#: The colour of text: none is given, so that Plotly takes that of the theme.
 INK = None
 
-#: Points of one trace at most: more hide each other, and make a page slow.
+#: A trace has at most so many points: more hide each other, and make a page slow.
 MOST_POINTS = 250
 
-#: Figures that differ more than this get a logarithmic axis.
-_FEW_TIMES = 8.0
+#: Figures that differ by more than this factor get a logarithmic axis.
+_LINEAR_TIMES = 8.0
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -104,7 +104,7 @@ def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonD
         "hovermode": "closest",
         "dragmode": False,  # a finger scrolls the page
     }
-    return {"data": [trace for trace in traces if trace["x"]], "layout": {**layout, **more}}
+    return {"data": [trace for trace in traces if trace["x"]], "layout": {**layout, **options}}
 
 
 def marker(colour: str | None, symbol: str, size: int = 8) -> JsonDict:
@@ -132,14 +132,14 @@ def spread_around(place: float, number: int) -> float:
 def axis(title: str, figures: Iterable[float], *, from_zero: bool = True) -> JsonDict:
     """Return an axis of figures above 0; logarithmic if they differ by far."""
     values = [figure for figure in figures if figure > 0]
-    if values and max(values) > _FEW_TIMES * min(values):
+    if values and max(values) > _LINEAR_TIMES * min(values):
         return {
             "type": "log",
             "title": {"text": f"{inert(title)} (logarithmic)"},
             "tickformat": "~g",
         }
-    more = {"rangemode": "tozero"} if from_zero else {"zeroline": False}
-    return {"title": {"text": inert(title)}, **more}
+    zero = {"rangemode": "tozero"} if from_zero else {"zeroline": False}
+    return {"title": {"text": inert(title)}, **zero}
 
 
 def names_axis(names: Sequence[object]) -> JsonDict:

@@ -11,10 +11,10 @@ from tuner.results.report import style
 from tuner.results.report.style import Figure
 from tuner.results.study_view import Side, StudyView, Table
 
-#: Points of a line at most: a phone has no more columns to show them.
+#: A line has at most so many points: a phone has no more columns of pixels to show them.
 _MOST_MOMENTS = 600
 
-#: The rows of the timeline: their titles, and the columns of a host's track that add up to them.
+#: The rows of the timeline: title, the columns of a host's track that add up to it, and a factor.
 _ROWS = (
     ("CPUs in use", ("user_cores", "system_cores"), 1.0),
     ("runnable threads", ("runnable_threads",), 1.0),
@@ -44,11 +44,11 @@ def build(data: StudyView) -> Figure | None:
     if not rows:
         return None
     traces, cells, texts = [], [], list[str]()
-    axes, named = dict[str, JsonDict](), set[str]()
-    for at, (title, lines) in enumerate(rows):
-        number, top = "" if at == 0 else str(at + 1), 1 - at / len(rows)
+    axes, names_in_legend = dict[str, JsonDict](), set[str]()
+    for row, (title, lines) in enumerate(rows):
+        number, top = "" if row == 0 else str(row + 1), 1 - row / len(rows)
         axes[f"yaxis{number}"] = {
-            "domain": [top - 1 / len(rows) + 0.06, top],
+            "domain": [top - 1 / len(rows) + 0.06, top],  # with a gap below
             "title": {"text": title},
             "rangemode": "tozero",
         }
@@ -58,21 +58,21 @@ def build(data: StudyView) -> Figure | None:
             mean, most = f"{statistics.fmean(numbers):.3g}", f"{max(numbers):.3g}"
             cells.append((title, side.name, mean, most))
             parts.append(f"{side.name} {mean} (at most {most})")
-            shown = style.thinned([*zip(times_s, values, strict=False)], _MOST_MOMENTS)
+            moments = style.thinned([*zip(times_s, values, strict=False)], _MOST_MOMENTS)
             traces.append(
                 style.scatter(
                     "lines",
-                    (time_s for time_s, _ in shown),
-                    (value for _, value in shown),
+                    (time_s for time_s, _ in moments),
+                    (value for _, value in moments),
                     None,
                     name=style.inert(side.name),
                     legendgroup=side.kind,
-                    showlegend=side.name not in named,
+                    showlegend=side.name not in names_in_legend,
                     yaxis=f"y{number}",
                     line={"color": style.OF_SIDE[side.kind], "dash": _DASHES[side.kind]},
                 )
             )
-            named.add(side.name)
+            names_in_legend.add(side.name)
         texts.append(f"{title}: {', '.join(parts)}")
     drawing = style.drawing(
         traces,
@@ -97,8 +97,8 @@ def _values(track: Track, columns: Sequence[str], factor: float) -> list[float |
     """Return the sum of some columns at each moment; empty if one is missing."""
     if any(column not in track.columns for column in columns):
         return []
-    moments = zip(*(track.columns[column] for column in columns), strict=False)
+    rows = zip(*(track.columns[column] for column in columns), strict=False)
     return [
         None if None in values else factor * sum(value or 0.0 for value in values)
-        for values in moments
+        for values in rows
     ]
