@@ -1,10 +1,9 @@
-"""The whole tool as a process: real mpirun, real database, a real terminal."""
+"""The whole tool as a process: real mpirun, real database."""
 
 from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, tune
+from tests.light_trainer import QUICK, command, environment, make_folder, tune
 
 pytestmark = pytest.mark.system
 
@@ -69,33 +68,6 @@ def test_a_dry_run_prints_the_launches_and_makes_nothing(tmp_path: Path) -> None
     assert json.loads(defaults.read_text()) == [4, 6]
 
 
-def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
-    make_folder(tmp_path)
-    args = (*QUICK, "--trials", "2", "--no-confirm", *command("--scale", "4"))
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", MAIN, *args],
-        cwd=tmp_path,
-        env=environment(tmp_path, COLUMNS="100", LINES="40"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    ) as running:
-        os.close(theirs)
-        written = b""
-        try:
-            while data := os.read(ours, 65536):
-                written += data
-        except OSError:  # the other side is closed
-            os.close(ours)
-    assert running.returncode == 0
-    text = written.decode()
-    assert "of at most 2 settings" in text
-    assert re.search(r"now   0:0\d  ", text)
-    assert "\x1b[1A" in text or "\x1b[2K" in text
-    assert "\x1b[1m" in text  # a heading
-
-
 WALL = ("-n", "1", "--no-confirm", "--objective", "wall")
 SLEEP = ("--knob", "k=1,2", "--baseline", "k=1", "--", "sleep", "0.{k}")
 
@@ -144,9 +116,6 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
     assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
 
 
-# --- what is exported is used as a user would: run, checked, sourced ------------------------
-
-
 @pytest.fixture(scope="module")
 def exported(quick_study: Path) -> Path:
     """A folder with the exports of a study."""
@@ -155,19 +124,15 @@ def exported(quick_study: Path) -> Path:
     return quick_study
 
 
-def best(exported: Path) -> list[int]:
-    """Threads and workers of the best setting."""
-    setting = json.loads((exported / "best.json").read_text())["best"]["setting"]
-    return [setting["omp_threads"], setting["iterator_workers"]]
-
-
 def test_the_script_trains_with_the_best_setting_and_little_of_the_environment(
     exported: Path,
 ) -> None:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(exported)}
+    best = json.loads((exported / "best.json").read_text())["best"]["setting"]
     assert "task_wrapper" not in (exported / "job.sh").read_text()
     subprocess.run(["./job.sh", "res ult"], cwd=exported, env=env, check=True)
-    assert json.loads((exported / "res ult" / "got").read_text()) == best(exported)
+    got = json.loads((exported / "res ult" / "got").read_text())
+    assert got == [best["omp_threads"], best["iterator_workers"]]
     assert len(json.loads((exported / "res ult" / "log").read_text())) == 5
 
 

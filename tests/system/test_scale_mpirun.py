@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.light_trainer import MAIN, environment, tune
-from tests.marked import eventually
+from tests.light_trainer import tune
 from tuner.store import Store
 
 pytestmark = pytest.mark.system
@@ -67,35 +63,6 @@ def test_a_fixed_setting_is_launched_by_pairs_and_nothing_is_measured_twice(fold
     pairs = second["by_pairs"]["pairs"]
     assert second["by_pairs"] == {"study": studies[0], "pairs": pairs, "is_side_by_side": True}
     assert launches(folder, *studies) == before == [1 + pairs] * 2, "a warm-up and the pairs"
-
-
-def test_in_turn_a_figure_of_the_program_is_compared(folder: Path) -> None:
-    (folder / "program.py").write_text(SLEEPS)
-    in_turn = ("--setting", "omp_threads=1", "--rounds", "3", "--compare", "in-turn")
-    done = tune(folder, *SCALE, *in_turn, *PRINTED, *COMMAND)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^1x2 +0\.250 s +3 .* 3 pairs in turn with 1x1 +omp_th", done.stdout)
-    assert re.search(r"(?m)^2 ranks: 1\.60 times faster than 1 \(.*3 pairs in turn", done.stdout)
-
-
-@pytest.mark.slow
-def test_after_an_interruption_the_same_command_goes_on(folder: Path) -> None:
-    words = [sys.executable, "-c", MAIN, *FIXED, *COMMAND]
-    pipe, env = subprocess.PIPE, environment(folder)
-    with subprocess.Popen(words, cwd=folder, env=env, text=True, stderr=pipe) as first:
-        eventually((folder / "program-1x2-fixed").exists)
-        os.kill(first.pid, signal.SIGINT)
-        errors = first.communicate(timeout=60)[1]
-    assert first.returncode == 128 + signal.SIGINT
-    assert "interrupted" in errors
-    done = tune(folder, *FIXED, *COMMAND)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^2 ranks: .*, \d pairs side by side\)$", done.stdout), done.stdout
-    with Store.open(f"sqlite:///{folder / 's.db'}", create=False) as store:
-        studies = [store.launches(f"program-1x{ranks}-fixed") for ranks in (1, 2)]
-    records = [[r for r in study if r.purpose == "record"] for study in studies]
-    finished = [sum(bool(r.outcome.samples) for r in study) for study in records]
-    assert finished[0] == finished[1] <= 3
 
 
 @pytest.mark.slow
