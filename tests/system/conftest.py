@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.light_trainer import QUICK, command, make_folder, tune
+from tests.study_surface import CONFIRMED, FakeRunner, study_in
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update"]  # fmt: skip
@@ -24,6 +25,16 @@ def quick_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "first.out").write_text(done.stdout)
     (folder / "first.err").write_text(done.stderr)
     return folder
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a study of a synthetic machine; no test writes to it."""
+    folder = tmp_path_factory.mktemp("database")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNE_LOCK_DIR", str(folder))
+        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
+    return folder / "tune.db"
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import pytest
 
 from tests.light_trainer import MAIN
 from tests.serving import Answer, ask, serving
-from tests.study_surface import CONFIRMED, FakeRunner, study_in
+from tests.study_surface import CONFIRMED
 from tuner.model.errors import BusyError
 from tuner.results.dashboard import access, web_server
 from tuner.results.dashboard.web_server import DashboardServer
@@ -58,16 +58,6 @@ class Site:
         body = BODY if method in ("POST", "PUT", "DELETE") else None
         kind = {"Content-Type": "application/json"} if body else {}
         return ask(self.address, path, method, body, {**kind, **headers})
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with a study of a synthetic machine."""
-    folder = tmp_path_factory.mktemp("access")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder))
-        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
-    return folder / "tune.db"
 
 
 @pytest.fixture(scope="module")
