@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.light_trainer import captured
 from tests.marked import eventually, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import machine
@@ -163,14 +163,6 @@ def run_program(folder: Path, program: Path, *flags: str, ranks: int, **env: str
     marker = uuid.uuid4().hex
     env = {"TRAINER_TEST": marker, "OMP_NUM_THREADS": "1", **env}
     launch = launch_of(folder, [str(program), *flags], ranks=ranks, env=env)
-    done = subprocess.run(
-        launch.argv,
-        cwd=folder,
-        env=launch.env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = captured(launch.argv, folder, launch.env, timeout_s=120)
     eventually(lambda: marked(marker, "TRAINER_TEST") == [])
     return Done(done.returncode, done.stdout, done.stderr, folder / "result")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.guides import TRAIN, blocks
+from tests.light_trainer import captured
 from tests.marked import eventually
 from tuner.store import Store
 
@@ -44,9 +45,7 @@ def make(folder: Path, length: int) -> Path:
 
 def run(folder: Path, commands: str, more: str = SHORT) -> subprocess.CompletedProcess[str]:
     script = "set -e\n" + commands.replace("-- python", f"{more} python")
-    return subprocess.run(
-        ["sh", "-c", script], cwd=folder, env=ENV, capture_output=True, text=True, check=False
-    )
+    return captured(["sh", "-c", script], folder, ENV)
 
 
 def test_a_branch_that_is_slower_fails(tmp_path: Path) -> None:

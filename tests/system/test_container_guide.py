@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from tests.guides import TRAIN, blocks
+from tests.light_trainer import captured
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "examples" / "container" / "Dockerfile"
@@ -44,14 +44,7 @@ def test_the_guide_tunes_exports_and_runs_the_job(tmp_path: Path) -> None:
     short = "--trials 1 --no-confirm --knob omp_threads=1,2 --"
     script = "set -e\n" + "".join(blocks("docs/how-to/container.md"))
     script = script.replace("-n 2 --", f"-n 2 {short}")
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = captured(["sh", "-c", script], tmp_path, {**os.environ, "PATH": path})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "snapshot_3").exists(), "the exported script has run the job"
     assert (tmp_path / "kubectl.words").read_text() == "create -f -\n"
@@ -63,5 +56,5 @@ def test_the_guide_tunes_exports_and_runs_the_job(tmp_path: Path) -> None:
 
 def test_the_dockerfile_has_no_complaint_of_hadolint() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True, check=False)
+    done = captured([hadolint, DOCKERFILE], ROOT, os.environ)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

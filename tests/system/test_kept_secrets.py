@@ -114,10 +114,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     exports = [("export", "-f", name, "-o", f"exports.{name}") for name in FILES]
     code = f"from tuner.cli.main import main; print(*map(main, {[*SHOWN, *exports]}))"
     env = light_trainer.environment(folder, **ENV, TUNE_LOCK_DIR=str(folder.parent / "lock"))
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder, env=env, capture_output=True, text=True, check=True, umask=0,
-    )  # fmt: skip
+    shown = light_trainer.captured([sys.executable, "-c", code], folder, env, umask=0)
     assert {*shown.stdout.splitlines()[-1].split()} == {"0"}, shown.stderr
     return folder, "\n".join([done.stdout, done.stderr, shown.stdout, shown.stderr])
 

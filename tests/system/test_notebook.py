@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.guides import TRAIN, blocks
+from tests.light_trainer import captured
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,13 +29,8 @@ def test_the_example_notebook_ends_with_a_result_a_bar_and_a_plot(
 ) -> None:
     notebook = tmp_path / "notebook.ipynb"
     notebook.write_text((ROOT / "examples" / "notebook.ipynb").read_text())
-    done = subprocess.run(
-        [extras / "jupyter-execute", "--inplace", notebook],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [extras / "jupyter-execute", "--inplace", notebook]
+    done = captured(argv, tmp_path, environment(tmp_path))
     assert done.returncode == 0, done.stderr
     cells = json.loads(notebook.read_text())["cells"]
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
@@ -56,14 +51,7 @@ def test_the_pieces_of_the_guide_run_one_after_the_other(tmp_path: Path) -> None
         "trials=", "trials=1+0*"
     )
     code = code.replace("range(1, 9)", "range(1, 3)")
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = captured([sys.executable, "-c", code], tmp_path, environment(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "<TuneResult train-n1: " in done.stdout
     assert (tmp_path / "job.sh").exists()

@@ -95,14 +95,7 @@ def sh(script: str, folder: Path, extras: Path, **changes: str) -> subprocess.Co
     names = ("MLFLOW_", "WANDB_")
     env = {k: v for k, v in environment(folder).items() if not k.startswith(names)}
     env |= {"PATH": f"{extras}:{os.environ['PATH']}", "HOME": str(folder), "WANDB_API_KEY": KEY}
-    return subprocess.run(
-        ["sh", "-ec", script],
-        cwd=folder,
-        env=env | changes,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return light_trainer.captured(["sh", "-ec", script], folder, env | changes)
 
 
 def tree(folder: Path) -> bytes:
