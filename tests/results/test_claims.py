@@ -24,7 +24,6 @@ from tuner.study.fewest import Contribution
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, "faster")
-CRASHED = "crashed: rank 1 ended with status 1"
 
 
 def of(data: StudyView, finding: Finding | None = None, **changes: object) -> Result:
@@ -66,11 +65,6 @@ MORE = "the same command with --confirm more"
             launched(searched(stopped(10.8, 30.0))).result,
             "3.60 s; your defaults were stopped after 10.8 s (projected 30.0 s); not confirmed",
         ),
-        # proven
-        (
-            of(samples.at_least(), AT_LEAST),
-            "at least 2.50 times faster than your defaults (95 % sure, 4 pairs in turn)",
-        ),
         # not proven: the defaults are kept
         (
             of(samples.no_gain(), Finding(0.912, 0.874, 0.951, 6, "slower")),
@@ -94,17 +88,12 @@ MORE = "the same command with --confirm more"
         ),
         # what is fixed the defaults leave out: they cannot be kept
         (fixed(), "nothing is faster than your defaults (0.72 times as fast, 95 % interval"),
-        # the defaults fail
-        (
-            launched(searched(None)).result,
-            f"your defaults fail ({CRASHED}): there is nothing to compare the best setting with",
-        ),
         (failing_again(BASELINE), "your defaults failed when they were launched again: "),
     ],
 )
 def test_a_comparison_claims_no_more_than_was_proven(result: Result, text: str) -> None:
     claim = claims.comparison(result)
-    assert claim == text if text.endswith((")", "with")) else claim.startswith(text)
+    assert claim == text if text.endswith(")") else claim.startswith(text)
 
 
 @pytest.mark.parametrize(("low", "text"), [(9.999, "9.99"), (25.99, "25.9"), (262.9, "262")])
