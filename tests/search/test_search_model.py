@@ -16,6 +16,7 @@ from tuner.search.regions import chance_of_failure, ruled_out
 from tuner.search.scoring import candidates, gradient
 from tuner.search.throughput import Pace
 
+
 def test_a_large_space_is_looked_at_in_part() -> None:
     knobs = tuple(KnobAxis(f"k{n}", tuple(range(1, 17))) for n in range(4))
     grid = Grid(Space((*knobs, KnobAxis("one", (1,))), 2, 8))
