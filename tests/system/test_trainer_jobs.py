@@ -1,8 +1,9 @@
-"""The ChainerMN trainers under a real mpirun."""
+"""The ChainerMN trainers and the stencil under a real mpirun."""
 
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -138,3 +139,17 @@ def test_two_epochs_of_a_folder_and_a_broken_file_in_it(run: Run, tmp_path: Path
     (folder / "class1" / "03.jpg").write_bytes(b"")
     done = run(*words, "--epoch", "1", program=program)
     assert f"{folder}/class1/03.jpg: it is empty" in done.stderr and not done.clean
+
+
+def test_of_the_stencil_three_ranks_find_what_one_finds_and_say_how_long_it_took(
+    tmp_path: Path,
+) -> None:
+    flags, program = ("--rows", "7", "--columns", "5", "--steps", "3"), WORKLOADS / "mpi_stencil.py"
+    sums = []
+    for ranks in (1, 3):
+        done = run_program(tmp_path, program, *flags, ranks=ranks, OPENBLAS_NUM_THREADS="1")
+        assert done.clean, done.stderr
+        assert re.search(r"^time per step: [\d.]+ ms$", done.stdout, re.MULTILINE)
+        assert f"run: 3 steps, {ranks} rank" in done.stdout
+        sums += re.findall(r"^checksum: (\S+), largest error \S+$", done.stdout, re.MULTILINE)
+    assert sums == ["3.500000000e+01"] * 2
