@@ -1,5 +1,3 @@
-"""The flags of the shipped trainers."""
-
 from __future__ import annotations
 
 from argparse import Namespace
