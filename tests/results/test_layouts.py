@@ -1,5 +1,3 @@
-"""What the layouts of a job come to."""
-
 from __future__ import annotations
 
 import json

@@ -45,7 +45,6 @@ def bowl(key: Key) -> float:
 
 
 def few(values: tuple[int, ...]) -> Space:
-    """A space of a single knob."""
     guess: Key = values[:1]
     return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
 
@@ -72,7 +71,6 @@ def run(
 
 
 def study(search: Search, time: Time, most: int = 200) -> tuple[list[SearchObservation], Done]:
-    """A search to its end."""
     history: list[SearchObservation] = []
     while len(history) < most:
         step = search.next(history)

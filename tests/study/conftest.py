@@ -29,5 +29,4 @@ def folders(tmp_path: Path, template: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def folder(folders: Callable[[str], Path]) -> Path:
-    """A folder with such a database."""
     return folders("study")

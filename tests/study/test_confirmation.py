@@ -87,7 +87,6 @@ def searched(
     spec: StudySpec = CONFIRMED,
     guess_s: float = 1.5,
 ) -> History:
-    """A search that found `BEST`."""
     return history_of(
         (Purpose.GUESS, GUESS, guess_s),
         (Purpose.BASELINE, BASELINE, default),
@@ -97,7 +96,6 @@ def searched(
 
 
 def proved(history: History, times: Times) -> History:
-    """The confirmation of `BEST` to its end."""
     clock = history.spec.objective.clock
     while (state := confirmation(history, BEST)).next:
         assert len(history.confirming) < 100, "it does not end"

@@ -34,7 +34,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def after(folder: Path, finished: Path) -> Path:
-    """A folder in which that study is finished."""
     shutil.copy(finished, folder)
     return folder
 

@@ -1,5 +1,3 @@
-"""The loop on a synthetic machine."""
-
 from __future__ import annotations
 
 import os

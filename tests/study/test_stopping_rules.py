@@ -34,7 +34,6 @@ BOUNDED = replace(SPEC, max_time_s=MAX_S)
 def launched(
     purpose: Purpose, seconds: float, spec: StudySpec = BOUNDED, **options: Any
 ) -> Outcome:
-    """A launch for this purpose after one that has shown how long a launch is."""
     history = History.judged(spec, [record(1, BASELINE, Purpose.WARM_UP, ran(1.0))])
     return ran(seconds, stopper=stopper(NextLaunch(purpose, BEST, history, **options)))
 

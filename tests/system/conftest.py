@@ -39,7 +39,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
-    """A headless Chromium."""
     api = pytest.importorskip("playwright.sync_api")
     path = require_program("chromium")
     with api.sync_playwright() as playwright:
@@ -50,7 +49,6 @@ def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts processes that must live on."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:

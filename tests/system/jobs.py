@@ -98,13 +98,11 @@ def run_trainer(
 
 
 def finished(outcome: Outcome) -> Finished:
-    """Its ending, which must be a success."""
     assert isinstance(outcome.ending, Finished), outcome.ending
     return outcome.ending
 
 
 def failed(outcome: Outcome) -> Failed:
-    """Its ending, which must be a failure."""
     assert isinstance(outcome.ending, Failed), outcome.ending
     return outcome.ending
 

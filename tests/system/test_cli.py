@@ -118,7 +118,6 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
 
 @pytest.fixture(scope="module")
 def exported(quick_study: Path) -> Path:
-    """A folder with the exports of a study."""
     for name in ("job.sh", "best.json"):
         assert tune(quick_study, "export", "-o", name).returncode == 0
     return quick_study

@@ -33,7 +33,6 @@ def environment(folder: Path, programs: str = "") -> dict[str, str]:
 
 
 def make(folder: Path, length: int) -> Path:
-    """A program of so many steps."""
     folder.mkdir(exist_ok=True)
     (folder / "train.py").write_text(TRAIN)
     (folder / "length").write_text(str(length))

@@ -31,7 +31,6 @@ if os.environ.get("CRASH"):
 
 
 def canary(number: int) -> str:
-    """A secret that stands nowhere else."""
     return f"c4n{number:02d}" + hashlib.sha256(b"canary %d" % number).hexdigest()[:15]
 
 
@@ -105,7 +104,6 @@ SHOWN = [("show",), ("show", "--json"), ("studies",)]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a study, and all that was said about it."""
     folder = tmp_path_factory.mktemp("canaries") / "work"
     folder.mkdir(mode=0o700)
     (folder / "train.py").write_text(TALKATIVE)

@@ -33,7 +33,6 @@ class Server(NamedTuple):
 
 @contextmanager
 def running(require_program: Callable[[str], str]) -> Iterator[Server]:
-    """A server of its own."""
     programs = Path(require_program("initdb")).resolve().parent
     # PostgreSQL refuses to run as root.
     user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
@@ -68,7 +67,6 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(require_program: Callable[[str], str]) -> Iterator[str]:
-    """The URL of a server that ends with the tests."""
     with running(require_program) as one:
         yield one.url
 

@@ -35,7 +35,6 @@ LOOK = """() => [...document.querySelectorAll("figure")].map(figure => {
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A report of each kind."""
     folder = tmp_path_factory.mktemp("report")
     studies = {
         "faster": watched(samples.faster()),

@@ -1,5 +1,3 @@
-"""``tune scale`` as a process, with a real mpirun on this host."""
-
 from __future__ import annotations
 
 import json

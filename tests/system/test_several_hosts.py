@@ -155,7 +155,6 @@ def test_hosts_share_the_search_and_measure_nothing_twice(
 
 @pytest.fixture
 def held(tmp_path: Path) -> Path:
-    """A file that holds the first host as long as it is there."""
     path = tmp_path / "held"
     path.touch()
     return path

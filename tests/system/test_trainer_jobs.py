@@ -28,7 +28,6 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def mnist(tmp_path: Path) -> Path:
-    """A dataset root with a small MNIST."""
     root = tmp_path / "dataset root"
     (root / CACHE).mkdir(parents=True)
     generator = np.random.default_rng(0)

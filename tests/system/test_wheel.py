@@ -23,7 +23,6 @@ SOURCES = (
 
 
 def built(folder: Path) -> Path:
-    """The wheel of a copy of the sources in an empty folder."""
     sources = folder / "sources"
     for name in SOURCES:
         path = ROOT / name
