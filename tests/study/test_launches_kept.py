@@ -17,7 +17,6 @@ from optuna.trial import TrialState
 from tests.study_surface import (
     SPEC,
     FakeRunner,
-    Killed,
     counted_in,
     optuna_in,
     records_in,
@@ -30,7 +29,6 @@ from tuner.model import (
     ExclusionKind,
     Failed,
     FailureKind,
-    LaunchRecord,
     Purpose,
     Setting,
     StudyState,
@@ -200,25 +198,3 @@ def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Pa
     assert (3 in counted_in(folder)) == (act is not not_counted)
     trials = optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
     assert all(trial.state.is_finished() for trial in trials)
-
-
-@pytest.mark.parametrize(("method", "at"), [("tell", 1), ("tell", 6), ("_tell", 2)])
-def test_killed_before_a_trial_is_told_it_is_told_later(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, method: str
-) -> None:
-    """Before its attributes are set (``tell``), and after."""
-    original = getattr(OptunaStudy, method)
-
-    def tell(self: OptunaStudy, *args: Any) -> Any:
-        if any(isinstance(each, LaunchRecord) and each.number == at for each in args):
-            raise Killed
-        return original(self, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(OptunaStudy, method, tell)
-        with pytest.raises(Killed):
-            study_in(folder, FakeRunner())
-    assert len(records_in(folder)) == (at - 1 if method == "tell" else at)
-    study_in(folder, FakeRunner())
-    assert len(optuna_in(folder)) == 6
-    assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
