@@ -24,15 +24,7 @@ from tests.study_surface import (
     study_in,
     surface,
 )
-from tuner.model import (
-    Exclusion,
-    ExclusionKind,
-    Failed,
-    FailureKind,
-    Purpose,
-    Setting,
-    StudyState,
-)
+from tuner.model import Exclusion, ExclusionKind, Failed, FailureKind, Purpose, Setting, StudyState
 from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store

@@ -130,9 +130,7 @@ def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
     assert '--password "$TUNE_SECRET_' in script
 
 
-def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
-    made: tuple[Path, str],
-) -> None:
+def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(made: tuple[Path, str]) -> None:
     folder = made[0]
     before = contents(folder).count(b"'tune:record'")
     words = [
@@ -145,9 +143,7 @@ def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
     assert b"another-one" not in contents(folder)
 
 
-def test_everything_is_for_its_owner_only_though_there_is_no_umask(
-    made: tuple[Path, str],
-) -> None:
+def test_everything_is_for_its_owner_only_though_there_is_no_umask(made: tuple[Path, str]) -> None:
     folder = made[0]
     wide = [
         str(path.relative_to(folder))
