@@ -10,18 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.explain_cases import (
-    STEP,
-    WORK,
-    host,
-    of_all,
-    phases,
-    rank,
-    ranks,
-    track,
-    verdict,
-    views,
-)
+from tests.explain_cases import STEP, WORK, host, of_all, phases, rank, ranks, track, verdict, views
 from tests.study_samples import FAST, SPEC, launched, record, setting, stopped
 from tuner.model import (
     BASELINE,
