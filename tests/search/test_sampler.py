@@ -38,16 +38,13 @@ SPACE: dict[str, optuna.distributions.BaseDistribution] = {
 }
 
 
-def seconds(threads: int, comm: str) -> float:
-    return 3.0 + 0.3 * abs(threads - 4) + 0.5 * (comm == "naive")
-
-
 def trial_of(
     threads: int, comm: str, state: TrialState = TrialState.COMPLETE, value: float | None = None
 ) -> FrozenTrial:
-    done = seconds(threads, comm) if value is None and state is TrialState.COMPLETE else value
+    if value is None and state is TrialState.COMPLETE:
+        value = 3.0 + 0.3 * abs(threads - 4) + 0.5 * (comm == "naive")
     params = {"threads": threads, "comm": comm}
-    return create_trial(state=state, value=done, params=params, distributions=SPACE)
+    return create_trial(state=state, value=value, params=params, distributions=SPACE)
 
 
 def test_what_failed_or_runs_is_not_proposed_and_the_same_study_gets_the_same_proposals() -> None:

@@ -64,15 +64,13 @@ def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) 
     assert lesson.study == "earlier"
 
 
-def _other_program(spec: StudySpec) -> StudySpec:
-    return replace(spec, command=("other", *spec.command[1:]))
-
-
 def _other_knob(spec: StudySpec) -> StudySpec:
     return replace(spec, knobs=(Knob("prefetch", Choice((1, 2, 3)), Flag("-p")),))
 
 
-@pytest.mark.parametrize("other", [_other_program, _other_knob])
+@pytest.mark.parametrize(
+    "other", [lambda spec: replace(spec, command=("other", *spec.command[1:])), _other_knob]
+)
 def test_nothing_is_learnt_from_another_one(
     after: Path, other: Callable[[StudySpec], StudySpec]
 ) -> None:

@@ -11,21 +11,9 @@ from hypothesis import strategies as st
 
 from tests.study_surface import CONFIRMED, CRASH, SPEC, capped, played
 from tuner.knobs.space import points
-from tuner.model import BASELINE, Effect, Ending, Failed, Purpose, Setting, StudyState
+from tuner.model import BASELINE, Ending, Failed, Setting, StudyState
 from tuner.study.findings import build
-from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
-
-
-def steps(history: History) -> list[tuple[Purpose, Setting]]:
-    return [(made.purpose, made.setting) for made in history.records]
-
-
-def end(history: History) -> str:
-    stop = SearchThenConfirm().next(history)
-    assert isinstance(stop, Stop)
-    return stop.reason
-
 
 came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
 
@@ -51,11 +39,12 @@ def test_every_study_ends_and_hands_over_something_that_worked(
             return CRASH
         return value if isinstance(value, Failed) else value * math.exp(rng.gauss(0, spread))
 
-    history = played(
-        replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects
-    )
-    best = SearchThenConfirm().best(history)
-    found = build(history, "tune.db", StudyState.FINISHED, end(history), best)
+    effects = capped(*cap) if cap else lambda _: ()
+    history = played(replace(CONFIRMED, trials=8), time_s, effects=effects)
+    policy = SearchThenConfirm()
+    stop = policy.next(history)
+    assert isinstance(stop, Stop)
+    found = build(history, "tune.db", StudyState.FINISHED, stop.reason, policy.best(history))
     if found.best is not None:
         assert found.conclusion is not None and found.export is not None
         worked = {
@@ -64,11 +53,7 @@ def test_every_study_ends_and_hands_over_something_that_worked(
         stopped = found.baseline is not None and found.baseline.stopped is not None
         handed_over = history.pooling.canonical(found.export)
         assert handed_over in worked or (stopped and found.export == BASELINE)
-    for length in range(len(history.records)):
+    for length, made in enumerate(history.records):
         step = SearchThenConfirm().next(history.with_records(history.records[:length]))
         assert isinstance(step, Step)
-        assert (step.purpose, step.setting) == steps(history)[length]
-
-
-def no_effects(_: Setting) -> tuple[Effect, ...]:
-    return ()
+        assert (step.purpose, step.setting) == (made.purpose, made.setting)

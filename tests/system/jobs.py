@@ -50,36 +50,12 @@ def report(*elapsed):
 ENVIRON = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
 
 
-def spec_of(
-    folder: Path,
-    code: str,
-    *words: str,
-    ranks: int = 2,
-    launcher: LauncherInfo | None = None,
-    **fields: Any,
-) -> StudySpec:
-    """A study of a trainer, which finds its output folder and the words in ``sys.argv``."""
-    script = folder / "train.py"
-    script.write_text(HEAD + code)
-    return StudySpec(
-        **{
-            "name": "test",
-            "command": (sys.executable, str(script), "{out}", *words),
-            "launcher": launcher or discovery.find(None, environ=ENVIRON),
-            "layout": on_slots(Layout(ranks), machine.this_machine(), (), {}),
-            "machine": machine.this_machine(),
-            "knobs": (),
-            **fields,
-        }
-    )
-
-
-def run(spec: StudySpec, setting: Setting, folder: Path, **options: Any) -> Outcome:
+def run(spec: StudySpec, setting: Setting, folder: Path) -> Outcome:
     """Launch a setting; afterwards nothing of it may be alive."""
     marker = uuid.uuid4().hex
     launch = render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
     try:
-        return trial.run(MeasurementRequest(launch, spec, setting, **options))
+        return trial.run(MeasurementRequest(launch, spec, setting))
     finally:
         assert marked(marker) == []
 
@@ -89,12 +65,25 @@ def run_trainer(
     code: str,
     *words: str,
     setting: Setting = BASELINE,
-    options: Mapping[str, Any] | None = None,
+    launcher: LauncherInfo | None = None,
     **fields: Any,
 ) -> Outcome:
-    """Launch a trainer in ``a trial`` below the folder; ``fields`` are those of the spec."""
-    spec = spec_of(folder, code, *words, **fields)
-    return run(spec, setting, folder / "a trial", **(options or {}))
+    """Launch a trainer on two ranks in ``a trial`` below the folder.
+
+    It finds its output folder and the words in ``sys.argv``; ``fields`` are those of the spec.
+    """
+    script = folder / "train.py"
+    script.write_text(HEAD + code)
+    spec = StudySpec(
+        "test",
+        (sys.executable, str(script), "{out}", *words),
+        launcher or discovery.find(None, environ=ENVIRON),
+        on_slots(Layout(2), machine.this_machine(), (), {}),
+        machine.this_machine(),
+        fields.pop("knobs", ()),
+        **fields,
+    )
+    return run(spec, setting, folder / "a trial")
 
 
 def finished(outcome: Outcome) -> Finished:
