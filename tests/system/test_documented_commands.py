@@ -2,7 +2,7 @@
 
 A study's command is asked for its first launches (``--dry-run``), every other one runs on a real
 study. Commands with hosts are in ``tests/hosts/several``, those with a server in ``test_postgres``
-and ``test_publish``, ``tune scale`` is in ``test_scale_mpirun``, and ``test_guides`` runs whole
+and ``test_publish``, ``tune scale`` is in ``test_cli``, and ``test_guides`` runs whole
 guides.
 """
 
