@@ -26,9 +26,7 @@ EARLIER = replace(SPEC, name="earlier", layout=Layout(1), learn_from="none")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of that study once it is finished; no test writes to it."""
     folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
-        play(folder, EARLIER)
+    play(folder, EARLIER)
     return folder / "tune.db"
 
 

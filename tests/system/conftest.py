@@ -31,9 +31,7 @@ def quick_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with a study of a synthetic machine; no test writes to it."""
     folder = tmp_path_factory.mktemp("database")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder))
-        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
+    study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
     return folder / "tune.db"
 
 

@@ -90,7 +90,6 @@ def server(require_program: Callable[[str], str]) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
 
 
 def test_a_study_with_an_interruption(server: str, tmp_path: Path) -> None:
