@@ -23,6 +23,8 @@ from tests.study_surface import (
     row_in,
     study_in,
     surface,
+    trials_in,
+    url_of,
 )
 from tuner.model import Exclusion, ExclusionKind, Failed, FailureKind, Purpose, Setting, StudyState
 from tuner.model.errors import TunerError
@@ -165,10 +167,6 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
 UNTOLD = {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
 
 
-def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder / 'tune.db'}"
-
-
 def not_counted(folder: Path) -> None:
     with Store.open(url_of(folder), create=False) as store:
         store.exclude(SPEC.name, Exclusion(ExclusionKind.OTHER_HOST, "a neighbour"), {3})
@@ -188,5 +186,4 @@ def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Pa
     told = {r.number for r in records_in(folder) if r.purpose not in UNTOLD}
     assert optuna_in(folder).keys() == told
     assert (3 in counted_in(folder)) == (act is not not_counted)
-    trials = optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
-    assert all(trial.state.is_finished() for trial in trials)
+    assert all(trial.state.is_finished() for trial in trials_in(folder))

@@ -22,6 +22,8 @@ from tests.study_surface import (
     records_in,
     study_in,
     surface,
+    trials_in,
+    url_of,
 )
 from tuner.model import (
     Choice,
@@ -90,14 +92,6 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 NEW = {"omp_threads": 3, "iterator_workers": 3}
-
-
-def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder / 'tune.db'}"
-
-
-def trials_in(folder: Path) -> list[FrozenTrial]:
-    return optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
 
 
 def searched_in(folder: Path) -> list[Setting]:
