@@ -49,10 +49,6 @@ def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:
     assert document["export"].items() <= document["best"]["setting"].items()
     assert done.stderr == ""
     assert json.loads(tune(quick_study, "studies", "--json").stdout)["studies"][0]["trials"] == 4
-    program = "import os, sys; print(os.environ['OMP_NUM_THREADS'], sys.argv[1])"
-    done = tune(quick_study, "exec", "--", sys.executable, "-c", program, "{iterator_workers}")
-    best = document["best"]["setting"]
-    assert done.stdout.split() == [str(best["omp_threads"]), str(best["iterator_workers"])]
 
 
 def test_a_dry_run_prints_the_launches_and_makes_nothing(tmp_path: Path) -> None:
