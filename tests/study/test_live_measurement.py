@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.running_jobs import FakeJobs
 from tests.study_surface import (
     BEST,
     CONFIRMED,
+    CRASH,
     SPEC,
+    STARTUP_S,
     FakeRunner,
     counted_in,
     events_of,
@@ -19,20 +22,74 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
+from tuner.live.eligibility import is_reachable
+from tuner.live.full_run import FullRunModel
+from tuner.live.jobs import LiveJobs
 from tuner.model import (
     BASELINE,
     Conclusion,
+    Exclusion,
     ExclusionKind,
     Failed,
+    Finished,
     LaunchRecord,
+    Outcome,
     Purpose,
     Result,
     Setting,
     StudySpec,
+    Window,
 )
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
+SWITCH_S, SHARE = 0.1, 0.2
+
+
+@dataclass
+class FakeJobs(LiveJobs):
+    """Measures settings in windows: a fifth of a run each; keeps what was requested."""
+
+    time_s: Callable[[Setting], float] = surface
+    can: frozenset[str] = frozenset({"omp_threads"})
+    #: A switch to this setting crashes the job.
+    crashes: Setting | None = None
+    refusal: str = ""
+    refused_switch: str = ""
+    ends_alone: bool = False
+    job: tuple[int, Setting] | None = None
+    settings: list[Setting] = field(default_factory=list)
+    models: list[FullRunModel] = field(default_factory=list)
+    ends: int = 0
+
+    def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
+        setting = request.setting
+        self.settings.append(setting)
+        self.models.append(model)
+        started_s = 0.0
+        if self.job is None or not is_reachable(self.job[1], setting, self.can):
+            self.end()
+            self.job = (request.number, setting)
+            started_s = STARTUP_S
+        assert self.job is not None
+        job = self.job[0]
+        value = self.time_s(setting)
+        pace_s = value / model.figure_s(1.0)
+        window = Window(
+            *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
+            at_s=float(request.number),
+        )
+        if setting == self.crashes and not started_s:
+            self.end()
+            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "")
+            return Outcome(CRASH, SWITCH_S, 1, exclusion=exclusion, window=window)
+        wall_s = started_s + SWITCH_S + SHARE * value
+        return Outcome(Finished(value, model.iterations), wall_s, None, window=window)
+
+    def end(self) -> None:
+        self.ends += self.job is not None
+        self.job = None
 
 
 def run(
