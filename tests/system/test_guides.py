@@ -229,9 +229,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
     patch.delenv("TUNE_STORAGE", raising=False)
-    patch.setenv(
-        "PATH", os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
-    )
+    patch.setenv("PATH", environment(folder, f"{folder}:")["PATH"])
 
 
 def typed(command: str) -> list[str]:
