@@ -93,9 +93,7 @@ def decided_again(folder: Path) -> tuple[bool, dict[str, Any]]:
         closing(sqlite3.connect(copy)) as connection,
     ):
         database.backup(connection)
-    code = (
-        SNIPPET.replace("NAME", SPEC.name).replace("copy.db", str(copy)).replace("print", "answer")
-    )
+    code = SNIPPET.replace("NAME", SPEC.name).replace("copy.db", str(copy))
     answers: list[dict[str, Any]] = []
     names: dict[str, Any] = {"answer": answers.append}
     exec(code.replace("print", "answer"), names)
