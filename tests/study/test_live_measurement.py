@@ -12,8 +12,6 @@ import pytest
 from tests.study_surface import (
     BEST,
     CONFIRMED,
-    CRASH,
-    SPEC,
     STARTUP_S,
     FakeRunner,
     counted_in,
@@ -29,16 +27,11 @@ from tuner.live.jobs import LiveJobs
 from tuner.model import (
     BASELINE,
     Conclusion,
-    Exclusion,
     ExclusionKind,
-    Failed,
     Finished,
-    LaunchRecord,
     Outcome,
     Purpose,
-    Result,
     Setting,
-    StudySpec,
     Window,
 )
 from tuner.study.events import LaunchStarted, Note
@@ -46,15 +39,15 @@ from tuner.study.events import LaunchStarted, Note
 OFF_BY = 1.4
 SWITCH_S, SHARE = 0.1, 0.2
 
+#: What may change in a running job.
+CAN = frozenset({"omp_threads"})
+
 
 @dataclass
 class FakeJobs(LiveJobs):
     """Measures settings in windows: a fifth of a run each; keeps what was requested."""
 
     time_s: Callable[[Setting], float] = surface
-    can: frozenset[str] = frozenset({"omp_threads"})
-    #: A switch to this setting crashes the job.
-    crashes: Setting | None = None
     refusal: str = ""
     refused_switch: str = ""
     ends_alone: bool = False
@@ -68,7 +61,7 @@ class FakeJobs(LiveJobs):
         self.settings.append(setting)
         self.models.append(model)
         started_s = 0.0
-        if self.job is None or not is_reachable(self.job[1], setting, self.can):
+        if self.job is None or not is_reachable(self.job[1], setting, CAN):
             self.end()
             self.job = (request.number, setting)
             started_s = STARTUP_S
@@ -77,13 +70,9 @@ class FakeJobs(LiveJobs):
         value = self.time_s(setting)
         pace_s = value / model.figure_s(1.0)
         window = Window(
-            *(job, tuple(sorted(self.can)), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
+            *(job, tuple(CAN), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
             at_s=float(request.number),
         )
-        if setting == self.crashes and not started_s:
-            self.end()
-            exclusion = Exclusion(ExclusionKind.AFTER_SWITCH, "")
-            return Outcome(CRASH, SWITCH_S, 1, exclusion=exclusion, window=window)
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, model.iterations), wall_s, None, window=window)
 
@@ -92,23 +81,9 @@ class FakeJobs(LiveJobs):
         self.job = None
 
 
-def run(
-    folder: Path,
-    jobs: FakeJobs,
-    spec: StudySpec = SPEC,
-    runner: FakeRunner | None = None,
-    **options: Any,
-) -> Result:
-    return study_in(folder, runner or FakeRunner(), spec, jobs=jobs, **options)
-
-
-def notes(events: list[Any]) -> list[str]:
-    return [event.text for event in events_of(Note, events)]
-
-
 def test_a_whole_study(folder: Path) -> None:
-    jobs, runner, events = FakeJobs(), FakeRunner(), list[Any]()
-    found = run(folder, jobs, CONFIRMED, runner, on_event=events.append)
+    jobs, events = FakeJobs(), list[Any]()
+    found = study_in(folder, FakeRunner(), CONFIRMED, jobs=jobs, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     made = records_in(folder)
     assert all((r.outcome.window is not None) is r.purpose.stage.may_be_window for r in made)
@@ -124,27 +99,6 @@ def test_a_whole_study(folder: Path) -> None:
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
 
 
-#: Any knob may change in the running job; the first guess starts it.
-ALL = frozenset({"omp_threads", "iterator_workers"})
-OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})
-
-
-def of(folder: Path, setting: Setting) -> list[LaunchRecord]:
-    made = records_in(folder)
-    return [r for r in made if r.setting == setting and r.purpose is not Purpose.WARM_UP]
-
-
-def test_a_setting_that_fails_in_a_window_is_launched_by_itself(folder: Path) -> None:
-    found = run(folder, FakeJobs(can=ALL, crashes=OTHER))
-    assert (found.failures, found.settings_failed) == (0, 0)
-    window, own, *_ = of(folder, OTHER)
-    assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
-    why = window.outcome.exclusion
-    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
-    assert own.outcome.window is None and own.number == window.number + 1
-    assert not isinstance(own.outcome.ending, Failed)
-
-
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(
     folder: Path,
 ) -> None:
@@ -152,14 +106,15 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
         return surface(setting) * (OFF_BY if setting == BEST else 1.0)
 
     jobs, events = FakeJobs(off), list[Any]()
-    found = run(folder, jobs, CONFIRMED, on_event=events.append)
+    found = study_in(folder, FakeRunner(), CONFIRMED, jobs=jobs, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     aside = [r for r in records_in(folder) if r.outcome.exclusion]
     assert aside and all(
         r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
         for r in aside
     )
-    assert any("disagree" in text and "excluded" in text for text in notes(events))
+    notes = [event.text for event in events_of(Note, events)]
+    assert any("disagree" in text and "excluded" in text for text in notes)
     last = max(r.number for r in aside)
     assert all(r.outcome.window is None for r in records_in(folder) if r.number > last)
     assert sum("switched off" in text for text in found.notes) == 1
