@@ -63,18 +63,6 @@ def test_a_read_only_file_can_be_shown_but_not_continued(folder: Path) -> None:
     assert "--storage" in caught.value.hint
 
 
-def test_no_permission_for_a_folder_is_found_before_the_first_launch(folder: Path) -> None:
-    locked, runner = folder / "locked", FakeRunner()
-    locked.mkdir(mode=0o555)
-    with as_ordinary_user():
-        with pytest.raises(UsageError, match="Permission denied"):
-            Store.open(f"sqlite:///{locked / 'deep' / 'x.db'}", create=True)
-        with pytest.raises(UsageError, match="output folder") as caught:
-            tune(SPEC, storage=str(folder / "tune.db"), outputs=locked, run=runner)
-    assert "--run-dir" in caught.value.hint
-    assert runner.settings == []
-
-
 @pytest.mark.parametrize("content", [b"no database at all\n" * 100, b"PK\3\4" * 512])
 def test_a_file_of_another_kind_is_left_alone(folder: Path, content: bytes) -> None:
     path = folder / "thesis.docx"
