@@ -22,7 +22,7 @@ NOBODY = 65534
 def test_a_read_only_file_can_be_shown_but_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen by an ordinary user: root may write everywhere."""
     is_root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory(prefix="tune faults ") as name:  # pytest's are closed to others
+    with tempfile.TemporaryDirectory(prefix="tune faults ") as name:  # pytest's own are closed
         folder, database = Path(name), Path(name) / "tune.db"
         monkeypatch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
         tune(SPEC, storage=str(database), run=FakeRunner())
