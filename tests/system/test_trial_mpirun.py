@@ -20,7 +20,7 @@ from tuner.knobs import knob
 from tuner.launch.launchers import discovery
 from tuner.model import Choice, FailureKind, LauncherInfo, Layout, Outcome, Setting, Value, Verdict
 
-
+pytestmark = pytest.mark.system
 
 #: Rank 0 writes what it got.
 WHAT_IT_GOT = """
