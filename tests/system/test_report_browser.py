@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
-from tests.report_samples import hostile, watched
+from tests.study_samples import hostile, watched
 from tuner.model import StudyState
 from tuner.results.report.page import report
 
