@@ -27,6 +27,7 @@ import pytest
 import sqlalchemy as sa
 from optuna.trial import TrialState
 
+from tests.marked import eventually
 from tests.study_surface import MACHINE, SPEC, FakeRunner, surface
 from tuner.launch.request import MeasurementRequest
 from tuner.model import LaunchRecord, Outcome, Purpose, Result, StudySpec
@@ -211,16 +212,14 @@ class Cluster:
             return tuple(store.launches(spec.name))
 
     def wait_for(self, spec: StudySpec, launches: int, hosts: int = 1) -> None:
-        deadline_s = time.monotonic() + 60
-        while time.monotonic() < deadline_s:
+        def is_there() -> bool:
             try:
-                records = self.records(spec)
-                if len(records) >= launches and len({r.machine.hostname for r in records}) >= hosts:
-                    return
+                names = [record.machine.hostname for record in self.records(spec)]
             except TunerError:  # not begun yet
-                pass
-            time.sleep(0.05)
-        raise AssertionError("the study does not begin")
+                return False
+            return len(names) >= launches and len({*names}) >= hosts
+
+        eventually(is_there)
 
 
 @pytest.fixture
@@ -308,9 +307,7 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Pat
         trials = study.get_trials(deepcopy=False)
         return [each for each in trials if each.user_attrs.get("host") == HOSTS[1]]
 
-    deadline_s = time.monotonic() + 60
-    while not any(trial.params for trial in of_the_lost()) and time.monotonic() < deadline_s:
-        time.sleep(0.02)
+    eventually(lambda: any(trial.params for trial in of_the_lost()))
     lost.kill()
     lost.join()
     held.unlink()
