@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from tests import light_trainer
 from tests.guides import blocks
 from tests.light_trainer import QUICK, TRAINER, command, environment
+from tests.marked import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -53,10 +53,8 @@ def server(extras: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
             [*map(str, argv)], env=env, cwd=kept, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        for _ in range(1500):
-            if process.poll() is not None or answers(f"http://127.0.0.1:{port}/health"):
-                break
-            time.sleep(0.2)
+        health = f"http://127.0.0.1:{port}/health"
+        eventually(lambda: process.poll() is not None or answers(health), patience_s=300)
         assert process.poll() is None, (kept / "server.log").read_text()
         yield f"http://127.0.0.1:{port}", kept
     finally:
