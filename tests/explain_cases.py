@@ -64,11 +64,9 @@ def of_all(number: int, **parts: tuple[float, float, float]) -> list[PhaseShare]
     return [share for n in range(number) for share in phases(n, STEP, **parts)]
 
 
-def views(
-    number: int, children: int = 0, *, threads: int = 1, opencv: bool = False
-) -> list[RankView]:
+def views(number: int, children: int = 0, *, opencv: bool = False) -> list[RankView]:
     """So many ranks, each with so many child processes."""
-    return [RankView(n, threads, children, (), opencv_loaded=opencv) for n in range(number)]
+    return [RankView(n, 1, children, (), opencv_loaded=opencv) for n in range(number)]
 
 
 def verdict(

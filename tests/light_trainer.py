@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: Rank 0 writes a LogReport file; best are one thread and two workers. It notes what it got.
@@ -57,21 +58,33 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
     return env | ours | changes
 
 
+def captured(
+    argv: Sequence[str | Path],
+    folder: Path,
+    env: Mapping[str, str],
+    timeout_s: float | None = None,
+    umask: int = -1,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end in a folder, and keep what it prints."""
+    return subprocess.run(
+        argv,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        umask=umask,
+    )
+
+
 def tune(
     folder: Path, *args: str, umask: int = -1, **changes: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ``tune`` to its end in a folder."""
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, *args],
-        cwd=folder,
-        env=environment(folder, **changes),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        umask=umask,
-    )
+    argv, env = [sys.executable, "-c", MAIN, *args], environment(folder, **changes)
+    return captured(argv, folder, env, timeout_s=300, umask=umask)
 
 
 def python_script(code: str) -> str:

@@ -218,6 +218,14 @@ def events_of(kind: type, events: Sequence[Any]) -> list[Any]:
 # --- a study in a folder with a database ---------------------------------------------------
 
 
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder / 'tune.db'}"
+
+
+def trials_in(folder: Path) -> list[FrozenTrial]:
+    return optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
+
+
 def study_in(
     folder: Path, runner: Callable[..., Outcome], spec: StudySpec = SPEC, **options: Any
 ) -> Result:
@@ -227,21 +235,19 @@ def study_in(
 
 def records_in(folder: Path) -> list[LaunchRecord]:
     """The launches as the database holds them."""
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+    with Store.open(url_of(folder), create=False) as store:
         return store.launches(SPEC.name)
 
 
 def row_in(folder: Path) -> StudyRow:
     """The study as the database holds it."""
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+    with Store.open(url_of(folder), create=False) as store:
         return store.load(SPEC.name)
 
 
 def optuna_in(folder: Path) -> dict[int, FrozenTrial]:
     """The trials of the search by the launches that they tell of, as the records have them."""
-    url = f"sqlite:///{folder / 'tune.db'}"
-    trials = optuna.load_study(study_name=SPEC.name, storage=url).trials
-    ours = [trial for trial in trials if "tune:record" in trial.user_attrs]
+    ours = [trial for trial in trials_in(folder) if "tune:record" in trial.user_attrs]
     told = {trial.user_attrs["launch"]: trial for trial in ours}
     assert len(told) == len(ours), "none is there twice"
     records = {r.number: r.trial for r in records_in(folder) if r.trial is not None}

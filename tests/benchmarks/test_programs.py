@@ -16,7 +16,6 @@ BY_NAME = {program.study: program for program in PROGRAMS}
 
 
 def document(**result: Any) -> dict[str, Any]:
-    """What is read of an export."""
     found = {
         "trials": 20,
         "launches": 45,

@@ -24,7 +24,6 @@ from tuner.study.fewest import Contribution
 
 TWO_SIDED = Finding(2.312, 2.24, 2.39, 6, "faster")
 AT_LEAST = Finding(2.7, 2.509, None, 4, "faster")
-CRASHED = "crashed: rank 1 ended with status 1"
 
 
 def of(data: StudyView, finding: Finding | None = None, **changes: object) -> Result:
@@ -52,9 +51,6 @@ def failing_again(of: Setting) -> Result:
     return launched([*searched(), *[(Purpose.CONFIRM, of, None)] * 2]).result
 
 
-MORE = "the same command with --confirm more"
-
-
 @pytest.mark.parametrize(
     ("result", "text"),
     [
@@ -66,21 +62,11 @@ MORE = "the same command with --confirm more"
             launched(searched(stopped(10.8, 30.0))).result,
             "3.60 s; your defaults were stopped after 10.8 s (projected 30.0 s); not confirmed",
         ),
-        # proven
-        (
-            of(samples.at_least(), AT_LEAST),
-            "at least 2.50 times faster than your defaults (95 % sure, 4 pairs in turn)",
-        ),
         # not proven: the defaults are kept
         (
             of(samples.no_gain(), Finding(0.912, 0.874, 0.951, 6, "slower")),
             "nothing is faster: keep your defaults"
             " (0.91 times as fast, 95 % interval 0.87 to 0.95, 6 pairs in turn)",
-        ),
-        (
-            of(samples.inconclusive(), Finding(1.04, 0.95, 1.12, 6, "inconclusive", 9)),
-            "inconclusive: keep your defaults (1.04 times as fast, 95 % interval 0.95 to 1.12,"
-            f" 6 pairs in turn; about 9 more pairs may tell: {MORE})",
         ),
         (
             of(samples.inconclusive(), Finding(1.9, 0.989, None, 10, "inconclusive")),
@@ -94,17 +80,12 @@ MORE = "the same command with --confirm more"
         ),
         # what is fixed the defaults leave out: they cannot be kept
         (fixed(), "nothing is faster than your defaults (0.72 times as fast, 95 % interval"),
-        # the defaults fail
-        (
-            launched(searched(None)).result,
-            f"your defaults fail ({CRASHED}): there is nothing to compare the best setting with",
-        ),
         (failing_again(BASELINE), "your defaults failed when they were launched again: "),
     ],
 )
 def test_a_comparison_claims_no_more_than_was_proven(result: Result, text: str) -> None:
     claim = claims.comparison(result)
-    assert claim == text if text.endswith((")", "with")) else claim.startswith(text)
+    assert claim == text if text.endswith(")") else claim.startswith(text)
 
 
 @pytest.mark.parametrize(("low", "text"), [(9.999, "9.99"), (25.99, "25.9"), (262.9, "262")])
@@ -148,33 +129,16 @@ def test_a_gain_in_a_table(
     assert claims.gain(conclusion, finding, ratio) == text
 
 
-#: Finished in 10 s, after a study of 400 s: by a proven 1.5 times a run saves 5 s.
-RUN = Finished(10.0, 100)
-
-
-@pytest.mark.parametrize(
-    ("sample", "changes", "text"),
-    [
-        (RUN, {}, "a run as measured saves 5.00 s: break-even after 80 runs"),
-        (replace(RUN, epochs=2.0), {}, "an epoch saves 2.50 s: break-even after 160 epochs"),
-        (
-            RUN,
-            {"finding": Finding(1.9, 1.5, None, 6, "faster")},
-            "a run as measured saves at least 5.00 s: break-even after at most 80 runs",
-        ),
-        (RUN, {"conclusion": Conclusion.NO_GAIN}, ""),
-        (RUN, {"candidate": None}, ""),
-    ],
-)
-def test_a_study_has_paid_only_if_something_faster_is_proven(
-    sample: Finished, changes: dict[str, object], text: str
-) -> None:
-    paid = {
-        "candidate": Measurement(setting(omp_threads=2), (sample,), 10.0, 1),
-        "conclusion": Conclusion.FASTER,
-        "finding": Finding(1.5, 1.4, 1.6, 6, "faster"),
-        "search_s": 300.0,
-        "confirm_s": 100.0,
-    }
-    result = replace(study().result, **(paid | changes))  # type: ignore[arg-type]
-    assert claims.break_even(result) == (text and f"the tuning took 6 min 40 s; {text}")
+def test_what_an_epoch_saves_says_when_a_study_has_paid() -> None:
+    """Snapshots say it by the run, and where nothing faster is proven."""
+    sample = Finished(10.0, 100, epochs=2.0)
+    result = replace(
+        study().result,
+        candidate=Measurement(setting(omp_threads=2), (sample,), 10.0, 1),
+        conclusion=Conclusion.FASTER,
+        finding=Finding(1.5, 1.4, 1.6, 6, "faster"),
+        search_s=300.0,
+        confirm_s=100.0,
+    )
+    said = "an epoch saves 2.50 s: break-even after 160 epochs"
+    assert claims.break_even(result) == f"the tuning took 6 min 40 s; {said}"

@@ -1,5 +1,3 @@
-"""Two studies side by side."""
-
 from __future__ import annotations
 
 import json
@@ -26,7 +24,6 @@ def launch(setting: dict[str, Any], figure: float, **changes: Any) -> dict[str, 
 
 
 def document(best: list[float], defaults: list[float], **result: Any) -> dict[str, Any]:
-    """An export whose best setting and baseline have these figures."""
     made: dict[str, Any] = json.loads(export(study()).text)
     made["result"] |= result
     best_setting = made["result"]["best"]["setting"]

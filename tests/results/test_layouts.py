@@ -1,5 +1,3 @@
-"""What the layouts of a job come to."""
-
 from __future__ import annotations
 
 import json
@@ -74,17 +72,11 @@ def test_noise_proves_no_gain_and_prices_decide_what_is_dearer() -> None:
         measured(on_hosts(1), *[8.0] * 6, price_per_hour=3.0),
         measured(on_hosts(2), *[4.0] * 6, price_per_hour=4.5),
     ]
-    assert Scaling(layouts).verdict().endswith("), 25 % cheaper")
-
-
-def test_layouts_have_rates_and_prices() -> None:
-    layouts = [
-        measured(at, *[time] * 6, price_per_hour=paid)
-        for at, time, paid in ((on_hosts(1), 8.0, 3.6), (on_hosts(2), 4.0, 7.2))
-    ]
-    _, second = Scaling(layouts).json()["layouts"]
-    assert (second["iterations_per_s"], second["price"]) == (25.0, 0.008)
-    assert second["efficiency"]["ratio"] == 1.0
+    scaled = Scaling(layouts)
+    assert scaled.verdict().endswith("), 25 % cheaper")
+    _, second = scaled.json()["layouts"]
+    assert (second["iterations_per_s"], second["efficiency"]["ratio"]) == (25.0, 1.0)
+    assert second["price"] == pytest.approx(0.005)
 
 
 def test_weak_scaling_counts_the_work_that_grows() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import study_samples as samples
-from tests.report_samples import everything
+from tests.study_samples import everything
 from tuner.cli import printed
 from tuner.results.exporters import tables
 

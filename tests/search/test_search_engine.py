@@ -44,12 +44,6 @@ def bowl(key: Key) -> float:
     return 10.0 * math.exp(0.4 * away)
 
 
-def few(values: tuple[int, ...]) -> Space:
-    """A space of a single knob."""
-    guess: Key = values[:1]
-    return Space((KnobAxis("threads", values, "threads"),), 2, 8, guess, (guess,))
-
-
 def run(
     search: Search, history: Sequence[SearchObservation], launch: Proposal, time: Time
 ) -> SearchObservation:
@@ -72,7 +66,6 @@ def run(
 
 
 def study(search: Search, time: Time, most: int = 200) -> tuple[list[SearchObservation], Done]:
-    """A search to its end."""
     history: list[SearchObservation] = []
     while len(history) < most:
         step = search.next(history)
@@ -119,16 +112,10 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
     assert after.purpose is Purpose.SEARCH
 
 
-def noisy(time: Callable[[Key], float], sd: float, seed: int) -> Time:
-    """Log-normal runs about these times."""
+def apart(values: tuple[int, ...], factor: float, sd: float, seed: int) -> Time:
+    """Log-normal runs: about 10 s for the first value, for each further one `factor` times that."""
     rng = random.Random(seed)
-    return lambda key: time(key) * math.exp(sd * rng.gauss(0, 1))
-
-
-def apart(values: tuple[int, ...], factor: float) -> Callable[[Key], float]:
-    """10 s for the first value, for each further one this many times as much."""
-    times: dict[Key, float] = {(value,): 10.0 * factor**place for place, value in enumerate(values)}
-    return lambda key: times[key]
+    return lambda key: 10.0 * factor ** values.index(key[0]) * math.exp(sd * rng.gauss(0, 1))
 
 
 @pytest.mark.parametrize("values", [(1,), (1, 2, 4, 8)])
@@ -138,10 +125,11 @@ def test_a_few_settings_are_told_apart_in_a_few_launches_or_found_alike(
     values: tuple[int, ...], sd: float, factor: float
 ) -> None:
     """None is launched for ever; where runs differ as they do, few are launched often."""
+    space = Space((KnobAxis("threads", values, "threads"),), 2, 8, values[:1], (values[:1],))
     lengths = []
     for seed in range(3):
-        search = Search(few(values), seed=seed)
-        history, done = study(search, noisy(apart(values, factor), sd, seed))
+        search = Search(space, seed=seed)
+        history, done = study(search, apart(values, factor, sd, seed))
         assert done == Done("exhausted")
         launches = Counter(seen.setting for seen in history)
         assert max(launches.values()) <= MOST_REPEATS

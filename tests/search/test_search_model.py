@@ -9,33 +9,12 @@ from hypothesis import strategies as st
 
 from tuner.knobs.conditions import KnobAxis
 from tuner.model import Progress, Purpose
-from tuner.search.gaussian import Evidence, Gaussian
 from tuner.search.grid import Grid, Key, Space
 from tuner.search.kernel import Kernel
 from tuner.search.launch_groups import Group, SearchObservation, noise
 from tuner.search.regions import chance_of_failure, ruled_out
 from tuner.search.scoring import candidates, gradient
 from tuner.search.throughput import Pace
-
-MODELLED = Grid(Space((KnobAxis("a", tuple(range(1, 17))), KnobAxis("b", ("x", "y", "z"))), 2, 8))
-
-
-def model(times: dict[Key, float], runs: float = 4.0) -> Gaussian:
-    rows = MODELLED.rows(list(times))
-    logs = np.log(np.array(list(times.values())))
-    data = Evidence(rows, logs, np.full(len(rows), runs), np.zeros(len(rows)))
-    return Gaussian(Kernel(MODELLED), data, 0)
-
-
-TIMES: dict[Key, float] = {(1, "x"): 30.0, (4, "x"): 12.0, (8, "x"): 10.0, (16, "x"): 14.0}
-
-
-def test_it_predicts_what_was_measured_and_is_less_sure_further_away() -> None:
-    mean, sd = model(TIMES).predict(MODELLED.rows(list(TIMES)))
-    assert np.exp(mean) == pytest.approx(list(TIMES.values()), rel=0.06)
-    assert (sd < 0.06).all()
-    _, sd = model(TIMES).predict(MODELLED.rows([(8, "x"), (9, "x"), (8, "z")]))
-    assert sd[0] < sd[1] < sd[2]
 
 
 def test_a_large_space_is_looked_at_in_part() -> None:

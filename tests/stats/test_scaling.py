@@ -1,5 +1,3 @@
-"""Speed-ups with their intervals."""
-
 from __future__ import annotations
 
 import math

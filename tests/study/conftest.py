@@ -1,4 +1,4 @@
-"""A database of its own for each study, and a lock that no other study holds."""
+"""A database of its own for each study."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture(autouse=True)
-def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
 
 
 @pytest.fixture
@@ -29,5 +24,4 @@ def folders(tmp_path: Path, template: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def folder(folders: Callable[[str], Path]) -> Path:
-    """A folder with such a database."""
     return folders("study")

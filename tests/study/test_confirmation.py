@@ -72,32 +72,16 @@ def first(*values: float | Ending, then: float | Ending) -> Callable[[], float |
     return lambda: next(left, then)
 
 
-def history_of(
-    *made: tuple[Purpose, Setting, float | Ending], spec: StudySpec = CONFIRMED
-) -> History:
-    launches = enumerate(made, start=1)
-    return History.judged(
-        spec, tuple(record(n, s, purpose, ran(v)) for n, (purpose, s, v) in launches)
-    )
-
-
-def searched(
-    default: float | Ending,
-    best_s: float | Ending = 1.0,
-    spec: StudySpec = CONFIRMED,
-    guess_s: float = 1.5,
-) -> History:
-    """A search that found `BEST`."""
-    return history_of(
-        (Purpose.GUESS, GUESS, guess_s),
-        (Purpose.BASELINE, BASELINE, default),
-        (Purpose.SEARCH, BEST, best_s),
-        spec=spec,
-    )
+def searched(default: float | Ending, spec: StudySpec = CONFIRMED) -> History:
+    records = [
+        record(1, GUESS, Purpose.GUESS, ran(1.5)),
+        record(2, BASELINE, Purpose.BASELINE, ran(default)),
+        record(3, BEST, Purpose.SEARCH, ran(1.0)),
+    ]
+    return History.judged(spec, records)
 
 
 def proved(history: History, times: Times) -> History:
-    """The confirmation of `BEST` to its end."""
     clock = history.spec.objective.clock
     while (state := confirmation(history, BEST)).next:
         assert len(history.confirming) < 100, "it does not end"
@@ -295,9 +279,9 @@ def test_what_was_proven_stands_until_more_is_proven(
 ) -> None:
     """`--confirm more` was interrupted after so many launches."""
     steady: Times = {BEST: always(1.0), BASELINE: always(1.5)}
-    proven = found(proved(searched(1.5), steady))
-    assert proven.conclusion is Conclusion.FASTER
     history = proved(searched(1.5), steady)
+    proven = found(history)
+    assert proven.conclusion is Conclusion.FASTER
     for number in range(launches):
         setting = (BASELINE, BEST, BEST)[number]
         outcome = ran((0.9 if setting == BEST else 1.9) + number)  # the noise has come

@@ -82,15 +82,6 @@ def test_a_best_that_wrote_less_than_the_others(best: tuple[int, str], said: lis
     assert [text[: len(start)] for text, start in zip(texts, said, strict=True)] == said
 
 
-def beside(*loads: Load) -> list[str]:
-    """What is said of launches during which the host did this."""
-    made = [
-        record(n, BEST, Purpose.SEARCH, replace(ran(4.0), load=load))
-        for n, load in enumerate(loads, start=1)
-    ]
-    return doubts(History.judged(SPEC, made), None)
-
-
 @pytest.mark.parametrize(
     ("loads", "said"),
     [
@@ -106,4 +97,9 @@ def beside(*loads: Load) -> list[str]:
     ],
 )
 def test_a_machine_that_was_not_quiet_is_told(loads: list[Load], said: str) -> None:
-    assert beside(*loads) == ([f"this machine was not quiet: {said}"] if said else [])
+    made = [
+        record(n, BEST, Purpose.SEARCH, replace(ran(4.0), load=load))
+        for n, load in enumerate(loads, start=1)
+    ]
+    texts = doubts(History.judged(SPEC, made), None)
+    assert texts == ([f"this machine was not quiet: {said}"] if said else [])

@@ -39,7 +39,6 @@ def launch(folder: Path, number: int = 1, ending: float | Ending = 1.0) -> Launc
 
 
 def written(folder: Path, number: int = 1, created_at: str = CREATED) -> LaunchRecord:
-    """Keep a launch in a folder of its own."""
     made = launch(folder, number)
     of(folder).reserve(Path(made.folder))
     of(folder, created_at).write(made)

@@ -17,24 +17,16 @@ from optuna.trial import TrialState
 from tests.study_surface import (
     SPEC,
     FakeRunner,
-    Killed,
     counted_in,
     optuna_in,
     records_in,
     row_in,
     study_in,
     surface,
+    trials_in,
+    url_of,
 )
-from tuner.model import (
-    Exclusion,
-    ExclusionKind,
-    Failed,
-    FailureKind,
-    LaunchRecord,
-    Purpose,
-    Setting,
-    StudyState,
-)
+from tuner.model import Exclusion, ExclusionKind, Failed, FailureKind, Purpose, Setting, StudyState
 from tuner.model.errors import TunerError
 from tuner.store.failures import from_os_error
 from tuner.store.store import Store
@@ -175,10 +167,6 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
 UNTOLD = {Purpose.WARM_UP, Purpose.BASELINE, Purpose.CONFIRM}
 
 
-def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder / 'tune.db'}"
-
-
 def not_counted(folder: Path) -> None:
     with Store.open(url_of(folder), create=False) as store:
         store.exclude(SPEC.name, Exclusion(ExclusionKind.OTHER_HOST, "a neighbour"), {3})
@@ -198,27 +186,4 @@ def test_a_study_goes_on_whatever_was_done_to_it(folder: Path, act: Callable[[Pa
     told = {r.number for r in records_in(folder) if r.purpose not in UNTOLD}
     assert optuna_in(folder).keys() == told
     assert (3 in counted_in(folder)) == (act is not not_counted)
-    trials = optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
-    assert all(trial.state.is_finished() for trial in trials)
-
-
-@pytest.mark.parametrize(("method", "at"), [("tell", 1), ("tell", 6), ("_tell", 2)])
-def test_killed_before_a_trial_is_told_it_is_told_later(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, method: str
-) -> None:
-    """Before its attributes are set (``tell``), and after."""
-    original = getattr(OptunaStudy, method)
-
-    def tell(self: OptunaStudy, *args: Any) -> Any:
-        if any(isinstance(each, LaunchRecord) and each.number == at for each in args):
-            raise Killed
-        return original(self, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(OptunaStudy, method, tell)
-        with pytest.raises(Killed):
-            study_in(folder, FakeRunner())
-    assert len(records_in(folder)) == (at - 1 if method == "tell" else at)
-    study_in(folder, FakeRunner())
-    assert len(optuna_in(folder)) == 6
-    assert [record.number for record in records_in(folder)][:at] == list(range(1, at + 1))
+    assert all(trial.state.is_finished() for trial in trials_in(folder))

@@ -26,15 +26,12 @@ EARLIER = replace(SPEC, name="earlier", layout=Layout(1), learn_from="none")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of that study once it is finished; no test writes to it."""
     folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder / "lock"))
-        play(folder, EARLIER)
+    play(folder, EARLIER)
     return folder / "tune.db"
 
 
 @pytest.fixture
 def after(folder: Path, finished: Path) -> Path:
-    """A folder in which that study is finished."""
     shutil.copy(finished, folder)
     return folder
 
@@ -65,15 +62,13 @@ def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) 
     assert lesson.study == "earlier"
 
 
-def _other_program(spec: StudySpec) -> StudySpec:
-    return replace(spec, command=("other", *spec.command[1:]))
-
-
 def _other_knob(spec: StudySpec) -> StudySpec:
     return replace(spec, knobs=(Knob("prefetch", Choice((1, 2, 3)), Flag("-p")),))
 
 
-@pytest.mark.parametrize("other", [_other_program, _other_knob])
+@pytest.mark.parametrize(
+    "other", [lambda spec: replace(spec, command=("other", *spec.command[1:])), _other_knob]
+)
 def test_nothing_is_learnt_from_another_one(
     after: Path, other: Callable[[StudySpec], StudySpec]
 ) -> None:

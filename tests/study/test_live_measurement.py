@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.running_jobs import FakeJobs
 from tests.study_surface import (
     BEST,
     CONFIRMED,
-    SPEC,
+    STARTUP_S,
     FakeRunner,
     counted_in,
     events_of,
@@ -19,39 +20,70 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.launch.request import MeasurementRequest
+from tuner.live.eligibility import is_reachable
+from tuner.live.full_run import FullRunModel
+from tuner.live.jobs import LiveJobs
 from tuner.model import (
     BASELINE,
     Conclusion,
     ExclusionKind,
-    Failed,
-    LaunchRecord,
+    Finished,
+    Outcome,
     Purpose,
-    Result,
     Setting,
-    StudySpec,
+    Window,
 )
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
+SWITCH_S, SHARE = 0.1, 0.2
+
+#: What may change in a running job.
+CAN = frozenset({"omp_threads"})
 
 
-def run(
-    folder: Path,
-    jobs: FakeJobs,
-    spec: StudySpec = SPEC,
-    runner: FakeRunner | None = None,
-    **options: Any,
-) -> Result:
-    return study_in(folder, runner or FakeRunner(), spec, jobs=jobs, **options)
+@dataclass
+class FakeJobs(LiveJobs):
+    """Measures settings in windows: a fifth of a run each; keeps what was requested."""
 
+    time_s: Callable[[Setting], float] = surface
+    refusal: str = ""
+    refused_switch: str = ""
+    ends_by_itself: bool = False
+    job: tuple[int, Setting] | None = None
+    settings: list[Setting] = field(default_factory=list)
+    models: list[FullRunModel] = field(default_factory=list)
+    ends: int = 0
 
-def notes(events: list[Any]) -> list[str]:
-    return [event.text for event in events_of(Note, events)]
+    def window(self, request: MeasurementRequest, model: FullRunModel) -> Outcome:
+        setting = request.setting
+        self.settings.append(setting)
+        self.models.append(model)
+        started_s = 0.0
+        if self.job is None or not is_reachable(self.job[1], setting, CAN):
+            self.end()
+            self.job = (request.number, setting)
+            started_s = STARTUP_S
+        assert self.job is not None
+        job = self.job[0]
+        value = self.time_s(setting)
+        pace_s = value / model.figure_s(1.0)
+        window = Window(
+            *(job, tuple(CAN), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
+            at_s=float(request.number),
+        )
+        wall_s = started_s + SWITCH_S + SHARE * value
+        return Outcome(Finished(value, model.iterations), wall_s, None, window=window)
+
+    def end(self) -> None:
+        self.ends += self.job is not None
+        self.job = None
 
 
 def test_a_whole_study(folder: Path) -> None:
-    jobs, runner, events = FakeJobs(), FakeRunner(), list[Any]()
-    found = run(folder, jobs, CONFIRMED, runner, on_event=events.append)
+    jobs, events = FakeJobs(), list[Any]()
+    found = study_in(folder, FakeRunner(), CONFIRMED, jobs=jobs, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     made = records_in(folder)
     assert all((r.outcome.window is not None) is r.purpose.stage.may_be_window for r in made)
@@ -67,27 +99,6 @@ def test_a_whole_study(folder: Path) -> None:
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
 
 
-#: Any knob may change in the running job; the first guess starts it.
-ALL = frozenset({"omp_threads", "iterator_workers"})
-OTHER = Setting.of({"omp_threads": 1, "iterator_workers": 1})
-
-
-def of(folder: Path, setting: Setting) -> list[LaunchRecord]:
-    made = records_in(folder)
-    return [r for r in made if r.setting == setting and r.purpose is not Purpose.WARM_UP]
-
-
-def test_a_setting_that_fails_in_a_window_is_launched_by_itself(folder: Path) -> None:
-    found = run(folder, FakeJobs(can=ALL, crashes=OTHER))
-    assert (found.failures, found.settings_failed) == (0, 0)
-    window, own, *_ = of(folder, OTHER)
-    assert window.outcome.window is not None and isinstance(window.outcome.ending, Failed)
-    why = window.outcome.exclusion
-    assert why is not None and why.kind is ExclusionKind.AFTER_SWITCH
-    assert own.outcome.window is None and own.number == window.number + 1
-    assert not isinstance(own.outcome.ending, Failed)
-
-
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(
     folder: Path,
 ) -> None:
@@ -95,14 +106,15 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
         return surface(setting) * (OFF_BY if setting == BEST else 1.0)
 
     jobs, events = FakeJobs(off), list[Any]()
-    found = run(folder, jobs, CONFIRMED, on_event=events.append)
+    found = study_in(folder, FakeRunner(), CONFIRMED, jobs=jobs, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     aside = [r for r in records_in(folder) if r.outcome.exclusion]
     assert aside and all(
         r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
         for r in aside
     )
-    assert any("disagree" in text and "excluded" in text for text in notes(events))
+    notes = [event.text for event in events_of(Note, events)]
+    assert any("disagree" in text and "excluded" in text for text in notes)
     last = max(r.number for r in aside)
     assert all(r.outcome.window is None for r in records_in(folder) if r.number > last)
     assert sum("switched off" in text for text in found.notes) == 1

@@ -1,5 +1,3 @@
-"""The loop on a synthetic machine."""
-
 from __future__ import annotations
 
 import os
@@ -50,6 +48,7 @@ from tuner.store.store import Store
 from tuner.study import StudyInterrupted
 from tuner.study.events import LaunchEnded, LaunchStarted, Note, StudyEnded, StudyStarted
 from tuner.study.giving_up import why_given_up
+from tuner.study.interruption import Interruption
 from tuner.study.tuning import REMEASURED
 
 
@@ -208,6 +207,23 @@ def test_a_signal_ends_the_running_launch_and_keeps_the_rest(folder: Path) -> No
     runner = FakeRunner()
     assert study_in(folder, runner).trials == 6
     assert runner.settings[1] == kept[-1].setting, "what was interrupted is tried again"
+
+
+def test_a_second_signal_raises_once_what_is_held_has_come_to_its_end() -> None:
+    original = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = []
+    try:
+        with Interruption() as stop:
+            with pytest.raises(KeyboardInterrupt), stop.held():
+                with stop.held():
+                    for _ in range(3):
+                        os.kill(os.getpid(), signal.SIGINT)
+                done.append("kept")
+            with stop.held():
+                done.append("raised once")
+    finally:
+        signal.signal(signal.SIGINT, original)
+    assert done == ["kept", "raised once"]
 
 
 @pytest.mark.parametrize("at", [StudyStarted, LaunchEnded])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.study_surface import BEST, CRASH, SPEC, events_of, ran
 from tuner.launch.request import MeasurementRequest
-from tuner.model import Ending, LaunchRecord, Layout, Observation, Outcome, Purpose, StudySpec
+from tuner.model import Ending, Layout, Observation, Outcome, Purpose, StudySpec
 from tuner.model import StudyState as State
 from tuner.store.store import Store
 from tuner.study.events import Note
@@ -59,11 +59,6 @@ def launch(
     by_pairs = ByPairs(str(folder / "tune.db"), run=machine, **options)
     hears = ([] if events is None else events).append
     return by_pairs.launch(specs, [hears, hears], lambda pairs: len(pairs.launches) >= enough)
-
-
-def stored(folder: Path, spec: StudySpec) -> list[LaunchRecord]:
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        return store.launches(spec.name)
 
 
 def test_each_is_first_in_every_other_pair_until_these_are_enough(folder: Path) -> None:
@@ -114,9 +109,10 @@ def test_what_fails_by_itself_is_named_and_is_put_beside_nothing(folder: Path) -
     fails = launch(folder, Machine({1: 4.0, 2: CRASH}))
     assert isinstance(fails, Fails) and fails.spec == TWO
     assert "2 launches in a row failed" in fails.error.message
-    assert not any(r.outcome.side_by_side for s in BOTH for r in stored(folder, s))
     with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
+        records = [record for spec in BOTH for record in store.launches(spec.name)]
         states = [store.load(spec.name).state for spec in BOTH]
+    assert not any(record.outcome.side_by_side for record in records)
     assert states == [State.FINISHED, State.FAILED]
     mended = launch(folder, Machine({1: 4.0, 2: 2.0}))
     assert isinstance(mended, Pairs) and mended.is_side_by_side

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from typing import Any
 
+import optuna
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.study_surface import CONFIRMED, CRASH, SPEC, capped, played
+from tests.guides import blocks
+from tests.study_surface import (
+    CONFIRMED,
+    CRASH,
+    SPEC,
+    FakeRunner,
+    Killed,
+    capped,
+    nearly_flat,
+    played,
+    study_in,
+)
 from tuner.knobs.space import points
-from tuner.model import BASELINE, Effect, Ending, Failed, Purpose, Setting, StudyState
+from tuner.model import BASELINE, Ending, Failed, Purpose, Setting, StudyState
+from tuner.search import RuntimeTerminator
+from tuner.study.events import LaunchEnded, LaunchStarted
 from tuner.study.findings import build
-from tuner.study.history import History
 from tuner.study.policy import SearchThenConfirm, Step, Stop
-
-
-def steps(history: History) -> list[tuple[Purpose, Setting]]:
-    return [(made.purpose, made.setting) for made in history.records]
-
-
-def end(history: History) -> str:
-    stop = SearchThenConfirm().next(history)
-    assert isinstance(stop, Stop)
-    return stop.reason
-
 
 came = st.one_of(st.floats(0.2, 8.0), st.floats(0.9, 1.1), st.just(CRASH))
 
@@ -51,11 +58,12 @@ def test_every_study_ends_and_hands_over_something_that_worked(
             return CRASH
         return value if isinstance(value, Failed) else value * math.exp(rng.gauss(0, spread))
 
-    history = played(
-        replace(CONFIRMED, trials=8), time_s, effects=capped(*cap) if cap else no_effects
-    )
-    best = SearchThenConfirm().best(history)
-    found = build(history, "tune.db", StudyState.FINISHED, end(history), best)
+    effects = capped(*cap) if cap else lambda _: ()
+    history = played(replace(CONFIRMED, trials=8), time_s, effects=effects)
+    policy = SearchThenConfirm()
+    stop = policy.next(history)
+    assert isinstance(stop, Stop)
+    found = build(history, "tune.db", StudyState.FINISHED, stop.reason, policy.best(history))
     if found.best is not None:
         assert found.conclusion is not None and found.export is not None
         worked = {
@@ -64,11 +72,65 @@ def test_every_study_ends_and_hands_over_something_that_worked(
         stopped = found.baseline is not None and found.baseline.stopped is not None
         handed_over = history.pooling.canonical(found.export)
         assert handed_over in worked or (stopped and found.export == BASELINE)
-    for length in range(len(history.records)):
+    for length, made in enumerate(history.records):
         step = SearchThenConfirm().next(history.with_records(history.records[:length]))
         assert isinstance(step, Step)
-        assert (step.purpose, step.setting) == steps(history)[length]
+        assert (step.purpose, step.setting) == (made.purpose, made.setting)
 
 
-def no_effects(_: Setting) -> tuple[Effect, ...]:
-    return ()
+# --- decided again from the database, with the documented snippet --------------------------
+
+(SNIPPET,) = (code for code in blocks("docs/how-to/optuna.md", "python") if "NAME" in code)
+
+STUDY = replace(SPEC, trials=3, confirm="auto", until=0.001)
+
+
+def decided_again(folder: Path) -> tuple[bool, dict[str, Any]]:
+    """Whether the search is over, and the setting that is next, by the database as it is."""
+    copy = folder / "copy.db"
+    with (
+        closing(sqlite3.connect(folder / "tune.db")) as database,
+        closing(sqlite3.connect(copy)) as connection,
+    ):
+        database.backup(connection)
+    code = SNIPPET.replace("NAME", SPEC.name).replace("copy.db", str(copy))
+    answers: list[dict[str, Any]] = []
+    names: dict[str, Any] = {"answer": answers.append}
+    exec(code.replace("print", "answer"), names)
+    study: optuna.Study = names["study"]
+    study.tell(study.trials[-1].number, state=optuna.trial.TrialState.FAIL)
+    is_over = RuntimeTerminator(study.sampler).should_terminate(study)  # type: ignore[arg-type]
+    return is_over, answers[0]
+
+
+class Witness:
+    """Decides again after each launch, and holds that against the launch that comes then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.decided: tuple[bool, dict[str, Any]] | None = None
+        self.compared = 0
+
+    def __call__(self, event: Any) -> None:
+        if isinstance(event, LaunchEnded):
+            self.decided = decided_again(self.folder)
+        is_next = isinstance(event, LaunchStarted) and event.purpose is not Purpose.WARM_UP
+        if is_next and self.decided is not None:
+            is_over, params = self.decided
+            assert is_over == (event.purpose is Purpose.CONFIRM)
+            assert is_over or params == event.setting.as_dict(), event.purpose
+            self.compared += 1
+
+
+def test_after_each_launch_anyone_gets_the_setting_that_comes_next_of_a_killed_study_too(
+    tmp_path: Path,
+) -> None:
+    def kill(launches: int) -> None:
+        if launches == 3:
+            raise Killed
+
+    witness = Witness(tmp_path)
+    with pytest.raises(Killed):
+        study_in(tmp_path, FakeRunner(nearly_flat, before=kill), STUDY, on_event=witness)
+    study_in(tmp_path, FakeRunner(nearly_flat), STUDY, on_event=witness)
+    assert witness.compared >= 6

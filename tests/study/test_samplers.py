@@ -22,6 +22,8 @@ from tests.study_surface import (
     records_in,
     study_in,
     surface,
+    trials_in,
+    url_of,
 )
 from tuner.model import (
     Choice,
@@ -43,39 +45,32 @@ MODULE, WALL = "samplers_of_mine", ObjectiveSpec(kind="wall")
 MINE = """
 import optuna
 
-class Descending(optuna.samplers.RandomSampler):
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        number = len(study.get_trials(deepcopy=False))
-        return {"omp_threads": 1 + number % 4, "iterator_workers": 3}[param_name]
+def no_idea(*_):
+    raise ValueError("no idea")
 
-class Stubborn(optuna.samplers.RandomSampler):
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        return 2
+def sampler(value):
+    class Sampler(optuna.samplers.RandomSampler):
+        def sample_independent(self, study, trial, param_name, param_distribution):
+            return value(study, param_name)
+    return Sampler
 
-class Outside(optuna.samplers.RandomSampler):
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        return 99
+def pruner(answer):
+    class Pruner(optuna.pruners.BasePruner):
+        def prune(self, study, trial):
+            return answer(trial)
+    return Pruner
 
-class Raising(optuna.samplers.RandomSampler):
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        raise ValueError("no idea")
+def descending(study, name):
+    number = len(study.get_trials(deepcopy=False))
+    return {"omp_threads": 1 + number % 4, "iterator_workers": 3}[name]
 
-class Prunes(optuna.pruners.BasePruner):
-    def prune(self, study, trial):
-        return True
-
-class Breaks(optuna.pruners.BasePruner):
-    def prune(self, study, trial):
-        raise ValueError("no idea")
-
-class Silent(optuna.pruners.BasePruner):
-    def prune(self, study, trial):
-        return None
+Descending, Raising = sampler(descending), sampler(no_idea)
+Stubborn, Outside = sampler(lambda *_: 2), sampler(lambda *_: 99)
+Prunes, Breaks, Silent = pruner(lambda _: True), pruner(no_idea), pruner(lambda _: None)
 
 class EndsAtFour(optuna.terminator.BaseTerminator):
     def should_terminate(self, study):
         return len(study.get_trials()) >= 4
-
 """
 
 
@@ -90,14 +85,6 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 NEW = {"omp_threads": 3, "iterator_workers": 3}
-
-
-def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder / 'tune.db'}"
-
-
-def trials_in(folder: Path) -> list[FrozenTrial]:
-    return optuna.load_study(study_name=SPEC.name, storage=url_of(folder)).trials
 
 
 def searched_in(folder: Path) -> list[Setting]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from optuna.trial import TrialState
@@ -31,12 +30,9 @@ MAX_S = 2.2
 BOUNDED = replace(SPEC, max_time_s=MAX_S)
 
 
-def launched(
-    purpose: Purpose, seconds: float, spec: StudySpec = BOUNDED, **options: Any
-) -> Outcome:
-    """A launch for this purpose after one that has shown how long a launch is."""
+def launched(purpose: Purpose, seconds: float, spec: StudySpec = BOUNDED) -> Outcome:
     history = History.judged(spec, [record(1, BASELINE, Purpose.WARM_UP, ran(1.0))])
-    return ran(seconds, stopper=stopper(NextLaunch(purpose, BEST, history, **options)))
+    return ran(seconds, stopper=stopper(NextLaunch(purpose, BEST, history)))
 
 
 @pytest.mark.parametrize("purpose", [p for p in Purpose if p.stage.is_of_search])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.light_trainer import QUICK, command, make_folder, tune
+from tests.study_surface import CONFIRMED, FakeRunner, study_in
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
          "--disable-background-networking", "--disable-component-update"]  # fmt: skip
@@ -26,9 +27,16 @@ def quick_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a study of a synthetic machine; no test writes to it."""
+    folder = tmp_path_factory.mktemp("database")
+    study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
+    return folder / "tune.db"
+
+
 @pytest.fixture(scope="module")
 def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
-    """A headless Chromium."""
     api = pytest.importorskip("playwright.sync_api")
     path = require_program("chromium")
     with api.sync_playwright() as playwright:
@@ -39,7 +47,6 @@ def browser(require_program: Callable[[str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def bystander() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts processes that must live on."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*argv: str, env: dict[str, str]) -> subprocess.Popen[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.light_trainer import captured
 from tests.marked import eventually, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import machine
@@ -50,36 +50,12 @@ def report(*elapsed):
 ENVIRON = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
 
 
-def spec_of(
-    folder: Path,
-    code: str,
-    *words: str,
-    ranks: int = 2,
-    launcher: LauncherInfo | None = None,
-    **fields: Any,
-) -> StudySpec:
-    """A study of a trainer, which finds its output folder and the words in ``sys.argv``."""
-    script = folder / "train.py"
-    script.write_text(HEAD + code)
-    return StudySpec(
-        **{
-            "name": "test",
-            "command": (sys.executable, str(script), "{out}", *words),
-            "launcher": launcher or discovery.find(None, environ=ENVIRON),
-            "layout": on_slots(Layout(ranks), machine.this_machine(), (), {}),
-            "machine": machine.this_machine(),
-            "knobs": (),
-            **fields,
-        }
-    )
-
-
-def run(spec: StudySpec, setting: Setting, folder: Path, **options: Any) -> Outcome:
+def run(spec: StudySpec, setting: Setting, folder: Path) -> Outcome:
     """Launch a setting; afterwards nothing of it may be alive."""
     marker = uuid.uuid4().hex
     launch = render.launch(spec, setting, folder, environ=ENVIRON, cwd=folder.parent, marker=marker)
     try:
-        return trial.run(MeasurementRequest(launch, spec, setting, **options))
+        return trial.run(MeasurementRequest(launch, spec, setting))
     finally:
         assert marked(marker) == []
 
@@ -89,22 +65,33 @@ def run_trainer(
     code: str,
     *words: str,
     setting: Setting = BASELINE,
-    options: Mapping[str, Any] | None = None,
+    launcher: LauncherInfo | None = None,
     **fields: Any,
 ) -> Outcome:
-    """Launch a trainer in ``a trial`` below the folder; ``fields`` are those of the spec."""
-    spec = spec_of(folder, code, *words, **fields)
-    return run(spec, setting, folder / "a trial", **(options or {}))
+    """Launch a trainer on two ranks in ``a trial`` below the folder.
+
+    It finds its output folder and the words in ``sys.argv``; ``fields`` are those of the spec.
+    """
+    script = folder / "train.py"
+    script.write_text(HEAD + code)
+    spec = StudySpec(
+        "test",
+        (sys.executable, str(script), "{out}", *words),
+        launcher or discovery.find(None, environ=ENVIRON),
+        on_slots(Layout(2), machine.this_machine(), (), {}),
+        machine.this_machine(),
+        fields.pop("knobs", ()),
+        **fields,
+    )
+    return run(spec, setting, folder / "a trial")
 
 
 def finished(outcome: Outcome) -> Finished:
-    """Its ending, which must be a success."""
     assert isinstance(outcome.ending, Finished), outcome.ending
     return outcome.ending
 
 
 def failed(outcome: Outcome) -> Failed:
-    """Its ending, which must be a failure."""
     assert isinstance(outcome.ending, Failed), outcome.ending
     return outcome.ending
 
@@ -163,14 +150,6 @@ def run_program(folder: Path, program: Path, *flags: str, ranks: int, **env: str
     marker = uuid.uuid4().hex
     env = {"TRAINER_TEST": marker, "OMP_NUM_THREADS": "1", **env}
     launch = launch_of(folder, [str(program), *flags], ranks=ranks, env=env)
-    done = subprocess.run(
-        launch.argv,
-        cwd=folder,
-        env=launch.env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = captured(launch.argv, folder, launch.env, timeout_s=120)
     eventually(lambda: marked(marker, "TRAINER_TEST") == [])
     return Done(done.returncode, done.stdout, done.stderr, folder / "result")

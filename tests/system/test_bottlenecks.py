@@ -35,7 +35,6 @@ QUOTA_CPUS, PERIOD_US = 0.3, 100_000
 
 @contextmanager
 def hogs() -> Iterator[tuple[str, ...]]:
-    """As many busy processes as there are CPUs."""
     cpus = os.sched_getaffinity(0)
     started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cpus]
     try:
@@ -86,7 +85,6 @@ def precedence(*, quota: bool) -> Iterator[tuple[str, ...]]:
 
 
 def compiled(folder: Path) -> str:
-    """The program without Python."""
     mpicc = Path(discovery.find(None, environ=os.environ).mpirun).with_name("mpicc")
     command = [str(mpicc), "-O1", "-pthread", "-o", str(folder / "program")]
     try:

@@ -27,7 +27,6 @@ slow = pytest.mark.slow
 
 
 def campaign(name: str, *options: str) -> str:
-    """Run it to its end: what it printed."""
     argv = [sys.executable, "-m", f"campaigns.{name}", *options]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The whole tool as a process: real mpirun, real database, a real terminal."""
+"""The whole tool as a process: real mpirun, real database, signals and terminals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import signals
 from tests.light_trainer import MAIN, QUICK, command, environment, make_folder, tune
+from tuner.store import Store
 
 pytestmark = pytest.mark.system
 
@@ -49,10 +55,6 @@ def test_a_finished_study_is_shown_and_not_run_again(quick_study: Path) -> None:
     assert document["export"].items() <= document["best"]["setting"].items()
     assert done.stderr == ""
     assert json.loads(tune(quick_study, "studies", "--json").stdout)["studies"][0]["trials"] == 4
-    program = "import os, sys; print(os.environ['OMP_NUM_THREADS'], sys.argv[1])"
-    done = tune(quick_study, "exec", "--", sys.executable, "-c", program, "{iterator_workers}")
-    best = document["best"]["setting"]
-    assert done.stdout.split() == [str(best["omp_threads"]), str(best["iterator_workers"])]
 
 
 def test_a_dry_run_prints_the_launches_and_makes_nothing(tmp_path: Path) -> None:
@@ -67,33 +69,6 @@ def test_a_dry_run_prints_the_launches_and_makes_nothing(tmp_path: Path) -> None
     guess, *_, defaults = sorted((tmp_path / "OUTPUTS").glob("*/out/got"))
     assert json.loads(guess.read_text())[0] in (1, 2)
     assert json.loads(defaults.read_text()) == [4, 6]
-
-
-def test_on_a_terminal_the_view_is_redrawn(tmp_path: Path) -> None:
-    make_folder(tmp_path)
-    args = (*QUICK, "--trials", "2", "--no-confirm", *command("--scale", "4"))
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", MAIN, *args],
-        cwd=tmp_path,
-        env=environment(tmp_path, COLUMNS="100", LINES="40"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    ) as running:
-        os.close(theirs)
-        written = b""
-        try:
-            while data := os.read(ours, 65536):
-                written += data
-        except OSError:  # the other side is closed
-            os.close(ours)
-    assert running.returncode == 0
-    text = written.decode()
-    assert "of at most 2 settings" in text
-    assert re.search(r"now   0:0\d  ", text)
-    assert "\x1b[1A" in text or "\x1b[2K" in text
-    assert "\x1b[1m" in text  # a heading
 
 
 WALL = ("-n", "1", "--no-confirm", "--objective", "wall")
@@ -144,30 +119,22 @@ def test_a_program_that_writes_where_it_runs_has_a_folder_of_its_own(tmp_path: P
     assert (entry["elapsed_time"], entry["said"]) == (0.1, "hello")
 
 
-# --- what is exported is used as a user would: run, checked, sourced ------------------------
-
-
 @pytest.fixture(scope="module")
 def exported(quick_study: Path) -> Path:
-    """A folder with the exports of a study."""
     for name in ("job.sh", "best.json"):
         assert tune(quick_study, "export", "-o", name).returncode == 0
     return quick_study
-
-
-def best(exported: Path) -> list[int]:
-    """Threads and workers of the best setting."""
-    setting = json.loads((exported / "best.json").read_text())["best"]["setting"]
-    return [setting["omp_threads"], setting["iterator_workers"]]
 
 
 def test_the_script_trains_with_the_best_setting_and_little_of_the_environment(
     exported: Path,
 ) -> None:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(exported)}
+    best = json.loads((exported / "best.json").read_text())["best"]["setting"]
     assert "task_wrapper" not in (exported / "job.sh").read_text()
     subprocess.run(["./job.sh", "res ult"], cwd=exported, env=env, check=True)
-    assert json.loads((exported / "res ult" / "got").read_text()) == best(exported)
+    got = json.loads((exported / "res ult" / "got").read_text())
+    assert got == [best["omp_threads"], best["iterator_workers"]]
     assert len(json.loads((exported / "res ult" / "log").read_text())) == 5
 
 
@@ -175,3 +142,184 @@ def test_the_script_is_clean_under_shellcheck(exported: Path, require_program: o
     assert callable(require_program)
     path = require_program("shellcheck")
     subprocess.run([path, "--shell=sh", "job.sh"], cwd=exported, check=True)
+
+
+#: A shell program that listens to one option.
+LISTENS = """
+n=10
+while [ $# -gt 0 ]; do case $1 in -nstlist) n=$2 ;; esac; shift; done
+case $n in 60) echo took 1.0 s ;; 40) echo took 1.5 s ;; *) echo took 3.0 s ;; esac
+"""
+
+
+def test_a_program_is_handed_the_one_knob_that_matters(tmp_path: Path) -> None:
+    (tmp_path / "md.sh").write_text(LISTENS)
+    unused = ("--env-knob", "MALLOC_ARENA_MAX=1,2", "--env-knob", "MALLOC_PERTURB_=1,2")
+    knobs = ("--knob", "nstlist=10,40,60", *unused)
+    figure = ("--objective", "pattern:took ([0-9.]+)", "--unit", "s", "--warm-ups", "0")
+    program = ("--", "sh", "md.sh", "-nstlist", "{nstlist}")
+    done = tune(tmp_path, "-n", "1", "--trials", "9", *figure, *knobs, *program)
+    assert done.returncode == 0, done.stderr
+
+    show = tune(tmp_path, "show")
+    assert "  best:      nstlist=60\n" in show.stdout
+    told = json.loads(tune(tmp_path, "show", "--json").stdout)
+    assert told["result"]["export"] == {"nstlist": 60}
+    by_knob = {each["knob"]: each for each in told["contributions"]}
+    assert by_knob["nstlist"]["ratio"] > 2
+    assert by_knob["MALLOC_ARENA_MAX"]["value"] is None
+    assert by_knob["MALLOC_ARENA_MAX"]["text"].startswith("no effect seen")
+    for name, each in by_knob.items():
+        assert f"{name}" in show.stdout and each["text"] in show.stdout
+
+    script = tune(tmp_path, "export", "--format", "sh").stdout
+    assert "-nstlist 60" in script and "MALLOC" not in script
+    printed = tune(tmp_path, "exec", "--", "sh", "md.sh", "-nstlist", "{nstlist}")
+    assert printed.stdout == "took 1.0 s\n"
+
+
+# --- tune scale --------------------------------------------------------------------------------
+
+#: A part of the work is shared by the ranks. It is counted by the CPU time that it takes.
+PROGRAM = """
+import os, time
+ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
+while time.process_time() < 0.1 + 0.3 / ranks:
+    pass
+"""
+
+#: The same by the program's own clock; it takes no core.
+SLEEPS = """
+import os, time
+ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", "1")))
+time.sleep(0.1 + 0.3 / ranks)
+print("took", 0.1 + 0.3 / ranks)
+"""
+
+COMMAND = ("--", sys.executable, "program.py")
+SCALE = ("scale", "-n", "2", "--storage", "s.db")
+FIXED = (*SCALE, "--objective", "wall", "--setting", "omp_threads=1", "--rounds", "3")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def launches(folder: Path, *studies: str) -> list[int]:
+    with Store.open(f"sqlite:///{folder / 's.db'}", create=False) as store:
+        return [len(store.launches(name)) for name in studies]
+
+
+def test_a_fixed_setting_is_launched_by_pairs_and_nothing_is_measured_twice(folder: Path) -> None:
+    done = tune(folder, *FIXED, "--price-per-hour", "3.6", *COMMAND)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"(?m)^2 ranks: .*, \d pairs side by side\)$", done.stdout), done.stdout
+    studies = ("program-1x1-fixed", "program-1x2-fixed")
+    before = launches(folder, *studies)
+    again = tune(folder, *FIXED, "--price-per-hour", "3.6", "--json", "-q", *COMMAND)
+    assert (again.returncode, again.stderr) == (0, "")
+    document = json.loads(again.stdout)
+    assert document["schema"] == "tuner.scale/1"
+    first, second = document["layouts"]
+    assert [first["study"], second["study"]] == list(studies)
+    assert first["by_pairs"] is None
+    pairs = second["by_pairs"]["pairs"]
+    assert second["by_pairs"] == {"study": studies[0], "pairs": pairs, "is_side_by_side": True}
+    assert launches(folder, *studies) == before == [1 + pairs] * 2, "a warm-up and the pairs"
+
+
+@pytest.mark.slow
+def test_each_layout_is_tuned_by_a_study_of_its_own(folder: Path) -> None:
+    options = ("--knob", "omp_threads=1..2", "--trials", "2", "--no-confirm", "--live", "off")
+    figure = ("--objective", "pattern:took ([0-9.]+)", "--unit", "s")
+    (folder / "program.py").write_text(SLEEPS)
+    done = tune(folder, *SCALE, *figure, *options, "--name", "job", *COMMAND)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"(?m)^2 ranks: 1\.60 times faster than 1 \(", done.stdout), done.stdout
+    assert min(launches(folder, "job-1x1", "job-1x2")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--setting", "omp_thread=1"), "--setting omp_thread: nothing carries it to the program"),
+        (("-n", "1"), "there is only one layout"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_starts(
+    folder: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = tune(folder, *FIXED, *words, *COMMAND)
+    assert done.returncode == 2
+    assert f"error: {said}" in done.stderr
+    assert not (folder / "s.db").exists()
+
+
+# --- however it is ended: it ends in order, and keeps all ---------------------------------------
+
+#: Says which signals it ignores, and that it runs.
+WAITS = "grep SigIgn /proc/self/status > $0/ignored; touch $0/runs; exec sleep 300"
+
+
+def start(folder: Path, *, ignored: Sequence[str] = (), **streams: Any) -> subprocess.Popen[bytes]:
+    """A study whose only launch waits; signals are ignored as ``nohup`` does it."""
+    words = ("-n", "1", "--name", "s", "--objective", "wall", "--knob", "omp_threads=1", "--")
+    program = ("sh", "-c", WAITS, str(folder))
+    trap = f"trap '' {' '.join(ignored)}; " if ignored else ""
+    started = subprocess.Popen(
+        ["sh", "-c", f'{trap}exec "$0" -c "$@"', sys.executable, MAIN, *words, *program],
+        cwd=folder,
+        env=environment(folder),
+        **streams,
+    )
+    while not (folder / "runs").exists():
+        assert started.poll() is None
+        time.sleep(0.05)
+    return started
+
+
+def test_a_launch_ignores_no_signal_and_a_hangup_ends_no_study_under_nohup(tmp_path: Path) -> None:
+    study = start(tmp_path, ignored=("HUP", "INT", "TERM"), stderr=subprocess.PIPE)
+    assert signals.of_status((tmp_path / "ignored").read_text(), "SigIgn") == set()
+    study.send_signal(signal.SIGHUP)
+    study.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        study.wait(0.5)
+    study.send_signal(signal.SIGTERM)
+    _, said = study.communicate(timeout=60)
+    assert study.returncode == 128 + signal.SIGTERM, said
+    assert b"the same command continues" in said
+
+
+def on_terminal(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A study with a terminal of its own, and our end of that."""
+    ours, theirs = pty.openpty()
+    study = start(folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    return study, ours
+
+
+def test_a_study_whose_terminal_is_closed_ends_as_by_the_hangup(tmp_path: Path) -> None:
+    study, ours = on_terminal(tmp_path)
+    os.close(ours)
+    study.send_signal(signal.SIGHUP)  # as its shell does
+    assert study.wait(60) == 128 + signal.SIGHUP
+    shown = tune(tmp_path, "show")
+    assert "interrupted by SIGHUP" in shown.stdout
+
+
+def test_ctrl_c_twice_says_what_is_kept_and_nothing_of_python(tmp_path: Path) -> None:
+    study, ours = on_terminal(tmp_path)
+    study.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    study.send_signal(signal.SIGINT)
+    screen = b""
+    try:
+        while data := os.read(ours, 65536):
+            screen += data
+    except OSError:  # it has ended
+        os.close(ours)
+    assert study.wait(60) in (128 + signal.SIGINT, -signal.SIGINT)
+    assert b"interrupted" in screen and b"Traceback" not in screen, screen

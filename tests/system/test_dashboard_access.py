@@ -22,8 +22,8 @@ import pytest
 
 from tests.light_trainer import MAIN
 from tests.serving import Answer, ask, serving
-from tests.study_surface import CONFIRMED, FakeRunner, study_in
-from tuner.model.errors import BusyError
+from tests.study_surface import CONFIRMED
+from tuner.model.errors import BusyError, UsageError
 from tuner.results.dashboard import access, web_server
 from tuner.results.dashboard.web_server import DashboardServer
 
@@ -58,16 +58,6 @@ class Site:
         body = BODY if method in ("POST", "PUT", "DELETE") else None
         kind = {"Content-Type": "application/json"} if body else {}
         return ask(self.address, path, method, body, {**kind, **headers})
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with a study of a synthetic machine."""
-    folder = tmp_path_factory.mktemp("access")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder))
-        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
-    return folder / "tune.db"
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +173,21 @@ def test_the_way_on_stays_here(site: Site, path: str) -> None:
     assert first.status == 303
     assert re.match(r"/(?![/\\])", first.headers["location"])
     assert "\\" not in first.headers["location"]
+
+
+@pytest.mark.parametrize("host", ["", "::1", "192.0.2.1", "nowhere.invalid"])
+def test_what_is_no_address_of_this_machine_is_one_error(host: str) -> None:
+    with pytest.raises(UsageError) as caught, web_server.bind("sqlite://", str, host=host, port=0):
+        pass
+    assert host in caught.value.message
+    assert "--host" in caught.value.hint
+
+
+@pytest.mark.parametrize("given", ["", "fifteen-letters", "a" * 15 + ";", "é" * 20], ids=ascii)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(given: str) -> None:
+    with pytest.raises(UsageError, match="TUNE_DASHBOARD_TOKEN") as caught:
+        access.token_of(given)
+    assert not given or given not in str(caught.value)
 
 
 # --- a real `tune dashboard`, and where its token could be seen ----------------------------------

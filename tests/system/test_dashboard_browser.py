@@ -10,20 +10,14 @@ import pytest
 
 from tests.accessible import by_day_and_by_night
 from tests.serving import serving
-from tests.study_surface import CONFIRMED, FakeRunner, study_in
 from tuner.results.dashboard.web_server import DashboardServer
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardServer]:
-    """A dashboard of a study of a synthetic machine."""
-    folder = tmp_path_factory.mktemp("dashboard")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(folder))
-        study_in(folder, FakeRunner(), CONFIRMED, outputs=folder / "outputs")
-    with serving(f"sqlite:///{folder / 'tune.db'}") as server:
+def server(database: Path) -> Iterator[DashboardServer]:
+    with serving(f"sqlite:///{database}") as server:
         yield server
 
 

@@ -31,7 +31,6 @@ if os.environ.get("CRASH"):
 
 
 def canary(number: int) -> str:
-    """A secret that stands nowhere else."""
     return f"c4n{number:02d}" + hashlib.sha256(b"canary %d" % number).hexdigest()[:15]
 
 
@@ -105,7 +104,6 @@ SHOWN = [("show",), ("show", "--json"), ("studies",)]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a study, and all that was said about it."""
     folder = tmp_path_factory.mktemp("canaries") / "work"
     folder.mkdir(mode=0o700)
     (folder / "train.py").write_text(TALKATIVE)
@@ -114,10 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     exports = [("export", "-f", name, "-o", f"exports.{name}") for name in FILES]
     code = f"from tuner.cli.main import main; print(*map(main, {[*SHOWN, *exports]}))"
     env = light_trainer.environment(folder, **ENV, TUNE_LOCK_DIR=str(folder.parent / "lock"))
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder, env=env, capture_output=True, text=True, check=True, umask=0,
-    )  # fmt: skip
+    shown = light_trainer.captured([sys.executable, "-c", code], folder, env, umask=0)
     assert {*shown.stdout.splitlines()[-1].split()} == {"0"}, shown.stderr
     return folder, "\n".join([done.stdout, done.stderr, shown.stdout, shown.stderr])
 
@@ -135,9 +130,7 @@ def test_none_is_in_the_outputs_the_database_the_folders_or_the_lock(
     assert '--password "$TUNE_SECRET_' in script
 
 
-def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
-    made: tuple[Path, str],
-) -> None:
+def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(made: tuple[Path, str]) -> None:
     folder = made[0]
     before = contents(folder).count(b"'tune:record'")
     words = [
@@ -150,9 +143,7 @@ def test_the_ranks_get_all_of_them_and_a_new_secret_is_no_new_study(
     assert b"another-one" not in contents(folder)
 
 
-def test_everything_is_for_its_owner_only_though_there_is_no_umask(
-    made: tuple[Path, str],
-) -> None:
+def test_everything_is_for_its_owner_only_though_there_is_no_umask(made: tuple[Path, str]) -> None:
     folder = made[0]
     wide = [
         str(path.relative_to(folder))

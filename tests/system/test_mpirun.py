@@ -72,7 +72,6 @@ def views(folder: Path) -> list[dict[str, Any]]:
 
 
 def ended_well(running: process.SupervisedCommand, folder: Path) -> list[dict[str, Any]]:
-    """What the ranks saw."""
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped) == (0, False), (folder / process.OUTPUT).read_text()

@@ -7,10 +7,8 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import pytest
 from tests import light_trainer
 from tests.guides import blocks
 from tests.light_trainer import QUICK, TRAINER, command, environment
+from tests.marked import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -49,27 +48,15 @@ def server(extras: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
             "--backend-store-uri", f"sqlite:///{kept}/mlflow.db",
             "--artifacts-destination", kept / "artifacts"]  # fmt: skip
     env = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (
-        (kept / "server.log").open("wb") as log,
-        ended(
-            subprocess.Popen(
-                [*map(str, argv)], env=env, cwd=kept, stdout=log, stderr=log, start_new_session=True
-            )
-        ) as process,
-    ):
-        for _ in range(1500):
-            if process.poll() is not None or answers(f"http://127.0.0.1:{port}/health"):
-                break
-            time.sleep(0.2)
+    with (kept / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*map(str, argv)], env=env, cwd=kept, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        health = f"http://127.0.0.1:{port}/health"
+        eventually(lambda: process.poll() is not None or answers(health), patience_s=300)
         assert process.poll() is None, (kept / "server.log").read_text()
         yield f"http://127.0.0.1:{port}", kept
-
-
-@contextmanager
-def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Ends a process and all of its session in every case."""
-    try:
-        yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -95,18 +82,7 @@ def sh(script: str, folder: Path, extras: Path, **changes: str) -> subprocess.Co
     names = ("MLFLOW_", "WANDB_")
     env = {k: v for k, v in environment(folder).items() if not k.startswith(names)}
     env |= {"PATH": f"{extras}:{os.environ['PATH']}", "HOME": str(folder), "WANDB_API_KEY": KEY}
-    return subprocess.run(
-        ["sh", "-ec", script],
-        cwd=folder,
-        env=env | changes,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def tree(folder: Path) -> bytes:
-    return b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    return light_trainer.captured(["sh", "-ec", script], folder, env | changes)
 
 
 def pairs(run: Any, kind: str) -> dict[str, Any]:
@@ -165,7 +141,7 @@ def test_the_commands_of_the_guide_log_all_of_a_study_but_its_secrets(
     assert b"--format" not in record.read_bytes(), "the words of this command may hold a secret"
 
     for place in (kept, folder / "wandb"):
-        data = tree(place)
+        data = b"\n".join(path.read_bytes() for path in place.rglob("*") if path.is_file())
         assert b"--token" in data
         assert SECRET.encode() not in data and KEY.encode() not in data
 

@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
-from tests.report_samples import hostile, watched
+from tests.study_samples import hostile, watched
 from tuner.model import StudyState
 from tuner.results.report.page import report
 
@@ -35,7 +35,6 @@ LOOK = """() => [...document.querySelectorAll("figure")].map(figure => {
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A report of each kind."""
     folder = tmp_path_factory.mktemp("report")
     studies = {
         "faster": watched(samples.faster()),

@@ -18,92 +18,9 @@ from tuner.hosts import machine
 from tuner.hosts.machine import host_features
 from tuner.knobs import knob
 from tuner.launch.launchers import discovery
-from tuner.model import (
-    Choice,
-    Env,
-    FailureKind,
-    IntRange,
-    Knob,
-    LauncherInfo,
-    Layout,
-    Outcome,
-    Setting,
-    Stopped,
-    Value,
-    Verdict,
-)
-from tuner.search.stopper import Limit, Noise, ProjectionStopper
+from tuner.model import Choice, FailureKind, LauncherInfo, Layout, Outcome, Setting, Value, Verdict
 
 pytestmark = pytest.mark.system
-
-OMP = Knob("omp_threads", IntRange(1, 64), Env(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")))
-OPENCV = Knob("opencv_threads", IntRange(1, 64), Env(("OPENCV_FOR_THREADS_NUM",)))
-CPUS = len(os.sched_getaffinity(0))
-
-
-@pytest.mark.slow
-def test_what_cannot_win_is_stopped_with_its_workers(tmp_path: Path) -> None:
-    body = """
-if os.fork() == 0:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.setsid()
-    time.sleep(50)
-time.sleep(2)  # so that the workers are seen
-if rank == 0:
-    for n in range(1, 1000):
-        time.sleep(0.2)
-        report(*(0.2 * entry for entry in range(1, n + 1)))
-time.sleep(50)
-"""
-    stopper = ProjectionStopper(Limit(5.0), Noise(), 100)
-    outcome = run_trainer(tmp_path, body, options={"expected_iterations": 100, "stopper": stopper})
-    assert isinstance(outcome.ending, Stopped), outcome.ending
-    assert outcome.ending.projection_s > 5
-    assert outcome.ending.bound_s <= 0.2 * outcome.progress[-1].iteration + outcome.wall_s
-    assert outcome.samples == ()
-    assert outcome.observation is not None
-    assert max(rank.children for rank in outcome.observation.ranks) >= 1
-
-
-def test_ranks_that_do_not_find_each_other_are_no_result(tmp_path: Path) -> None:
-    """As under an mpirun whose process manager the ranks' MPI does not understand."""
-    pytest.importorskip("mpi4py")
-    mpirun = tmp_path / "mpirun"
-    mpirun.write_text(
-        '#!/bin/sh\nwhile [ "$1" != -n ]; do shift; done\nshift 2\n'
-        'PMI_RANK=0 PMI_SIZE=2 "$@" &\nPMI_RANK=1 PMI_SIZE=2 "$@" &\nwait\n'
-    )
-    mpirun.chmod(0o755)
-    info = LauncherInfo("mpich", str(mpirun), "5.0.2")
-    ending = failed(run_trainer(tmp_path, "from mpi4py import MPI; report(1.0)", launcher=info))
-    assert ending.kind is FailureKind.WRONG_WORLD
-    assert "a world of 1 instead of 2" in ending.reason
-    assert f"mpich 5.0.2 ({mpirun})" in ending.reason
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("imports", "tuned", "value", "verdict", "observed"),
-    [
-        ("numpy", OMP, CPUS + 2, Verdict.CAPPED, None),
-        ("cv2; cv2.setNumThreads(5)", OPENCV, 3, Verdict.OVERRIDDEN, 5),
-    ],
-)  # fmt: skip
-def test_the_effect_of_a_knob_is_what_the_ranks_have(
-    tmp_path: Path, imports: str, tuned: Knob, value: int, verdict: Verdict, observed: int | None
-) -> None:
-    """``None``: as many as the CPUs to which mpirun has bound the rank."""
-    pytest.importorskip(imports.partition(",")[0].partition(";")[0])
-    outcome = run_trainer(
-        *(tmp_path, f"import {imports}\nreport(1.0)"),
-        setting=Setting.of({tuned.name: value}),
-        knobs=(tuned,),
-    )
-    finished(outcome)
-    (effect,) = outcome.effects
-    bound = len(outcome.observation.ranks[0].affinity)
-    assert (effect.verdict, effect.observed) == (verdict, observed or bound)
-
 
 #: Rank 0 writes what it got.
 WHAT_IT_GOT = """

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.light_trainer import captured
+
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +23,6 @@ SOURCES = (
 
 
 def built(folder: Path) -> Path:
-    """The wheel of a copy of the sources in an empty folder."""
     sources = folder / "sources"
     for name in SOURCES:
         path = ROOT / name
@@ -54,7 +55,5 @@ def test_a_wheel_has_the_same_bytes_each_time_and_works_without_the_sources(tmp_
     program = ("--objective", "wall", "--knob", "omp_threads=1,2", "--", "true")
     for words in (["--dry-run"], ["-n", "1", "--no-confirm", "--trials", "2", *program], ["show"]):
         tune = [sys.executable, str(place / "bin" / "tune"), *words]
-        done = subprocess.run(
-            tune, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = captured(tune, tmp_path, env)
         assert done.returncode == 0, done.stdout + done.stderr

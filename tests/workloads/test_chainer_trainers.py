@@ -1,5 +1,3 @@
-"""The ChainerMN trainers' own parts, without a job."""
-
 from __future__ import annotations
 
 import subprocess

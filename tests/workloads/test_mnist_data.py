@@ -1,5 +1,3 @@
-"""MNIST from the cache, or synthetic."""
-
 from __future__ import annotations
 
 from pathlib import Path

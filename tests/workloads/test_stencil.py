@@ -36,7 +36,6 @@ def grid(rows: int, columns: int, sweeps: int) -> Namespace:
 
 
 def solved(options: Namespace, size: int, steps: int) -> list[Slab]:
-    """The slabs of ``size`` ranks after ``steps`` steps."""
     keys = [(a, b, tag) for a in range(size) for b in range(size) for tag in (1, 2)]
     boxes: dict[Any, queue.Queue[Field]] = {key: queue.Queue() for key in keys}
 

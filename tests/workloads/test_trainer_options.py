@@ -1,8 +1,5 @@
-"""The flags of the shipped trainers."""
-
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import chainer_imagenet
 import chainer_mnist
 import mpi_stencil
 import torch_ddp
-from trainer_options import Length, WorkloadError, log_interval
+from trainer_options import Length, WorkloadError
 
 PARSERS: dict[str, Callable[[Sequence[str]], Any]] = {
     "mnist": chainer_mnist.parse,
@@ -82,16 +79,3 @@ def test_a_mistake_is_one_line_that_names_the_value(trainer: str, line: str, nam
         PARSERS[trainer](line.split())
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("length", "writes", "period"),
-    [
-        (Length(25, "iteration"), 20, 1.25),
-        (Length(100, "iteration"), 1, 100),
-        (Length(1, "epoch"), 20, 0.05),
-    ],
-)
-def test_the_log_is_written_so_often(length: Length, writes: int, period: float) -> None:
-    options = Namespace(length=length, log_writes=writes)
-    assert log_interval(options) == (period, length.unit)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.explain_cases import (
-    STEP,
-    WORK,
-    host,
-    of_all,
-    phases,
-    rank,
-    ranks,
-    track,
-    verdict,
-    views,
-)
+from tests.explain_cases import STEP, WORK, host, of_all, phases, rank, ranks, track, verdict, views
 from tests.study_samples import FAST, SPEC, launched, record, setting, stopped
 from tuner.model import (
     BASELINE,
@@ -40,7 +30,7 @@ from tuner.model import (
     Telemetry,
     Track,
 )
-from tuner.results.explain import Cause, Certainty, explain
+from tuner.results.explain import Cause, Certainty, Diagnosis, explain
 from tuner.results.explain.explained_runs import explained_run, median_run
 
 HALF = of_all(2, compute=(0.5, 0.5, 0.0))
@@ -79,7 +69,8 @@ def case(
     **more: Any,
 ) -> Any:
     """A row: what is recorded, and what is said; of the evidence a part."""
-    return pytest.param(tracks, shares, more, cause, subject, remedy, evidence, id=cause.name)
+    explained = partial(verdict, tracks, shares, **more)
+    return pytest.param(explained, cause, subject, remedy, evidence, id=cause.name)
 
 
 PAIR = ranks(2)
@@ -95,7 +86,7 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
 
 
 @pytest.mark.parametrize(
-    ("tracks", "shares", "more", "cause", "subject", "remedy", "evidence"),
+    ("explained", "cause", "subject", "remedy", "evidence"),
     [
         # Not enough CPU.
         case(
@@ -224,15 +215,9 @@ LATE_START = (Progress(1, 0.5, seen_s=2.5), Progress(2, 2.0, seen_s=4.0))
     ],
 )
 def test_the_verdict(
-    tracks: Sequence[Track],
-    shares: Sequence[PhaseShare],
-    more: dict[str, Any],
-    cause: Cause,
-    subject: str,
-    remedy: str,
-    evidence: str,
+    explained: Callable[[], Diagnosis], cause: Cause, subject: str, remedy: str, evidence: str
 ) -> None:
-    explanation = verdict(tracks, shares, **more)
+    explanation = explained()
     assert (explanation.cause, explanation.suspect.subject) == (cause, subject), explanation
     assert evidence in "; ".join(explanation.suspect.evidence)
     turn = explanation.remedy

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.light_trainer import python_script
+from tests.light_trainer import captured, python_script
 from tests.study_samples import SPEC, setting, study
 from tuner.model import BASELINE, Choice, Knob, LauncherInfo, LauncherOption, Layout
 from tuner.model.errors import UsageError
@@ -21,20 +20,16 @@ from tuner.results.study_view import StudyView
 DUMP = python_script("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")
 
 
-def run(data: StudyView, folder: Path, tool: str, *args: str, **env: str) -> list[str]:
+def run(data: StudyView, folder: Path, tool: str, *args: str) -> list[str]:
     """The words that the tool is given, if there is no other."""
     (folder / "bin").mkdir()
     (folder / "bin" / tool).write_text(DUMP)
     (folder / "bin" / tool).chmod(0o755)
     (folder / "bin" / "mkdir").symlink_to("/bin/mkdir")
     (folder / "job.sh").write_text(script(data).text)
-    done = subprocess.run(
-        ["/bin/sh", "job.sh", *args],
-        cwd=folder,
-        env={"PATH": str(folder / "bin"), "IMAGE": "me/job:1", **env},
-        capture_output=True,
-        check=True,
-    )
+    env = {"PATH": str(folder / "bin"), "IMAGE": "me/job:1"}
+    done = captured(["/bin/sh", "job.sh", *args], folder, env)
+    assert done.returncode == 0, done.stderr
     words: list[str] = json.loads(done.stdout)
     return words
 
@@ -70,8 +65,8 @@ def test_without_docker_apptainer_runs_it(tmp_path: Path) -> None:
 def test_without_an_image_the_script_says_so_and_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(script(study()).text)
     env = {"PATH": os.environ["PATH"]}
-    done = subprocess.run(["sh", "job.sh"], cwd=tmp_path, env=env, capture_output=True, check=False)
-    assert done.returncode != 0 and b"IMAGE: set it to the image of the job" in done.stderr
+    done = captured(["sh", "job.sh"], tmp_path, env)
+    assert done.returncode != 0 and "IMAGE: set it to the image of the job" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["job.sh"]
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report_samples import everything
-from tests.study_samples import measured_live
+from tests.study_samples import everything, measured_live
 from tuner.results.report import page, plots, style
 
 #: What a kind of colour vision that lacks a cone makes of linear red, green and blue

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import study_samples as samples
-from tests.report_samples import everything, watched
+from tests.study_samples import everything, watched
 from tuner.launch.secrets import HIDDEN
 from tuner.model import StudyState
 from tuner.model.outcome import PACE

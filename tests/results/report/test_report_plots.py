@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import study_samples as samples
-from tests.report_samples import everything, watched
-from tests.study_samples import launched, setting, stopped, study
+from tests.study_samples import everything, launched, setting, stopped, study, watched
 from tuner.model import BASELINE, ObjectiveSpec, Purpose
 from tuner.results.report import plots, style
 from tuner.results.report.style import Figure

@@ -1,8 +1,9 @@
-"""The ChainerMN trainers under a real mpirun."""
+"""The ChainerMN trainers and the stencil under a real mpirun."""
 
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -22,13 +23,11 @@ TRAINER = WORKLOADS / "chainer_mnist.py"
 SMALL = ("--unit", "20", "--batchsize", "10", "--loaderjob", "1")
 SMALL_IMAGES = ("--benchmark", "--batchsize", "4", "--crop", "16", "--loaderjob", "1")
 
-
 Run = Callable[..., Done]
 
 
 @pytest.fixture
 def mnist(tmp_path: Path) -> Path:
-    """A dataset root with a small MNIST."""
     root = tmp_path / "dataset root"
     (root / CACHE).mkdir(parents=True)
     generator = np.random.default_rng(0)
@@ -43,9 +42,9 @@ def mnist(tmp_path: Path) -> Path:
 def run(tmp_path: Path, mnist: Path) -> Run:
     """Starts the trainer in a folder of its own; afterwards nothing of it may be alive."""
 
-    def start(*flags: str, ranks: int = 2, program: Path = TRAINER, data: Path = mnist) -> Done:
-        root = str(data)
-        return run_program(tmp_path, program, *flags, ranks=ranks, CHAINER_DATASET_ROOT=root)
+    def start(*flags: str, program: Path = TRAINER) -> Done:
+        root = str(mnist)
+        return run_program(tmp_path, program, *flags, ranks=2, CHAINER_DATASET_ROOT=root)
 
     return start
 
@@ -102,14 +101,6 @@ def test_the_whole_job_counts_epochs_and_prints_a_table(run: Run) -> None:
     assert "validation/main/loss" in done.stdout
 
 
-@pytest.mark.slow
-def test_without_a_cache_nothing_is_fetched(run: Run, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    done = run("--benchmark", *SMALL, "--iterations", "3", data=empty)
-    assert f"data: synthetic (no MNIST in {empty / CACHE}), 60000 + 10000" in done.stdout
-    assert not empty.exists()
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -128,11 +119,6 @@ def test_a_refusal_is_one_line_from_one_rank(
     assert not done.out.exists()
 
 
-def images(run: Run, *flags: str) -> Done:
-    """The image trainer, small."""
-    return run(*SMALL_IMAGES, *flags, program=WORKLOADS / "chainer_imagenet.py")
-
-
 @pytest.mark.slow
 def test_two_epochs_of_a_folder_and_a_broken_file_in_it(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "my images"
@@ -141,7 +127,8 @@ def test_two_epochs_of_a_folder_and_a_broken_file_in_it(run: Run, tmp_path: Path
         path = folder / f"class{number % 2}" / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(source.read(number))
-    done = images(run, "--data", str(folder), "--epoch", "2", "--start-method", "forkserver")
+    words, program = (*SMALL_IMAGES, "--data", str(folder)), WORKLOADS / "chainer_imagenet.py"
+    done = run(*words, "--epoch", "2", "--start-method", "forkserver", program=program)
     assert done.clean, done.stderr
     assert f"data: {folder}, 24 + 1 images" in done.stdout
     assert "2 epochs, 2 ranks, batch 4, small, crop 16, CPU, naive" in done.stdout
@@ -149,17 +136,19 @@ def test_two_epochs_of_a_folder_and_a_broken_file_in_it(run: Run, tmp_path: Path
     assert (last["epoch"], last["iteration"], last["epoch_detail"]) == (2, 6, 2.0)
     assert math.isfinite(last["main/loss"]) and math.isfinite(last["validation/main/loss"])
     (folder / "class1" / "03.jpg").write_bytes(b"")
-    done = images(run, "--data", str(folder), "--epoch", "1")
+    done = run(*words, "--epoch", "1", program=program)
     assert f"{folder}/class1/03.jpg: it is empty" in done.stderr and not done.clean
 
 
-@pytest.mark.slow
-def test_a_seed_gives_one_run_of_images_whatever_the_workers_and_how_they_start(run: Run) -> None:
-    def losses(*flags: str) -> list[float]:
-        done = images(run, "--iterations", "3", *flags)
+def test_of_the_stencil_three_ranks_find_what_one_finds_and_say_how_long_it_took(
+    tmp_path: Path,
+) -> None:
+    flags, program = ("--rows", "7", "--columns", "5", "--steps", "3"), WORKLOADS / "mpi_stencil.py"
+    sums = []
+    for ranks in (1, 3):
+        done = run_program(tmp_path, program, *flags, ranks=ranks, OPENBLAS_NUM_THREADS="1")
         assert done.clean, done.stderr
-        assert [path.name for path in done.out.iterdir()] == ["log"]
-        return [entry["main/loss"] for entry in done.log]
-
-    first = losses("--start-method", "spawn")
-    assert losses("--loaderjob", "2", "--prefetch", "3", "--start-method", "fork") == first
+        assert re.search(r"^time per step: [\d.]+ ms$", done.stdout, re.MULTILINE)
+        assert f"run: 3 steps, {ranks} rank" in done.stdout
+        sums += re.findall(r"^checksum: (\S+), largest error \S+$", done.stdout, re.MULTILINE)
+    assert sums == ["3.500000000e+01"] * 2
