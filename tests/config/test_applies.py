@@ -13,16 +13,7 @@ from tuner.hosts.machine import HostFeatures
 from tuner.knobs import knob, names
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
-from tuner.model import (
-    UNSET,
-    Choice,
-    LauncherInfo,
-    Layout,
-    Machine,
-    Setting,
-    StudySpec,
-    Value,
-)
+from tuner.model import UNSET, Choice, LauncherInfo, Layout, Machine, Setting, StudySpec, Value
 
 MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
 OPENMPI = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")

@@ -8,16 +8,7 @@ import pytest
 
 from tests.study_samples import SPEC
 from tuner.knobs import core_budget
-from tuner.model import (
-    Choice,
-    Domain,
-    Flag,
-    IntRange,
-    Knob,
-    Layout,
-    Machine,
-    StudySpec,
-)
+from tuner.model import Choice, Domain, Flag, IntRange, Knob, Layout, Machine, StudySpec
 
 MACHINE = Machine("host", "cpu", 16, 8, 16, None, 1, 2**30)
 

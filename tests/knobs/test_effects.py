@@ -7,16 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tuner.knobs.effects import effects, shared_cpus
-from tuner.model import (
-    UNSET,
-    Effect,
-    Machine,
-    Observation,
-    RankView,
-    Setting,
-    Value,
-    Verdict,
-)
+from tuner.model import UNSET, Effect, Machine, Observation, RankView, Setting, Value, Verdict
 
 NUMPY = "numpy.libs/libscipy_openblas64_-1.so"
 OPENCV = "opencv_python_headless.libs/libopenblasp-r0.so"

@@ -8,17 +8,7 @@ import pytest
 
 from tests.study_surface import SPEC
 from tuner.knobs import knob, space
-from tuner.model import (
-    Choice,
-    Flag,
-    IntRange,
-    Knob,
-    Layout,
-    Lesson,
-    Machine,
-    Setting,
-    StudySpec,
-)
+from tuner.model import Choice, Flag, IntRange, Knob, Layout, Lesson, Machine, Setting, StudySpec
 
 MACHINE = Machine("host", "cpu", 8, 8, 8, None, 1, 2**30)
 SMT = replace(MACHINE, logical_cpus=16, affinity_cpus=16)
