@@ -418,18 +418,3 @@ def test_a_typed_objective_takes_the_place_of_the_files() -> None:
     assert build(*OWN, file=file, unit="s").objective == replace(filed, unit="s")
     wall = build("{python}", "-c", "pass", file=file, objective="wall").objective
     assert wall == ObjectiveSpec("wall", loss_key="l")
-
-
-# --- the name of a study -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tasks", "options", "ranks", "oversubscribed"),
-    [("4", {}, 4, False), ("8", {}, 8, True), ("1", {"mpi_procs": 2}, 2, True), ("", {}, 2, False)],
-)
-def test_one_node_of_slurm_has_a_rank_a_task(
-    tasks: str, options: dict[str, Any], ranks: int, oversubscribed: bool
-) -> None:
-    slurm = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "host", "SLURM_TASKS_PER_NODE": tasks}
-    layout = build(*OWN, environ={"PATH": "/usr/bin:/bin", **slurm}, **options).layout
-    assert (layout.ranks, layout.oversubscribed) == (ranks, oversubscribed)
