@@ -200,6 +200,9 @@ def own_binding(values: str, option: str) -> str:
         ({"fixes": ("omp_threads=1,2",)}, "1,2: is more than one value", "--knob omp_threads=1,2"),
         ({"baselines": ("omp_threads=1",)}, "no {omp_threads}", ""),
         ({"baselines": ("a=1", "a=2")}, "--baseline a is given twice", ""),
+        ({"require": ("omp_threads == 9",)}, "no setting meets --require 'omp_threads == 9'", ""),
+        ({"require": ("omp_threads == 1",), "file": "[knobs.omp_threads]\nbaseline = 2"},
+         "the baseline (omp_threads=2) does not meet", "--baseline NAME=VALUE"),
         # what does not apply here
         ({"knobs": ("nccl_algo",)}, "nccl_algo: no GPU was found here", "GPU"),
         ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
@@ -224,25 +227,6 @@ def test_what_is_wrong_names_value_place_and_next_step(
     error = refused(*words, **options)
     assert word in error.message
     assert hint in error.hint
-
-
-GRID = (*OWN, "{px}", "{py}")
-GRID_KNOBS: dict[str, Any] = {
-    "knobs": ("px=1,2,4", "py=1..4"),
-    "baselines": ("px=4", "py=1"),
-    "mpi_procs": 4,
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("px * py == 3", "the baseline (px=4 py=1) does not meet"),
-        ("px * py == 99", "no setting meets --require 'px * py == 99': px is 1, 2, 4; py is 1, 2"),
-    ],
-)
-def test_what_cannot_be_required_is_refused_before_any_launch(text: str, message: str) -> None:
-    assert message in refused(*GRID, **GRID_KNOBS, require=(text,)).message
 
 
 # --- the command ---------------------------------------------------------------------------
