@@ -129,6 +129,9 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("", "horovodrun -np 2 python3 t.py", "begins with horovodrun", "tune -n RANKS"),
     (O5, "mpirun -n 2 ./solver --password s3cr3t-word", "--password '***'", '"$PASSWORD"'),
     (O5, "mpirun -n 2 -x API_TOKEN=abcdef123456 ./solver", "-x 'API_TOKEN=***'", "export"),
+    (O5, "mpirun -n 3 python3 none.py", "none.py", ""),
+    (O5, "mpirun -n 3", "no command", ""),
+    (O5, "", "no command", ""),
 ]  # fmt: skip
 
 

@@ -102,11 +102,7 @@ PROCESSES = {
         2,
         "the current folder cannot be used: No such file or directory",
     ),
-    "a full disk for the result": (
-        'exec "$@" knobs > /dev/full',
-        2,
-        "No space left on device",
-    ),
+    "a full disk for the result": ('exec "$@" knobs > /dev/full', 2, "No space left on device"),
     "a closed stream": ('exec "$@" show 2>&-', 2, ""),
     "a full disk for errors": ('exec "$@" knobs 2> /dev/full', 0, ""),
 }
