@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.study_samples import MACHINE
 from tuner.knobs.effects import effects, shared_cpus
-from tuner.model import UNSET, Effect, Machine, Observation, RankView, Setting, Value, Verdict
+from tuner.model import UNSET, Effect, Observation, RankView, Setting, Value, Verdict
 
 NUMPY = "numpy.libs/libscipy_openblas64_-1.so"
 OPENCV = "opencv_python_headless.libs/libopenblasp-r0.so"
@@ -16,10 +17,6 @@ TORCH = "torch.libs/libgomp.so.1"
 HONOURED, CAPPED, OVERRIDDEN, UNSEEN = Verdict
 
 IGNORES = {"mapped": True, "ignores_thread_variables": True}
-
-
-def machine(cores: int = 4) -> Machine:
-    return Machine("host", "cpu", cores, cores, cores, None, 1, 1 << 30)
 
 
 def rank(number: int = 0, **seen: object) -> RankView:
@@ -38,8 +35,8 @@ def pools(**threads: int) -> RankView:
     return rank(0, blas_threads=threads["numpy"], pools=found)
 
 
-def judge(knob: str, asked: Value, *ranks: RankView, cores: int = 4) -> Effect:
-    (effect,) = effects(Setting.of({knob: asked}), (), Observation(ranks), machine(cores))
+def judge(knob: str, asked: Value, *ranks: RankView) -> Effect:
+    (effect,) = effects(Setting.of({knob: asked}), (), Observation(ranks), MACHINE)
     return effect
 
 

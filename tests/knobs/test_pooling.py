@@ -42,8 +42,8 @@ SPEC = replace(
 STOPPED = Stopped(1.0, 5.0, 4.0, 6.0, 0.1, "drift")
 
 
-def honoured(asked: int, knob: str = "omp") -> Effect:
-    return Effect(knob, asked, asked, Verdict.HONOURED)
+def honoured(asked: int) -> Effect:
+    return Effect("omp", asked, asked, Verdict.HONOURED)
 
 
 def capped(asked: int, observed: int) -> Effect:
