@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune
-from tests.study_samples import study
+from tests.study_samples import setting, study
 from tuner.cli.exec import filled
-from tuner.model import BASELINE, Setting
-from tuner.results.study_view import StudyView
+from tuner.model import BASELINE
 
 
 @pytest.mark.parametrize("words", [(), ("mnist",), ("mnist", "--"), ("a", "b", "--", "c")])
@@ -22,23 +21,15 @@ def test_no_command_is_refused(tune: Tune, database: Path, words: tuple[str, ...
     assert tune("exec", "--storage", str(database), *words).code == 2
 
 
-def best_is(values: dict[str, int | str]) -> StudyView:
-    """The study of a best setting; without values the baseline is best."""
-    chosen = Setting.of(values)
-    data = study({BASELINE: 8.0, chosen: 3.0} if values else {BASELINE: 8.0})
-    assert data.best_setting == chosen
-    return data
-
-
 def test_placeholders_are_replaced_and_other_braces_stay() -> None:
     argv = ("-j{omp_threads}", "{omp_threads}{m}", "{other}", "${HOME}", "{{omp_threads}}", "{}")
-    data = best_is({"omp_threads": 2, "iterator_workers": 1})
+    data = study({BASELINE: 8.0, setting(omp_threads=2, iterator_workers=1): 3.0})
     assert filled(argv, data) == ("-j2", "2{m}", "{other}", "${HOME}", "{2}", "{}")
 
 
 def test_what_the_best_setting_leaves_out_goes_with_its_option() -> None:
     argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
-    assert filled(argv, best_is({})) == ("train", "{other}", "x")
+    assert filled(argv, study({BASELINE: 8.0})) == ("train", "{other}", "x")
 
 
 @pytest.mark.system

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Tune, store_study
 from tests.explain_cases import WORK, host, of_all, ranks
 from tests.study_samples import study
-from tuner.model import LaunchRecord, Telemetry
+from tuner.model import Telemetry
 
 CROWDED = Telemetry(
     (host(4.0), *ranks(2, 2.0, 6.0)),
@@ -24,16 +24,11 @@ BOUND = Telemetry((host(4.0), *ranks(2, 2.0)), tuple(of_all(2, compute=WORK)))
 @pytest.fixture
 def recorded(tmp_path: Path) -> str:
     """The sample study: its baseline oversubscribes the cores, its best is bound by compute."""
-    data = study()
-
-    def watched(record: LaunchRecord) -> LaunchRecord:
-        seen = CROWDED if record.setting.is_baseline else BOUND
-        return dataclasses.replace(
-            record, outcome=dataclasses.replace(record.outcome, telemetry=seen)
-        )
-
-    data = dataclasses.replace(data, records=tuple(map(watched, data.records)))
-    return str(store_study(tmp_path / "tune.db", data))
+    data, records = study(), []
+    for record in data.records:
+        telemetry = CROWDED if record.setting.is_baseline else BOUND
+        records.append(replace(record, outcome=replace(record.outcome, telemetry=telemetry)))
+    return str(store_study(tmp_path / "tune.db", replace(data, records=tuple(records))))
 
 
 def test_best_and_defaults_stand_side_by_side(tune: Tune, recorded: str) -> None:

@@ -56,14 +56,6 @@ def hostfile(text: str) -> Callable[[], object]:
     return lambda: parse_hostfile(text, "hosts")
 
 
-def typed(text: str) -> Callable[[], object]:
-    return lambda: parse_hosts(text)
-
-
-def slurm(**variables: str) -> Callable[[], object]:
-    return lambda: from_slurm(SLURM | {f"SLURM_{name}": v for name, v in variables.items()})
-
-
 def placed(offers: tuple[Offer, ...] = TWO, **more: Any) -> Callable[[], object]:
     return lambda: place(offers, source="X", **more)
 
@@ -79,8 +71,8 @@ def study(**options: Any) -> Callable[[], object]:
         (hostfile("h1 slots=2\nh2\n"), "h2 has no number of slots, and others have one"),
         (hostfile("h1\nh2 user=me\n"), "line 2: 'user=me' is no number of slots"),
         (hostfile("me@h1\n"), "line 1: 'me@h1' is no host's name"),
-        (typed(""), "--hosts '': '' is no host's name"),
-        (slurm(TASKS_PER_NODE="2(x2)"), "is for 2 nodes, SLURM_JOB_NODELIST has 5"),
+        (lambda: parse_hosts(""), "--hosts '': '' is no host's name"),
+        (lambda: from_slurm(SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"}), "is for 2 nodes, SLURM_"),
         (placed(ranks=5), "--mpi-procs 5, but X has 2 hosts with 4 slots in all"),
         (placed(ppn=3), "--ppn 3, but h1 has 2 slots (X)"),
         (placed(BARE), "X gives no slots"),

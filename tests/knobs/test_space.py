@@ -38,9 +38,7 @@ def test_the_domains_are_cut_to_the_machine_but_not_the_users_own() -> None:
         space.values(IntRange(1, "cores"))
 
 
-def test_guesses_share_the_cores_among_the_ranks_then_one_and_others_stand_at_their_default() -> (
-    None
-):
+def test_guesses_share_the_cores_among_the_ranks_and_others_stand_at_their_default() -> None:
     names = ("omp_threads", "iterator_workers", "opencv_threads", "communicator")
     batch = Knob("batch", IntRange(32, 64), Flag("-b"), default=48)
     spec = spec_of(*(knob(name) for name in names), batch, ranks=2)

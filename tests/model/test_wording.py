@@ -15,13 +15,7 @@ from tuner.model import Effect, Setting, Value, Verdict, wording
 
 @pytest.mark.parametrize(
     ("value_s", "text"),
-    [
-        (-1, "0 s"),
-        (60, "1 min"),
-        (200, "3 min 20 s"),
-        (700, "11 min"),
-        (7500, "2 h 05 min"),
-    ],
+    [(-1, "0 s"), (60, "1 min"), (200, "3 min 20 s"), (700, "11 min"), (7500, "2 h 05 min")],
 )
 def test_durations(value_s: float, text: str) -> None:
     assert wording.duration(value_s) == text
