@@ -144,9 +144,7 @@ def test_the_lowest_rate_is_no_aim(
 
 
 @pytest.mark.parametrize("objective", [ObjectiveSpec(), ObjectiveSpec(statistic="steady")])
-def test_a_log_whose_clock_goes_on_from_an_earlier_run_is_refused(
-    objective: ObjectiveSpec, tmp_path: Path
-) -> None:
+def test_a_clock_of_an_earlier_run_is_refused(objective: ObjectiveSpec, tmp_path: Path) -> None:
     log = [{"iteration": 500 + n, "elapsed_time": 3600.0 + 4.5 * n} for n in range(1, 5)]
     history = study(tmp_path, objective, (BASELINE, json.dumps(log), 20.0))
     ending = history.records[0].outcome.ending

@@ -18,9 +18,7 @@ def export(tune: Tune, database: Path, *args: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("words", [("export", "--format", "csv"), ("report",)])
-def test_a_database_is_never_written_over(
-    tune: Tune, database: Path, words: tuple[str, ...]
-) -> None:
+def test_no_database_is_written_over(tune: Tune, database: Path, words: tuple[str, ...]) -> None:
     link = database.with_name("link.html")
     link.symlink_to(database)
     before = database.read_bytes()

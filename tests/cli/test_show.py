@@ -32,9 +32,7 @@ def changed(record: LaunchRecord, **outcome: object) -> LaunchRecord:
     return dataclasses.replace(record, outcome=other)
 
 
-def test_the_latest_study_is_shown(
-    tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_latest_is_shown(tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = tune("show", "--storage", str(database))
     assert (done.code, done.err) == (0, "")
     assert "Study mnist: finished" in done.out  # the rest is in the snapshots
@@ -139,9 +137,7 @@ def test_studies_are_listed(tune: Tune, database: Path) -> None:
     assert done.err == f"in {database}\n"
 
 
-def test_nothing_measured_is_an_error_with_its_line(
-    tune_on: Tune, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_measured_is_one_error(tune_on: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     data = study({BASELINE: None})
     monkeypatch.setattr(click_options, "spec_of", lambda *_: SPEC)
     monkeypatch.setattr("tuner.study.tuning.tune", lambda *_, **__: data.result)

@@ -105,9 +105,7 @@ def test_why_a_knob_does_not_apply(
         ("mpich", ("-ppn", "1")),
     ],
 )
-def test_the_order_of_ranks_is_in_the_words_of_each_launcher(
-    kind: str, words: tuple[str, str]
-) -> None:
+def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: tuple[str, str]) -> None:
     host = replace(HOSTS, launcher=replace(OPENMPI, kind=kind))
     assert knob_on_host(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
     argv = launcher_for(kind).argv(host.launcher, host.layout, {"rank_by": "node"}, ("p",))

@@ -220,9 +220,7 @@ def own_binding(values: str, option: str) -> str:
          "say it too", ""),
     ],
 )  # fmt: skip
-def test_what_is_wrong_names_value_place_and_next_step(
-    options: dict[str, Any], word: str, hint: str
-) -> None:
+def test_each_error_says_what_to_do(options: dict[str, Any], word: str, hint: str) -> None:
     words = () if "command" in options.get("file", "") else OWN
     error = refused(*words, **options)
     assert word in error.message
@@ -277,9 +275,7 @@ def test_another_path_is_another_program(tmp_path: Path) -> None:
     assert (spec.name, spec.interpreter) == ("other-n2", "")
 
 
-def test_the_shipped_trainer_says_how_to_install_what_it_needs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_shipped_trainer_says_how_to_install_its_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {"numpy", "mpi4py"}
     monkeypatch.setattr("tuner.config.program.find_spec", lambda name: name in there or None)
     error = refused("{python}", "{workloads}/chainer_mnist.py", "{out}")

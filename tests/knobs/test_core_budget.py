@@ -23,9 +23,7 @@ MACHINE = Machine("host", "cpu", 16, 8, 16, None, 1, 2**30)
         ({"physical_cores": 0, "logical_cpus": 0}, 1),
     ],
 )
-def test_cores_are_physical_within_affinity_and_quota(
-    changes: dict[str, float], cores: int
-) -> None:
+def test_cores_are_physical_in_affinity_and_quota(changes: dict[str, float], cores: int) -> None:
     assert replace(MACHINE, **changes).usable_cores == cores  # type: ignore[arg-type]
 
 

@@ -55,9 +55,7 @@ def test_guesses_share_the_cores_among_the_ranks_and_others_stand_at_their_defau
         (replace(SMT, quota_cpus=6.0), [3, 1]),
     ],
 )
-def test_guesses_count_cores_and_not_their_hardware_threads(
-    machine: Machine, threads: list[int]
-) -> None:
+def test_guesses_count_cores_and_not_hardware_threads(machine: Machine, threads: list[int]) -> None:
     spec = spec_of(knob("omp_threads"), ranks=2, machine=machine)
     assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
     least = spec_of(Knob("omp_threads", IntRange(7, 9), Flag("-t")), ranks=2, machine=machine)

@@ -59,20 +59,19 @@ def toml(tree: Any) -> bytes:
     return "\n".join(f"{value(str(key))} = {value(item)}" for key, item in tree.items()).encode()
 
 
-def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | None) -> None:
+def check_study(file: Any) -> None:
     """A study through all that is done before the first launch."""
     try:
         filed = study_file.study_of(file)
-        command_ = template or filed.command or ("python", "{out}")
+        command_ = filed.command or ("python", "{out}")
         check_command(command_, "here")
-        chosen = knob_selection.select(filed, typed, command_, is_typed=template is not None)
+        chosen = knob_selection.select(filed, {}, command_, is_typed=False)
         values = {option.field: filed.option(option.key) for option in OPTIONS if option.field}
         assert all(math.isfinite(value) for value in values.values() if isinstance(value, float))
         knob_selection.check_job(filed.job, chosen, "here")
         layout = Layout(filed.option("mpi_procs") or 2)
-        knobs, _ = knob_selection.applying(
-            chosen, TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
-        )
+        host = TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
+        knobs, _ = knob_selection.applying(chosen, host)
         spec = StudySpec(
             "s", command_, _LAUNCHER, layout, MACHINE, knobs, fixed=chosen.fixed, **values
         )
@@ -109,4 +108,4 @@ def test_a_study_file(data: bytes) -> None:
     except UsageError as error:
         assert error.message.strip()
         return
-    check_study(file, {}, None)
+    check_study(file)

@@ -231,9 +231,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
 
 
 @pytest.mark.parametrize("number", range(1, 60, 14))
-def test_a_study_that_was_half_made_or_half_removed_can_be_made_again(
-    store: Store, number: int
-) -> None:
+def test_a_study_half_made_or_half_removed_can_be_made_again(store: Store, number: int) -> None:
     def make() -> None:
         store.create(SPEC)
         keep(store, SPEC, [FULL, FAILED])
@@ -262,9 +260,7 @@ def test_removal_takes_the_launches_along(store: Store, path: Path) -> None:
     assert [raw_rows(path, table) for table in tables] == before
 
 
-def test_a_database_on_a_network_file_system_is_refused(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_file_system_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "file_system", lambda *_: "nfs4")
     with pytest.raises(UsageError, match="network file system") as caught:
         Store.open(store.url, create=False)
