@@ -53,16 +53,6 @@ def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str,
     return history
 
 
-def figures_of(history: History) -> list[Any]:
-    """What each launch came to: its figure, or why it has none."""
-    return [
-        record.outcome.ending.kind
-        if isinstance(record.outcome.ending, Failed)
-        else pytest.approx(history.spec.objective.figure(record.outcome.samples[0].elapsed_s))
-        for record in history.records
-    ]
-
-
 def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> History:
     """A study whose launches printed one line each, the defaults the first."""
     spec = ObjectiveSpec(kind="pattern", pattern=pattern, **objective)
@@ -101,7 +91,13 @@ def test_what_is_printed(
     figures: Sequence[float | FailureKind],
     tmp_path: Path,
 ) -> None:
-    assert figures_of(printed(tmp_path, pattern, *lines, **objective)) == list(figures)
+    history = printed(tmp_path, pattern, *lines, **objective)
+    assert [
+        outcome.ending.kind
+        if isinstance(outcome.ending, Failed)
+        else pytest.approx(history.spec.objective.figure(outcome.samples[0].elapsed_s))
+        for outcome in (record.outcome for record in history.records)
+    ] == list(figures)
 
 
 @pytest.mark.parametrize(

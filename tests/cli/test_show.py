@@ -51,9 +51,6 @@ def test_a_core_budget_says_what_it_leaves_out(tune_on: Tune) -> None:
     assert lines == [line.strip() for line in block[:2]]
 
 
-ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
-
-
 @pytest.mark.parametrize(
     ("default", "text"),
     [
@@ -64,7 +61,8 @@ ONE = Knob("communicator", Choice(("naive",)), Flag("--communicator"))
 def test_a_knob_without_a_choice_is_no_part_of_what_was_tuned(
     default: str | None, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = dataclasses.replace(SPEC, knobs=(OMP, dataclasses.replace(ONE, default=default)))
+    one = Knob("communicator", Choice(("naive",)), Flag("--communicator"), default=default)
+    spec = dataclasses.replace(SPEC, knobs=(OMP, one))
     data = study({BASELINE: 3.0, setting(omp_threads=1, communicator="naive"): 1.0}, spec)
     printed.print_result(data, summary=False)
     assert f"best:      {text}\n" in capsys.readouterr().out
