@@ -1,5 +1,3 @@
-"""``tune compare``."""
-
 from __future__ import annotations
 
 import json

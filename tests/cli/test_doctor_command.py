@@ -1,5 +1,3 @@
-"""``tune doctor``."""
-
 from __future__ import annotations
 
 import json

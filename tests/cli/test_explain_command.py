@@ -1,5 +1,3 @@
-"""``tune explain`` on a stored study."""
-
 from __future__ import annotations
 
 import json

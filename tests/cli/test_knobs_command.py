@@ -1,5 +1,3 @@
-"""``tune knobs``."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What other packages bring."""
-
 from __future__ import annotations
 
 import sys
