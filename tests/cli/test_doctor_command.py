@@ -32,12 +32,6 @@ def test_a_host_on_which_a_study_would_fail(tune: Tune) -> None:
     assert lines[-1].startswith("A study would fail here: 1 failure, ")
 
 
-@pytest.mark.parametrize("words", [("--",), *(("--hosts", hosts) for hosts in ("-x", "h1,h2:2"))])
-def test_what_cannot_be_read_is_refused(tune: Tune, words: tuple[str, ...]) -> None:
-    done = tune("doctor", *words)
-    assert (done.code, words[0] in done.err) == (2, True), done.err
-
-
 @pytest.mark.parametrize(("program", "code"), [("sh", 0), ("no-such-program", 3)])
 def test_as_json(tune: Tune, mpirun: str, program: str, code: int) -> None:
     done = tune("doctor", "--json", "--mpirun", mpirun, "--", program)

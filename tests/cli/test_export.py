@@ -29,36 +29,27 @@ def test_no_database_is_written_over(tune: Tune, database: Path, words: tuple[st
     assert database.read_bytes() == before
 
 
-def test_a_new_file_is_for_its_owner_only_and_an_old_one_keeps_its_mode(
+def test_a_new_file_is_for_its_owner_only_an_old_one_keeps_its_mode_and_links_stay(
     tune: Tune, database: Path, tmp_path: Path
 ) -> None:
+    out, links = tmp_path / "out", [tmp_path / name for name in ("old.md", "new.md")]
+    out.mkdir()
     for name in ("old.md", "old.sh"):
-        (tmp_path / name).write_text("old")
-        (tmp_path / name).chmod(0o640)
+        (out / name).write_text("old")
+        (out / name).chmod(0o640)
+    for link in links:
+        link.symlink_to(out / link.name)
     before = os.umask(0)
     try:
-        for name in ("old.md", "old.sh", "new.md", "new.sh"):
-            export(tune, database, "-o", name)
+        for name in ("old.md", "new.md", "out/old.sh", "out/new.sh"):
+            assert export(tune, database, "-o", name)[0] == 0
     finally:
         os.umask(before)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("*.??")}
+    assert all(link.is_symlink() for link in links)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in out.iterdir()}
     scripts = {"old.sh": 0o750, "new.sh": 0o700}  # which can be executed
-    assert modes.items() >= {"old.md": 0o640, "new.md": 0o600, **scripts}.items()
-    assert (tmp_path / "old.md").read_text() == (tmp_path / "new.md").read_text()
-
-
-def test_a_file_is_replaced_whole_and_a_link_to_one_stays(
-    tune: Tune, database: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "old.md").write_text("old")
-    for name in ("old.md", "new.md"):
-        (tmp_path / name).symlink_to(f"out/{name}")
-        assert export(tune, database, "-o", name)[0] == 0
-        assert (tmp_path / name).is_symlink()
-        assert (out / name).read_text().startswith("- ")
-    assert sorted(path.name for path in out.iterdir()) == ["new.md", "old.md"], "no draft stays"
+    assert modes == {"old.md": 0o640, "new.md": 0o600, **scripts}, "no draft stays"
+    assert links[0].read_text() == links[1].read_text() != "old"
 
 
 def test_a_pipe_and_a_device_stay(tune: Tune, database: Path, tmp_path: Path) -> None:
@@ -92,9 +83,6 @@ def test_a_missing_client_is_one_error_with_its_installation(
     assert (code, out) == (2, "")
     assert f"--format {name} needs {package}: " in err
     assert f"next: pip install {package}\n" in err
-
-
-# --- `tune report` ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
