@@ -32,6 +32,11 @@ from tuner.model.errors import BusyError, UsageError
         (("export", "--format", "yaml"), "yaml", "sh, env, json"),
         (("--",), "no program after", "tune -- python"),
         (("doctor", "--"), "no program after", "tune doctor -- python"),
+        (("exec",), "no command to run after `--`", "tune exec [STUDY] -- COMMAND"),
+        (("exec", "mnist", "--"), "no command to run after `--`", "tune exec [STUDY] -- COMMAND"),
+        (("exec", "a", "b", "--", "c"), "unexpected", ""),
+        (("knobs", "alocator"), "there is no knob 'alocator'", "'allocator'"),
+        (("knobs", "-n", "0"), "-n", "--help"),
         (("doctor", "--hosts", "-x"), "--hosts", ""),
         (("doctor", "--hosts", "h1,h2:2"), "--hosts", ""),
         # What a variable that is not set leaves is not taken for the default.

@@ -1,4 +1,4 @@
-"""``tune exec``: which word is the study, and what the command is given."""
+"""``tune exec``: what the command is given, and when it is started again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from tests.cli.conftest import Tune
 from tests.study_samples import setting, study
 from tuner.cli.exec import filled
 from tuner.model import BASELINE
-
-
-@pytest.mark.parametrize("words", [(), ("mnist",), ("mnist", "--"), ("a", "b", "--", "c")])
-def test_no_command_is_refused(tune: Tune, database: Path, words: tuple[str, ...]) -> None:
-    assert tune("exec", "--storage", str(database), *words).code == 2
 
 
 def test_placeholders_are_replaced_and_other_braces_stay() -> None:
