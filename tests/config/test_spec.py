@@ -246,10 +246,9 @@ def test_a_command_that_cannot_run_names_what_is_wrong_and_the_next_step(
     tmp_path: Path, command: tuple[str, ...], word: str, hint: str
 ) -> None:
     (tmp_path / "train.py").write_text("")
-    (tmp_path / "sub").mkdir()
     error = refused(*command, cwd=tmp_path)
     assert word in error.message
-    assert hint.replace("{cwd}", str(tmp_path)) in error.hint
+    assert hint in error.hint
 
 
 @pytest.mark.parametrize(
