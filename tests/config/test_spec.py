@@ -32,6 +32,7 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 
+TESTS = Path(__file__).parents[1]
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
 OPENMPI = LauncherInfo("openmpi", "/opt/bin/mpirun", "5.0.11")
 OWN = ("{python}", "-c", "pass", "--out", "{out}")
@@ -218,37 +219,28 @@ def own_binding(values: str, option: str) -> str:
         ({"file": own_binding('["none"]', "bindto")}, "launcher_option 'bindto'", "'bind_to'"),
         ({"file": own_binding('["none", "core"]', "bind_to"), "mpirun_args": ["--bind-to", "core"]},
          "say it too", ""),
+        # the command
+        ({"command": ()}, "no command in test", ""),
+        ({"command": (*OWN, "{iterator_worker}")}, "{iterator_worker}", "'iterator_workers'"),
+        ({"command": ("no-such-program", "{out}")}, "'no-such-program' is not on PATH", ""),
+        ({"command": ("config/test_spec.py", "{out}"), "cwd": TESTS},
+         "not executable", "write python config/test_spec.py"),
+        ({"command": ("{workloads}", "{out}")}, "begins with '{workloads}'", ""),
+        ({"command": ("{python}", "{workloads}/chainer_mnst.py", "{out}")},
+         "no workload", "'chainer_mnist.py'"),
+        ({"command": ("{python}", "-c", "pass")}, "has no {out}", "--run-in-out"),
+        ({"command": (sys.executable, "-m", "config.test_spec"), "cwd": TESTS, "run_in_out": True},
+         "the module 'config.test_spec' lies in the current folder", "config/test_spec.py"),
     ],
 )  # fmt: skip
 def test_each_error_says_what_to_do(options: dict[str, Any], word: str, hint: str) -> None:
-    words = () if "command" in options.get("file", "") else OWN
-    error = refused(*words, **options)
+    more = dict(options)
+    error = refused(*more.pop("command", OWN), **more)
     assert word in error.message
     assert hint in error.hint
 
 
 # --- the command ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("command", "word", "hint"),
-    [
-        ((), "no command in test", ""),
-        ((*OWN, "{iterator_worker}"), "{iterator_worker}", "'iterator_workers'"),
-        (("no-such-program-here", "{out}"), "'no-such-program-here' is not on PATH", ""),
-        (("./train.py", "{out}"), "not executable", "python ./train.py"),
-        (("{workloads}", "{out}"), "begins with '{workloads}'", ""),
-        (("{python}", "{workloads}/chainer_mnst.py", "{out}"), "no workload", "'chainer_mnist.py'"),
-        (("{python}", "-c", "pass"), "has no {out}", "--run-in-out"),
-    ],
-)
-def test_a_command_that_cannot_run_names_what_is_wrong_and_the_next_step(
-    tmp_path: Path, command: tuple[str, ...], word: str, hint: str
-) -> None:
-    (tmp_path / "train.py").write_text("")
-    error = refused(*command, cwd=tmp_path)
-    assert word in error.message
-    assert hint in error.hint
 
 
 @pytest.mark.parametrize(
@@ -294,15 +286,6 @@ def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path
     paths = [f"{tmp_path}/train.py", f"--data={tmp_path}/data/x", "some/model", "train"]
     assert rest == [*paths, f"{tmp_path}/train", f"{tmp_path}/../{{j}}/x", long]
     assert spec.name == "train-n2"
-
-
-def test_a_module_of_the_current_folder_does_not_run_in_another_one(tmp_path: Path) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "train.py").touch()
-    words = (sys.executable, "-m", "package.train")
-    error = refused(*words, cwd=tmp_path, run_in_out=True)
-    assert "the module 'package.train' lies in the current folder" in error.message
-    assert "package/train.py" in error.hint
 
 
 # --- with a study file ---------------------------------------------------------------------
