@@ -20,7 +20,6 @@ def test_placeholders_are_filled_or_left_out_with_their_option_and_other_braces_
     argv = ("-j{omp_threads}", "{omp_threads}{m}", "{other}", "${HOME}", "{{omp_threads}}", "{}")
     data = study({BASELINE: 8.0, setting(omp_threads=2, iterator_workers=1): 3.0})
     assert filled(argv, data) == ("-j2", "2{m}", "{other}", "${HOME}", "{2}", "{}")
-
     argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
     assert filled(argv, study({BASELINE: 8.0})) == ("train", "{other}", "x")
 
