@@ -18,7 +18,9 @@ O5 = "mpirun (Open MPI) 5.0.11"
 HYDRA = "HYDRA build details:\n    Version:      4.2.3"
 SLURM = "slurm 23.02.3"
 TORCH = "torchrun of torch 2.9.0"
-PROGRAMS = {SLURM: ("srun",), TORCH: ("python",)}
+#: Nothing, and that of the system is hidden, too.
+HIDDEN = "hidden"
+PROGRAMS: dict[str, tuple[str, ...]] = {"": (), HIDDEN: (), SLURM: ("srun",), TORCH: ("python",)}
 
 
 def script(path: Path, says: str) -> Path:
@@ -45,7 +47,9 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
     def put(says: str) -> None:
-        for name in PROGRAMS.get(says, ("mpirun", "mpiexec")) if says else ():
+        if says == HIDDEN:
+            monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        for name in PROGRAMS.get(says, ("mpirun", "mpiexec")):
             script(tmp_path / "bin" / name, says)
 
     return put
@@ -122,7 +126,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
      "tune init -- mpirun -n 2 ./solver"),
     (O5, "numactl -N 0 mpirun -n 2 ./solver", "`numactl -N 0` before mpirun", "leave it out"),
     (O5, "mpirun -n 2 torchrun t.py", "begins with torchrun", "--launcher torchrun"),
-    ("", "horovodrun -np 2 python3 t.py", "begins with horovodrun", "tune -n RANKS"),
+    (HIDDEN, "horovodrun -np 2 python3 t.py", "begins with horovodrun", "tune -n RANKS"),
     (O5, "mpirun -n 2 ./solver --password s3cr3t-word", "--password '***'", '"$PASSWORD"'),
     (O5, "mpirun -n 2 -x API_TOKEN=abcdef123456 ./solver", "-x 'API_TOKEN=***'", "export"),
     (O5, "mpirun -n 3 python3 none.py", "none.py", ""),
@@ -133,18 +137,9 @@ REFUSED: list[tuple[str, str, str, str]] = [
 
 @pytest.mark.parametrize(("says", "line", "message", "hint"), REFUSED)
 def test_what_init_refuses(
-    tune: Tune,
-    install: Install,
-    tmp_path: Path,
-    says: str,
-    line: str,
-    message: str,
-    hint: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tune: Tune, install: Install, tmp_path: Path, says: str, line: str, message: str, hint: str
 ) -> None:
     install(says)
-    if not says:  # the system's own launcher is hidden, too
-        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     done = tune("init", "my.toml", "--", *shlex.split(line))
     assert (done.code, done.err.count("tune: error:")) == (2, 1), done.err
     assert message in done.err

@@ -7,7 +7,6 @@ people who compared figures that were none.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,11 +84,7 @@ RATE = {"unit": "it/s", "maximize": True}
     ],
 )  # fmt: skip
 def test_what_is_printed(
-    pattern: str,
-    lines: Sequence[str],
-    objective: dict[str, Any],
-    figures: Sequence[float | FailureKind],
-    tmp_path: Path,
+    tmp_path: Path, pattern: str, lines: list[str], objective: dict[str, Any], figures: list[Any]
 ) -> None:
     history = printed(tmp_path, pattern, *lines, **objective)
     assert [
@@ -97,7 +92,7 @@ def test_what_is_printed(
         if isinstance(outcome.ending, Failed)
         else pytest.approx(history.spec.objective.figure(outcome.samples[0].elapsed_s))
         for outcome in (record.outcome for record in history.records)
-    ] == list(figures)
+    ] == figures
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,7 @@ def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: tuple[
     ],
 )
 def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
-    kind: str,
-    layout: Layout,
-    own: tuple[Value, ...],
-    kept: tuple[Value, ...],
-    more: dict[str, Any],
+    kind: str, layout: Layout, own: tuple[Value, ...], kept: tuple[Value, ...], more: dict[str, Any]
 ) -> None:
     host = replace(SMALL, layout=layout, launcher=replace(OPENMPI, kind=kind))
     row = replace(knob("bind_to"), domain=Choice(own)) if own else knob("bind_to")
