@@ -18,16 +18,15 @@ O5 = "mpirun (Open MPI) 5.0.11"
 HYDRA = "HYDRA build details:\n    Version:      4.2.3"
 SLURM = "slurm 23.02.3"
 TORCH = "torchrun of torch 2.9.0"
-#: Nothing, and that of the system is hidden, too.
+#: No launcher, not even that of the system.
 HIDDEN = "hidden"
 PROGRAMS: dict[str, tuple[str, ...]] = {"": (), HIDDEN: (), SLURM: ("srun",), TORCH: ("python",)}
 
 
-def script(path: Path, says: str) -> Path:
+def script(path: Path, says: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\necho '{says}'\n")
     path.chmod(0o755)
-    return path
 
 
 Install = Callable[[str], None]
