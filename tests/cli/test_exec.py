@@ -62,7 +62,6 @@ def test_a_command_that_a_signal_has_ended_is_started_again(
     tune: Tune, database: Path, tmp_path: Path, ends: str, tries: str, code: int, runs: int
 ) -> None:
     (tmp_path / "ends").write_text(ends)
-    (tmp_path / "snapshot_2").touch()
     for name, age_s in (("snapshot_9", 60), ("snapshot_10", 30), ("snapshot_2", 90)):
         (tmp_path / name).touch()
         then_s = time.time() - age_s

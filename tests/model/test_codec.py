@@ -30,7 +30,7 @@ KINDS: tuple[Any, ...] = (Knob, Observation, tuple[Effect, ...], Telemetry, Sett
 
 @pytest.mark.parametrize("kind", [*KINDS, StudySpec, LaunchRecord])
 @given(data=st.data())
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_everything_survives(kind: Any, data: st.DataObject) -> None:
     value = data.draw(st.from_type(kind))
     text = codec.dumps(value)
