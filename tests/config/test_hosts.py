@@ -109,8 +109,6 @@ def test_hosts_are_filled_in_their_order(
     assert place(offers, source="", **options) == Layout(sum(by_host), names, by_host)
 
 
-# --- what is typed -------------------------------------------------------------------------
-
 EIGHT = Layout(8, ("h1", "h2"), (4, 4))
 TASKS = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
 HERE = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": MACHINE.hostname}

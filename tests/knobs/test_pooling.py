@@ -113,8 +113,6 @@ def test_only_launches_that_got_going_teach_anything(
     assert Pooling.from_records(SPEC, [made]).caps == caps
 
 
-# --- laws --------------------------------------------------------------------------------
-
 SMALL = st.integers(1, 16)
 EFFECTS = st.builds(
     Effect, st.sampled_from(["omp", "workers"]), SMALL, st.none() | SMALL, st.sampled_from(Verdict)

@@ -45,8 +45,6 @@ def test_a_setting_says_what_its_values_came_to_and_change(
     assert setting_text.assigned(Setting.of(values), knobs, effects) == text
 
 
-# --- what a user writes -------------------------------------------------------------------
-
 UNITS = {"": 1, "s": 1, " s": 1, "m": 60, " min": 60, "h": 3600}
 NUMBERS = st.floats(0.001, 99.999).map("{:.3f}".format) | st.sampled_from([".5", "5.", "90"])
 
