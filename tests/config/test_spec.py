@@ -133,7 +133,12 @@ BATCH = (*OWN, "-b", "{batch_size}")
         ((*OWN, "-j={iterator_workers}"), {"fixes": ("iterator_workers=2",)},
          {"iterator_workers": Choice((2,))}),
         (OWN, {"knobs": ("omp_threads=1..16",)}, {"omp_threads": IntRange(1, 16)}),
+        (OWN, {"knobs": ("omp_threads=1..cores",)}, {"omp_threads": IntRange(1, 4)}),
+        (OWN, {"knobs": ("omp_threads=unset,1",)}, {"omp_threads": Choice((UNSET, 1))}),
         ((*OWN, "-b{b}"), {"knobs": ("b=32,64",)}, {"b": Choice((32, 64))}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=4",)}, {"b": Choice((4,))}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=-2..2",)}, {"b": IntRange(-2, 2)}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=naive , flat",)}, {"b": Choice(("naive", "flat"))}),
     ],
 )  # fmt: skip
 def test_knobs_that_are_typed(
