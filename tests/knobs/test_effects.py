@@ -1,14 +1,16 @@
-"""What is said of each knob from what was seen of the ranks."""
+"""The table of knobs, and what is said of each knob from what was seen of the ranks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from tests.study_samples import MACHINE
+from tuner import knobs
 from tuner.knobs.effects import effects, shared_cpus
-from tuner.model import UNSET, Effect, Observation, RankView, Setting, Value, Verdict
+from tuner.model import UNSET, Effect, Env, Observation, RankView, Setting, Value, Verdict
 
 NUMPY = "numpy.libs/libscipy_openblas64_-1.so"
 OPENCV = "opencv_python_headless.libs/libopenblasp-r0.so"
@@ -17,6 +19,15 @@ TORCH = "torch.libs/libgomp.so.1"
 HONOURED, CAPPED, OVERRIDDEN, UNSEEN = Verdict
 
 IGNORES = {"mapped": True, "ignores_thread_variables": True}
+
+
+def test_the_rows_of_the_table_are_fit_for_options_and_placeholders() -> None:
+    for row in knobs.KNOBS:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", row.name) and knobs.is_known(row.name)
+        assert row.help and row.why.endswith(".") and "https://" in row.source
+    libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+    route = Env(tuple(f"{name}_NUM_THREADS" for name in libraries))
+    assert knobs.knob("omp_threads").route == route
 
 
 def rank(number: int = 0, **seen: object) -> RankView:
