@@ -15,15 +15,11 @@ import pytest
 from tests.cli.conftest import Tune
 from tests.light_trainer import MAIN, environment
 
-LONG = "a" * 300
-#: A byte that is no UTF-8, as Python has it in an argument.
-BYTES = os.fsdecode(b"b\xff")
-
-#: What cannot be a file, and what is said of it; ``{}`` stands for it.
+#: What cannot be a file, and what is said of it.
 BAD_PATHS = {
-    LONG: "File name too long",
+    "a" * 300: "File name too long",
     "loop/x": "Too many levels of symbolic links",
-    BYTES: "holds bytes that are no UTF-8",
+    os.fsdecode(b"b\xff"): "holds bytes that are no UTF-8",
 }
 
 #: The commands that take a path; PATH stands for it.
@@ -40,35 +36,15 @@ TAKES_A_PATH = (
     ("--objective", "wall", "--run-dir", "PATH", "--", "true"),
 )
 
-#: Commands with an empty word, which a variable that is not set leaves, and what is named.
-EMPTY = (
-    (("show", "--storage", "DATABASE", ""), "STUDY is empty"),
-    (("export", "--storage", "DATABASE", "", "--format", "sh"), "STUDY is empty"),
-    (("compare", "--storage", "DATABASE", "mnist", ""), "AFTER is empty"),
-    (("show", "--storage", ""), "--storage is empty"),
-    (("--run-dir=", "--dry-run"), "--run-dir is empty"),
-    (("--fix", "", "--dry-run"), "--fix is empty"),
-)
-
-
-def words_of(template: tuple[str, ...], path: str, database: Path) -> list[str]:
-    words = (word.replace("PATH", path) for word in template)
-    return [word.replace("DATABASE", str(database)) for word in words]
-
 
 def test_a_path_that_cannot_be_one_is_named(tune: Tune, database: Path) -> None:
     Path("loop").symlink_to("loop")
     for template in TAKES_A_PATH:
         for path, said in BAD_PATHS.items():
-            done = tune(*words_of(template, path, database))
+            words = (word.replace("DATABASE", str(database)) for word in template)
+            done = tune(*(word.replace("PATH", path) for word in words))
             assert done.code == 2, (template, done.err)
             assert said in done.err and "next: " in done.err
-
-
-def test_an_empty_word_is_not_taken_for_the_default(tune: Tune, database: Path) -> None:
-    for template, said in EMPTY:
-        done = tune(*words_of(template, "", database))
-        assert done.code == 2 and said in done.err
 
 
 def test_the_database_of_another_program_is_left_as_it_is(tune: Tune, tmp_path: Path) -> None:
@@ -102,11 +78,7 @@ PROCESSES = {
         2,
         "the current folder cannot be used: No such file or directory",
     ),
-    "a full disk for the result": (
-        'exec "$@" knobs > /dev/full',
-        2,
-        "No space left on device",
-    ),
+    "a full disk for the result": ('exec "$@" knobs > /dev/full', 2, "No space left on device"),
     "a closed stream": ('exec "$@" show 2>&-', 2, ""),
     "a full disk for errors": ('exec "$@" knobs 2> /dev/full', 0, ""),
 }

@@ -7,7 +7,6 @@ people who compared figures that were none.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,16 +52,6 @@ def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str,
     return history
 
 
-def figures_of(history: History) -> list[Any]:
-    """What each launch came to: its figure, or why it has none."""
-    return [
-        record.outcome.ending.kind
-        if isinstance(record.outcome.ending, Failed)
-        else pytest.approx(history.spec.objective.figure(record.outcome.samples[0].elapsed_s))
-        for record in history.records
-    ]
-
-
 def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> History:
     """A study whose launches printed one line each, the defaults the first."""
     spec = ObjectiveSpec(kind="pattern", pattern=pattern, **objective)
@@ -88,24 +77,22 @@ RATE = {"unit": "it/s", "maximize": True}
         (r"([0-9.]+)", ["980 img/s", "1.2k img/s"], {"maximize": True}, [980, DOUBTED]),
         # With a unit that was asked for, other words beside the number are none.
         (r"t=([0-9.]+)", ["t=12.5", "t=10.5 best"], {"unit": "s"}, [12.5, 10.5]),
-        # Numbers that go on beyond the group.
+        # A number that goes on beyond the group.
         (r"([0-9.]+)s WALL", ["59.80s WALL", "1m 1.35s WALL"], {"unit": "s"}, [59.8, CUT]),
-        (r"t: ([0-9.]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, CUT]),
-        (r"t: ([0-9.,]+)", ["t: 987.0", "t: 1,204.5"], {}, [987, 1204.5]),
         (r"t: ([0-9:]+)", ["t: 0:00:55", "t: 1:02:03"], {"unit": "min"}, [55 / 60, 62.05]),
-        # A decimal comma is no mark of a number.
-        (r"t: ([0-9.,]+)", ["t: 1,204", "t: 987.5"], {}, [1204, 987.5]),
         (r"t: ([0-9.,]+)", ["t: 12,48", "t: 1,204"], {}, [BAD, 1204]),
     ],
 )  # fmt: skip
 def test_what_is_printed(
-    pattern: str,
-    lines: Sequence[str],
-    objective: dict[str, Any],
-    figures: Sequence[float | FailureKind],
-    tmp_path: Path,
+    tmp_path: Path, pattern: str, lines: list[str], objective: dict[str, Any], figures: list[Any]
 ) -> None:
-    assert figures_of(printed(tmp_path, pattern, *lines, **objective)) == list(figures)
+    history = printed(tmp_path, pattern, *lines, **objective)
+    assert [
+        outcome.ending.kind
+        if isinstance(outcome.ending, Failed)
+        else pytest.approx(history.spec.objective.figure(outcome.samples[0].elapsed_s))
+        for outcome in (record.outcome for record in history.records)
+    ] == figures
 
 
 @pytest.mark.parametrize(
@@ -148,9 +135,7 @@ def test_the_lowest_rate_is_no_aim(
 
 
 @pytest.mark.parametrize("objective", [ObjectiveSpec(), ObjectiveSpec(statistic="steady")])
-def test_a_log_whose_clock_goes_on_from_an_earlier_run_is_refused(
-    objective: ObjectiveSpec, tmp_path: Path
-) -> None:
+def test_a_clock_of_an_earlier_run_is_refused(objective: ObjectiveSpec, tmp_path: Path) -> None:
     log = [{"iteration": 500 + n, "elapsed_time": 3600.0 + 4.5 * n} for n in range(1, 5)]
     history = study(tmp_path, objective, (BASELINE, json.dumps(log), 20.0))
     ending = history.records[0].outcome.ending

@@ -30,10 +30,7 @@ def complete(tune: Tune, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[s
         (("s",), ["show", "studies", "scale"]),
         (("--trial",), ["--trials", "--trial-limit"]),
         (("--trials", "5", "--mpi"), ["--mpi-procs", "--mpirun", "--mpirun-arg"]),
-        (
-            ("export", "--format", ""),
-            list(SHIPPED),
-        ),
+        (("export", "--format", ""), list(SHIPPED)),
         (("--knob", "o"), [knob.name for knob in KNOBS if knob.name.startswith("o")]),
         (("knobs", "ompi_a"), ["ompi_allreduce"]),
         (("--launcher", "m"), ["mpich"]),

@@ -1,5 +1,3 @@
-"""``tune doctor``."""
-
 from __future__ import annotations
 
 import json
@@ -32,12 +30,6 @@ def test_a_host_on_which_a_study_would_fail(tune: Tune) -> None:
     assert lines[place + 1] == "why: It starts the ranks of every launch."
     assert lines[place + 2] == "next: give the path of an mpirun"
     assert lines[-1].startswith("A study would fail here: 1 failure, ")
-
-
-@pytest.mark.parametrize("words", [("--",), *(("--hosts", hosts) for hosts in ("-x", "h1,h2:2"))])
-def test_what_cannot_be_read_is_refused(tune: Tune, words: tuple[str, ...]) -> None:
-    done = tune("doctor", *words)
-    assert (done.code, words[0] in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize(("program", "code"), [("sh", 0), ("no-such-program", 3)])

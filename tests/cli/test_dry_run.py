@@ -20,14 +20,6 @@ from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherInfo, Setting
 SAY = "import json, os, sys; print(json.dumps([os.environ.get('MPI4PY_LIBMPI'), sys.argv[1:]]))"
 
 
-def pasted(text: str, folder: Path) -> list[list[object]]:
-    done = subprocess.run(
-        ["sh", "-e"], input=text, cwd=folder, capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 @pytest.mark.system
 @settings(max_examples=3, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12))
@@ -52,7 +44,12 @@ def test_every_word_arrives_and_nothing_else_runs(
     ]
     lines = dry_run.script(spec, launches, {"MPI4PY_LIBMPI": "/opt/my mpi/libmpi.so"})
     expected = [["/opt/my mpi/libmpi.so", list(launch.argv[1:])] for _, launch in launches]
-    assert pasted("\n".join(lines) + "\n", folder) == expected
+    text = "\n".join(lines) + "\n"
+    done = subprocess.run(
+        ["sh", "-e"], input=text, cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
     assert (folder / "o" / "out").is_dir()
 
 

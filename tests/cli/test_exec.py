@@ -1,4 +1,4 @@
-"""``tune exec``: which word is the study, and what the command is given."""
+"""``tune exec``: what the command is given, and when it is started again."""
 
 from __future__ import annotations
 
@@ -11,34 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune
-from tests.study_samples import study
+from tests.study_samples import setting, study
 from tuner.cli.exec import filled
-from tuner.model import BASELINE, Setting
-from tuner.results.study_view import StudyView
+from tuner.model import BASELINE
 
 
-@pytest.mark.parametrize("words", [(), ("mnist",), ("mnist", "--"), ("a", "b", "--", "c")])
-def test_no_command_is_refused(tune: Tune, database: Path, words: tuple[str, ...]) -> None:
-    assert tune("exec", "--storage", str(database), *words).code == 2
-
-
-def best_is(values: dict[str, int | str]) -> StudyView:
-    """The study of a best setting; without values the baseline is best."""
-    chosen = Setting.of(values)
-    data = study({BASELINE: 8.0, chosen: 3.0} if values else {BASELINE: 8.0})
-    assert data.best_setting == chosen
-    return data
-
-
-def test_placeholders_are_replaced_and_other_braces_stay() -> None:
+def test_placeholders_are_filled_or_left_out_with_their_option_and_other_braces_stay() -> None:
     argv = ("-j{omp_threads}", "{omp_threads}{m}", "{other}", "${HOME}", "{{omp_threads}}", "{}")
-    data = best_is({"omp_threads": 2, "iterator_workers": 1})
+    data = study({BASELINE: 8.0, setting(omp_threads=2, iterator_workers=1): 3.0})
     assert filled(argv, data) == ("-j2", "2{m}", "{other}", "${HOME}", "{2}", "{}")
-
-
-def test_what_the_best_setting_leaves_out_goes_with_its_option() -> None:
     argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
-    assert filled(argv, best_is({})) == ("train", "{other}", "x")
+    assert filled(argv, study({BASELINE: 8.0})) == ("train", "{other}", "x")
 
 
 @pytest.mark.system
@@ -79,7 +62,6 @@ def test_a_command_that_a_signal_has_ended_is_started_again(
     tune: Tune, database: Path, tmp_path: Path, ends: str, tries: str, code: int, runs: int
 ) -> None:
     (tmp_path / "ends").write_text(ends)
-    (tmp_path / "snapshot_2").touch()
     for name, age_s in (("snapshot_9", 60), ("snapshot_10", 30), ("snapshot_2", 90)):
         (tmp_path / name).touch()
         then_s = time.time() - age_s

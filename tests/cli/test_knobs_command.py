@@ -1,5 +1,3 @@
-"""``tune knobs``."""
-
 from __future__ import annotations
 
 import json
@@ -33,11 +31,3 @@ def test_as_json(tune: Tune, mpirun: str) -> None:
     assert rows["mpich_allreduce"]["applies"] is False
     assert rows["omp_places"]["when"] == {"omp_proc_bind": ["close", "spread"]}
     assert rows["omp_wait_policy"]["domain"] == {"values": ["unset", "active", "passive"]}
-
-
-def test_a_slip_of_the_pen(tune: Tune, mpirun: str) -> None:
-    done = tune("knobs", "alocator", "--mpirun", mpirun)
-    assert done.code == 2
-    assert "there is no knob 'alocator'" in done.err
-    assert "'allocator'" in done.err
-    assert tune("knobs", "--mpirun", mpirun, "-n", "0").code == 2

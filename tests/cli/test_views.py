@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -54,9 +54,6 @@ def events() -> Iterator[Event]:
     yield LaunchProgress(5, Progress(12, 3.2))
 
 
-# --- timed lines ---------------------------------------------------------------------------
-
-
 def plain(shown: Iterable[Event]) -> tuple[list[str], PlainView]:
     """The lines without their times, and what was counted."""
     lines: list[str] = []
@@ -83,7 +80,7 @@ def test_timed_lines_and_a_tally_of_settings_not_launches() -> None:
 def test_the_time_left_is_that_of_the_budget_while_the_search_goes_on() -> None:
     now, lines = [0.0], list[str]()
     view = PlainView(lambda: now[0], lines.append)
-    view(StudyStarted(dataclasses.replace(SPEC, budget_s=100.0), False, 0))
+    view(StudyStarted(replace(SPEC, budget_s=100.0), False, 0))
     view(LaunchStarted(1, Purpose.SEARCH, FAST, 1, 8))
     now[0] += 30
     view(ended(record(1, FAST, 5.0), 5.0))
@@ -103,12 +100,9 @@ def pair_events(*, excluded: bool = False) -> Iterator[Event]:
         launch = record(number, chosen, 3.6, purpose=Purpose.CONFIRM)
         pair = SideBySide(19 - number, ((0.0, 0.5),) * 7)
         why = Exclusion(ExclusionKind.SIDE_BY_SIDE, "launch 10 failed beside another one: why")
-        outcome = dataclasses.replace(
-            launch.outcome, side_by_side=pair, exclusion=why if excluded else None
-        )
-        shown = dataclasses.replace(launch, outcome=outcome)
-        so_far_here = so_far if number == 10 else None
-        yield dataclasses.replace(ended(shown, None), so_far=so_far_here)
+        outcome = replace(launch.outcome, side_by_side=pair, exclusion=why if excluded else None)
+        event = ended(replace(launch, outcome=outcome), None)
+        yield replace(event, so_far=so_far if number == 10 else None)
 
 
 def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
@@ -119,20 +113,15 @@ def test_a_pair_side_by_side_is_one_thing_that_happens() -> None:
     assert plain(pair_events(excluded=True))[0] == ["- side by side: this pair does not count"]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "pairs", "said"),
-    [
-        (0.9, 1.2, 1, "in turn: 1 pair, best 1.04 times as fast"),
-        (1.3, None, 2, "in turn: 2 pairs, best at least 1.30 times faster"),
-    ],
-)
-def test_pairs_so_far_claim_no_more_than_they_show(
-    low: float, high: float | None, pairs: int, said: str
-) -> None:
-    so_far = Finding(1.04, low, high, pairs, "inconclusive")
-    assert (
-        plain([dataclasses.replace(ended(record(2, FAST, 3.6), 3.6), so_far=so_far)])[0][1] == said
-    )
+def test_pairs_so_far_claim_no_more_than_they_show() -> None:
+    event = ended(record(2, FAST, 3.6), 3.6)
+    one = Finding(1.04, 0.9, 1.2, 1, "inconclusive")
+    two = Finding(1.04, 1.3, None, 2, "inconclusive")
+    lines, _ = plain(replace(event, so_far=so_far) for so_far in (one, two))
+    assert lines[1::2] == [
+        "in turn: 1 pair, best 1.04 times as fast",
+        "in turn: 2 pairs, best at least 1.30 times faster",
+    ]
 
 
 def test_a_line_says_which_job_it_is_a_window_of() -> None:
@@ -147,9 +136,6 @@ def test_a_line_says_which_job_it_is_a_window_of() -> None:
         "3/8 omp_threads=4 iterator_workers=4 communicator=naive (job 2): stopped early"
         " (projected 9.80 s)",
     ]
-
-
-# --- on a terminal -------------------------------------------------------------------------
 
 
 def drawn(shown: Iterable[Event]) -> str:
@@ -183,11 +169,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("term", "no_color", "live", "colour"),
-    [
-        ("xterm", "", True, True),
-        ("xterm", "1", True, False),
-        ("dumb", "", False, False),
-    ],
+    [("xterm", "", True, True), ("xterm", "1", True, False), ("dumb", "", False, False)],
 )
 def test_when_lines_are_redrawn_and_coloured(
     monkeypatch: pytest.MonkeyPatch, term: str, no_color: str, live: bool, colour: bool

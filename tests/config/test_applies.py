@@ -13,16 +13,7 @@ from tuner.hosts.machine import HostFeatures
 from tuner.knobs import knob, names
 from tuner.launch import render
 from tuner.launch.launchers import launcher_for
-from tuner.model import (
-    UNSET,
-    Choice,
-    LauncherInfo,
-    Layout,
-    Machine,
-    Setting,
-    StudySpec,
-    Value,
-)
+from tuner.model import UNSET, Choice, LauncherInfo, Layout, Machine, Setting, StudySpec, Value
 
 MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
 OPENMPI = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
@@ -114,9 +105,7 @@ def test_why_a_knob_does_not_apply(
         ("mpich", ("-ppn", "1")),
     ],
 )
-def test_the_order_of_ranks_is_in_the_words_of_each_launcher(
-    kind: str, words: tuple[str, str]
-) -> None:
+def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: tuple[str, str]) -> None:
     host = replace(HOSTS, launcher=replace(OPENMPI, kind=kind))
     assert knob_on_host(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
     argv = launcher_for(kind).argv(host.launcher, host.layout, {"rank_by": "node"}, ("p",))
@@ -136,11 +125,7 @@ def test_the_order_of_ranks_is_in_the_words_of_each_launcher(
     ],
 )
 def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
-    kind: str,
-    layout: Layout,
-    own: tuple[Value, ...],
-    kept: tuple[Value, ...],
-    more: dict[str, Any],
+    kind: str, layout: Layout, own: tuple[Value, ...], kept: tuple[Value, ...], more: dict[str, Any]
 ) -> None:
     host = replace(SMALL, layout=layout, launcher=replace(OPENMPI, kind=kind))
     row = replace(knob("bind_to"), domain=Choice(own)) if own else knob("bind_to")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -73,9 +72,7 @@ def test_the_options_of_a_help_text(text: str, options: dict[str, str]) -> None:
         ("python t.py --out 'my result' -j", "python t.py --out {out} -j {iterator_workers}", None),
     ],
 )  # fmt: skip
-def test_placeholders_stand_where_values_stood(
-    tmp_path: Path, typed: str, command: str, baseline: int | None
-) -> None:
+def test_placeholders_stand_for_values(typed: str, command: str, baseline: int | None) -> None:
     options = {"out": ["--out"], "iterator_workers": ["--workers", "-j"]}
     keys = {"mpi_procs": 3, "mpirun_args": ["--mca", 'a "quoted" word']}
     text = first_study.study_text(keys, shlex.split(typed), options, "logreport")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.study_surface import MACHINE
+from tests.config.test_spec import MACHINE, build
 from tuner.config.hosts import (
     Offer,
     expand_nodes,
@@ -18,9 +18,7 @@ from tuner.config.hosts import (
     place,
     smaller,
 )
-from tuner.config.spec import build_spec
-from tuner.hosts.machine import HostFeatures
-from tuner.model import LauncherInfo, Layout, StudySpec
+from tuner.model import Layout
 from tuner.model.errors import UsageError
 
 TWO = (Offer("h1", 2), Offer("h2", 2))
@@ -58,16 +56,12 @@ def hostfile(text: str) -> Callable[[], object]:
     return lambda: parse_hostfile(text, "hosts")
 
 
-def typed(text: str) -> Callable[[], object]:
-    return lambda: parse_hosts(text)
-
-
-def slurm(**variables: str) -> Callable[[], object]:
-    return lambda: from_slurm(SLURM | {f"SLURM_{name}": v for name, v in variables.items()})
-
-
 def placed(offers: tuple[Offer, ...] = TWO, **more: Any) -> Callable[[], object]:
     return lambda: place(offers, source="X", **more)
+
+
+def study(**options: Any) -> Callable[[], object]:
+    return lambda: build("/bin/true", objective="wall", **options)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +71,16 @@ def placed(offers: tuple[Offer, ...] = TWO, **more: Any) -> Callable[[], object]
         (hostfile("h1 slots=2\nh2\n"), "h2 has no number of slots, and others have one"),
         (hostfile("h1\nh2 user=me\n"), "line 2: 'user=me' is no number of slots"),
         (hostfile("me@h1\n"), "line 1: 'me@h1' is no host's name"),
-        (typed(""), "--hosts '': '' is no host's name"),
-        (slurm(TASKS_PER_NODE="2(x2)"), "is for 2 nodes, SLURM_JOB_NODELIST has 5"),
+        (lambda: parse_hosts(""), "--hosts '': '' is no host's name"),
+        (lambda: from_slurm(SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"}), "is for 2 nodes, SLURM_"),
         (placed(ranks=5), "--mpi-procs 5, but X has 2 hosts with 4 slots in all"),
         (placed(ppn=3), "--ppn 3, but h1 has 2 slots (X)"),
         (placed(BARE), "X gives no slots"),
+        (study(hosts_from="sh -c 'echo gone >&2; exit 7'"), "exit code 7: gone"),
+        (study(mpi_procs=4, ppn=2), "--mpi-procs 4 with --ppn 2 needs other hosts"),
+        (study(hosts_from="echo h1", more_ranks_than_slots=True), "does not go with --hosts-from"),
+        (study(hosts="h1", hostfile="x"), "--hosts and --hostfile both name hosts"),
+        (study(hosts="h1:1,h2:1", wait_for_children=True), "--wait-for-children waits on this"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(read: Callable[[], object], said: str) -> None:
@@ -110,23 +109,13 @@ def test_hosts_are_filled_in_their_order(
     assert place(offers, source="", **options) == Layout(sum(by_host), names, by_host)
 
 
-# --- what is typed -------------------------------------------------------------------------
-
 EIGHT = Layout(8, ("h1", "h2"), (4, 4))
 TASKS = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
 HERE = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": MACHINE.hostname}
 
 
-def spec_of(folder: Path, environ: dict[str, str] | None = None, **options: Any) -> StudySpec:
-    return build_spec(
-        command=("/bin/true",),
-        options={"objective": "wall", **options},
-        environ=environ or {},
-        cwd=folder,
-        machine=MACHINE,
-        features=HostFeatures({}),
-        find=lambda *_, **__: LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11"),
-    )
+def with_tasks(tasks: str) -> dict[str, str]:
+    return HERE | {"SLURM_TASKS_PER_NODE": tasks}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +129,9 @@ def spec_of(folder: Path, environ: dict[str, str] | None = None, **options: Any)
         ({}, {}, Layout(2), ()),
         ({}, {"hosts": "localhost:2"}, Layout(2), ()),
         (HERE, {}, Layout(2), ()),
+        (with_tasks("4"), {}, Layout(4), ()),
+        (with_tasks("8"), {}, Layout(8, oversubscribed=True), ()),
+        (with_tasks("1"), {"mpi_procs": 2}, Layout(2, oversubscribed=True), ()),
     ],
 )
 def test_a_study_runs_on_the_hosts_of_options_and_slurm(
@@ -150,28 +142,10 @@ def test_a_study_runs_on_the_hosts_of_options_and_slurm(
     spares: tuple[str, ...],
 ) -> None:
     (tmp_path / "my hosts").write_text("h1:4\nh2:4\n", "utf-8-sig")  # as Windows writes it
-    spec = spec_of(tmp_path, environ, ssh="ssh -F 'config'", **options)
+    own: dict[str, Any] = {"objective": "wall", "ssh": "ssh -F 'config'", **options}
+    spec = build("/bin/true", cwd=tmp_path, environ=environ, **own)
     assert (spec.layout, spec.spares) == (layout, spares)
     assert spec.launcher.ssh == ("ssh", "-F", "config")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"hosts_from": "sh -c 'echo no credentials >&2; exit 7'"}, "exit code 7: no credentials"),
-        ({"mpi_procs": 4, "ppn": 2}, "--mpi-procs 4 with --ppn 2 needs other hosts"),
-        ({"hosts_from": "echo h1", "more_ranks_than_slots": True}, "does not go with --hosts-from"),
-        ({"hosts": "h1", "hostfile": "x"}, "--hosts and --hostfile both name hosts"),
-        ({"hosts": "h1:1,h2:1", "wait_for_children": True}, "--wait-for-children waits on this"),
-    ],
-)
-def test_hosts_that_cannot_be_had_are_refused(
-    tmp_path: Path, options: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        spec_of(tmp_path, **options)
-    assert said in caught.value.message
-    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,11 +42,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spec_of(name: str, place: Path, **options: Any) -> StudySpec:
+def spec_of(name: str, place: Path) -> StudySpec:
     file, _ = find_study_file(name, cwd=place)
     machine = replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE
-    environ = {"PATH": str(place / "bin")}
-    return build(file=file, cwd=place, **{"machine": machine, "environ": environ, **options})
+    return build(file=file, cwd=place, machine=machine, environ={"PATH": str(place / "bin")})
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -32,6 +32,7 @@ from tuner.model import (
 )
 from tuner.model.errors import UsageError
 
+TESTS = Path(__file__).parents[1]
 MACHINE = Machine("host", "cpu", 4, 4, 4, None, 1, 2**30)
 OPENMPI = LauncherInfo("openmpi", "/opt/bin/mpirun", "5.0.11")
 OWN = ("{python}", "-c", "pass", "--out", "{out}")
@@ -132,7 +133,12 @@ BATCH = (*OWN, "-b", "{batch_size}")
         ((*OWN, "-j={iterator_workers}"), {"fixes": ("iterator_workers=2",)},
          {"iterator_workers": Choice((2,))}),
         (OWN, {"knobs": ("omp_threads=1..16",)}, {"omp_threads": IntRange(1, 16)}),
+        (OWN, {"knobs": ("omp_threads=1..cores",)}, {"omp_threads": IntRange(1, 4)}),
+        (OWN, {"knobs": ("omp_threads=unset,1",)}, {"omp_threads": Choice((UNSET, 1))}),
         ((*OWN, "-b{b}"), {"knobs": ("b=32,64",)}, {"b": Choice((32, 64))}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=4",)}, {"b": Choice((4,))}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=-2..2",)}, {"b": IntRange(-2, 2)}),
+        ((*OWN, "-b{b}"), {"knobs": ("b=naive , flat",)}, {"b": Choice(("naive", "flat"))}),
     ],
 )  # fmt: skip
 def test_knobs_that_are_typed(
@@ -200,6 +206,9 @@ def own_binding(values: str, option: str) -> str:
         ({"fixes": ("omp_threads=1,2",)}, "1,2: is more than one value", "--knob omp_threads=1,2"),
         ({"baselines": ("omp_threads=1",)}, "no {omp_threads}", ""),
         ({"baselines": ("a=1", "a=2")}, "--baseline a is given twice", ""),
+        ({"require": ("omp_threads == 9",)}, "no setting meets --require 'omp_threads == 9'", ""),
+        ({"require": ("omp_threads == 1",), "file": "[knobs.omp_threads]\nbaseline = 2"},
+         "the baseline (omp_threads=2) does not meet", "--baseline NAME=VALUE"),
         # what does not apply here
         ({"knobs": ("nccl_algo",)}, "nccl_algo: no GPU was found here", "GPU"),
         ({"knobs": ("allocator=tcmalloc",)}, "tcmalloc is not installed here", "apt-get"),
@@ -215,59 +224,28 @@ def own_binding(values: str, option: str) -> str:
         ({"file": own_binding('["none"]', "bindto")}, "launcher_option 'bindto'", "'bind_to'"),
         ({"file": own_binding('["none", "core"]', "bind_to"), "mpirun_args": ["--bind-to", "core"]},
          "say it too", ""),
+        # the command
+        ({"command": ()}, "no command in test", ""),
+        ({"command": (*OWN, "{iterator_worker}")}, "{iterator_worker}", "'iterator_workers'"),
+        ({"command": ("no-such-program", "{out}")}, "'no-such-program' is not on PATH", ""),
+        ({"command": ("config/test_spec.py", "{out}"), "cwd": TESTS},
+         "not executable", "write python config/test_spec.py"),
+        ({"command": ("{workloads}", "{out}")}, "begins with '{workloads}'", ""),
+        ({"command": ("{python}", "{workloads}/chainer_mnst.py", "{out}")},
+         "no workload", "'chainer_mnist.py'"),
+        ({"command": ("{python}", "-c", "pass")}, "has no {out}", "--run-in-out"),
+        ({"command": (sys.executable, "-m", "config.test_spec"), "cwd": TESTS, "run_in_out": True},
+         "the module 'config.test_spec' lies in the current folder", "config/test_spec.py"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_names_value_place_and_next_step(
-    options: dict[str, Any], word: str, hint: str
-) -> None:
-    words = () if "command" in options.get("file", "") else OWN
-    error = refused(*words, **options)
+def test_each_error_says_what_to_do(options: dict[str, Any], word: str, hint: str) -> None:
+    more = dict(options)
+    error = refused(*more.pop("command", OWN), **more)
     assert word in error.message
     assert hint in error.hint
 
 
-GRID = (*OWN, "{px}", "{py}")
-GRID_KNOBS: dict[str, Any] = {
-    "knobs": ("px=1,2,4", "py=1..4"),
-    "baselines": ("px=4", "py=1"),
-    "mpi_procs": 4,
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("px * py == 3", "the baseline (px=4 py=1) does not meet"),
-        ("px * py == 99", "no setting meets --require 'px * py == 99': px is 1, 2, 4; py is 1, 2"),
-    ],
-)
-def test_what_cannot_be_required_is_refused_before_any_launch(text: str, message: str) -> None:
-    assert message in refused(*GRID, **GRID_KNOBS, require=(text,)).message
-
-
 # --- the command ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("command", "word", "hint"),
-    [
-        ((), "no command in test", ""),
-        ((*OWN, "{iterator_worker}"), "{iterator_worker}", "'iterator_workers'"),
-        (("no-such-program-here", "{out}"), "'no-such-program-here' is not on PATH", ""),
-        (("./train.py", "{out}"), "not executable", "python ./train.py"),
-        (("{workloads}", "{out}"), "begins with '{workloads}'", ""),
-        (("{python}", "{workloads}/chainer_mnst.py", "{out}"), "no workload", "'chainer_mnist.py'"),
-        (("{python}", "-c", "pass"), "has no {out}", "--run-in-out"),
-    ],
-)
-def test_a_command_that_cannot_run_names_what_is_wrong_and_the_next_step(
-    tmp_path: Path, command: tuple[str, ...], word: str, hint: str
-) -> None:
-    (tmp_path / "train.py").write_text("")
-    (tmp_path / "sub").mkdir()
-    error = refused(*command, cwd=tmp_path)
-    assert word in error.message
-    assert hint.replace("{cwd}", str(tmp_path)) in error.hint
 
 
 @pytest.mark.parametrize(
@@ -293,9 +271,7 @@ def test_another_path_is_another_program(tmp_path: Path) -> None:
     assert (spec.name, spec.interpreter) == ("other-n2", "")
 
 
-def test_the_shipped_trainer_says_how_to_install_what_it_needs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_shipped_trainer_says_how_to_install_its_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {"numpy", "mpi4py"}
     monkeypatch.setattr("tuner.config.program.find_spec", lambda name: name in there or None)
     error = refused("{python}", "{workloads}/chainer_mnist.py", "{out}")
@@ -315,15 +291,6 @@ def test_a_program_that_runs_in_its_output_folder_finds_its_files(tmp_path: Path
     paths = [f"{tmp_path}/train.py", f"--data={tmp_path}/data/x", "some/model", "train"]
     assert rest == [*paths, f"{tmp_path}/train", f"{tmp_path}/../{{j}}/x", long]
     assert spec.name == "train-n2"
-
-
-def test_a_module_of_the_current_folder_does_not_run_in_another_one(tmp_path: Path) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "train.py").touch()
-    words = (sys.executable, "-m", "package.train")
-    error = refused(*words, cwd=tmp_path, run_in_out=True)
-    assert "the module 'package.train' lies in the current folder" in error.message
-    assert "package/train.py" in error.hint
 
 
 # --- with a study file ---------------------------------------------------------------------
@@ -418,18 +385,3 @@ def test_a_typed_objective_takes_the_place_of_the_files() -> None:
     assert build(*OWN, file=file, unit="s").objective == replace(filed, unit="s")
     wall = build("{python}", "-c", "pass", file=file, objective="wall").objective
     assert wall == ObjectiveSpec("wall", loss_key="l")
-
-
-# --- the name of a study -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tasks", "options", "ranks", "oversubscribed"),
-    [("4", {}, 4, False), ("8", {}, 8, True), ("1", {"mpi_procs": 2}, 2, True), ("", {}, 2, False)],
-)
-def test_one_node_of_slurm_has_a_rank_a_task(
-    tasks: str, options: dict[str, Any], ranks: int, oversubscribed: bool
-) -> None:
-    slurm = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "host", "SLURM_TASKS_PER_NODE": tasks}
-    layout = build(*OWN, environ={"PATH": "/usr/bin:/bin", **slurm}, **options).layout
-    assert (layout.ranks, layout.oversubscribed) == (ranks, oversubscribed)

@@ -12,6 +12,9 @@ from tuner.config.study_file import find_study_file, load, parse, study_of, temp
 from tuner.model.errors import UsageError
 
 
+KNOB = "[knobs.omp_threads]\n"
+
+
 def mistakes(text: str) -> list[str]:
     """The lines of the one error that the text gives, without the heading."""
     with pytest.raises(UsageError) as caught:
@@ -49,7 +52,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     ("text", "place", "word"),
     [
         ("mpi_proc = 8", "mpi_proc:", "'mpi_procs'"),
-        ('[knobs.omp_threads]\nranges = "1..2"', "knobs.omp_threads.ranges:", "'range'"),
+        (KNOB + 'ranges = "1..2"', "knobs.omp_threads.ranges:", "'range'"),
         ('[knobs.a]\nswitch = "--a"\nwhen = {b = []}', "knobs.a.when:", "at least one value"),
         ("mpi_procs = 0", "mpi_procs:", "at least 1"),
         ('live = "maybe"', "live:", "'auto', 'on' or 'off'"),
@@ -58,15 +61,21 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         ("min_gain = 0.01", "min_gain:", 'such as "2%", is 0.01'),
         ('confirm = "no"', "confirm:", "'exact', 'more' or 'none'"),
         ('knobs = ["omp_threads"]', "knobs:", "a table"),
-        ('[knobs.omp_threads]\nrange = "4..1"', "knobs.omp_threads:", "Write 1..4"),
-        ("[knobs.omp_threads]\nvalues = [1.5]", "knobs.omp_threads.values:", "whole number"),
-        ("[knobs.omp_threads]\nfix = true", "knobs.omp_threads.fix:", "whole number or a string"),
-        (
-            '[knobs.omp_threads]\nrange = "1..2"\nvalues = [1]',
-            "knobs.omp_threads:",
-            "range and values",
-        ),
-        ('[knobs.omp_threads]\nenv = "A"\nflag = "-x"', "knobs.omp_threads:", "env and flag"),
+        (KNOB + 'range = "4..1"', "knobs.omp_threads:", "is reversed. Write 1..4"),
+        (KNOB + 'range = " "', "knobs.omp_threads:", "'' is empty. Write a range"),
+        (KNOB + 'range = "1..x"', "knobs.omp_threads:", "not whole numbers"),
+        (KNOB + 'range = "1,,2"', "knobs.omp_threads:", "has an empty value"),
+        (KNOB + 'range = "1,1"', "knobs.omp_threads:", "1 is there twice"),
+        (KNOB + 'range = "1-16"', "knobs.omp_threads:", "is not a range. Write 1..16"),
+        (KNOB + 'range = "1..1000000"', "knobs.omp_threads:", "more than 10000 values"),
+        (KNOB + 'range = "0..4"', "knobs.omp_threads:", "cannot be 0: it counts from 1"),
+        (KNOB + 'values = ["many"]', "knobs.omp_threads:", "cannot be 'many'"),
+        ("[knobs.iterator_workers]\nfix = -1", "knobs.iterator_workers:", "it counts from 0"),
+        ('[knobs.communicator]\nrange = "1..2"', "knobs.communicator:", "cannot be 1"),
+        (KNOB + "values = [1.5]", "knobs.omp_threads.values:", "whole number"),
+        (KNOB + "fix = true", "knobs.omp_threads.fix:", "whole number or a string"),
+        (KNOB + 'range = "1..2"\nvalues = [1]', "knobs.omp_threads:", "range and values"),
+        (KNOB + 'env = "A"\nflag = "-x"', "knobs.omp_threads:", "env and flag"),
         ('[knobs.communicator]\nrange = "nave"', "knobs.communicator:", "'naive'"),
         ('[knobs.mine]\nenv = "M"', "knobs.mine:", "range, values or fix"),
         ('[knobs.out]\nrange = "1..2"', "knobs.out:", "name of a knob"),

@@ -1,5 +1,3 @@
-"""Which knobs a setting has."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,34 +1,35 @@
-"""What is said of each knob from what was seen of the ranks."""
+"""The table of knobs, and what is said of each knob from what was seen of the ranks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from unittest.mock import ANY
 
 import pytest
 
+from tests.study_samples import MACHINE
+from tuner import knobs
 from tuner.knobs.effects import effects, shared_cpus
-from tuner.model import (
-    UNSET,
-    Effect,
-    Machine,
-    Observation,
-    RankView,
-    Setting,
-    Value,
-    Verdict,
-)
+from tuner.model import UNSET, Env, Observation, RankView, Setting, Value, Verdict
 
 NUMPY = "numpy.libs/libscipy_openblas64_-1.so"
 OPENCV = "opencv_python_headless.libs/libopenblasp-r0.so"
 TORCH = "torch.libs/libgomp.so.1"
+OMP, CV, WORKERS = "omp_threads", "opencv_threads", "iterator_workers"
 
 HONOURED, CAPPED, OVERRIDDEN, UNSEEN = Verdict
 
 IGNORES = {"mapped": True, "ignores_thread_variables": True}
 
 
-def machine(cores: int = 4) -> Machine:
-    return Machine("host", "cpu", cores, cores, cores, None, 1, 1 << 30)
+def test_the_rows_of_the_table_are_fit_for_options_and_placeholders() -> None:
+    for row in knobs.KNOBS:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", row.name) and knobs.is_known(row.name)
+        assert row.help and row.why.endswith(".") and "https://" in row.source
+    libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+    route = Env(tuple(f"{name}_NUM_THREADS" for name in libraries))
+    assert knobs.knob("omp_threads").route == route
 
 
 def rank(number: int = 0, **seen: object) -> RankView:
@@ -47,67 +48,49 @@ def pools(**threads: int) -> RankView:
     return rank(0, blas_threads=threads["numpy"], pools=found)
 
 
-def judge(knob: str, asked: Value, *ranks: RankView, cores: int = 4) -> Effect:
-    (effect,) = effects(Setting.of({knob: asked}), (), Observation(ranks), machine(cores))
-    return effect
-
-
 @pytest.mark.parametrize(
-    ("asked", "ranks", "verdict", "observed", "reason"),
+    ("knob", "asked", "ranks", "verdict", "observed", "reason"),
     [
-        (2, (blas(0, 2), blas(1, 2)), HONOURED, 2, ""),
-        (2, (blas(0, 2), blas(1, 1)), OVERRIDDEN, 1, "rank 1"),
-        (16, (blas(0, 4),), CAPPED, 4, "no more than 4 here"),
-        (4, (blas(0, 1, affinity=(3,)),), CAPPED, 1, "bound to 1 of 4 cores"),
+        (OMP, 2, (blas(0, 2), blas(1, 2)), HONOURED, 2, ""),
+        (OMP, 2, (blas(0, 2), blas(1, 1)), OVERRIDDEN, 1, "rank 1"),
+        (OMP, 16, (blas(0, 4),), CAPPED, 4, "no more than 4 here"),
+        (OMP, 4, (blas(0, 1, affinity=(3,)),), CAPPED, 1, "bound to 1 of 4 cores"),
         # OpenCV's wheel brings a BLAS of its own, and torch does not ask NumPy's
-        (1, (pools(numpy=3, opencv=1),), OVERRIDDEN, 3, ""),
-        (1, (pools(numpy=1, gomp=4),), HONOURED, 1, "libgomp.so.1 runs 4"),
-        (2, (pools(numpy=2, torch_gomp=1, torch=1),), OVERRIDDEN, 1, ""),
-        (2, (rank(0),), UNSEEN, None, "no rank reported"),
-        (2, (rank(0, **IGNORES), rank(1, **IGNORES)), OVERRIDDEN, None, "no OpenMP"),
-        (2, (rank(0, **IGNORES), rank(1)), UNSEEN, None, "no rank reported"),
-        (UNSET, (blas(0, 1),), UNSEEN, None, "left to the library"),
+        (OMP, 1, (pools(numpy=3, opencv=1),), OVERRIDDEN, 3, ""),
+        (OMP, 1, (pools(numpy=1, gomp=4),), HONOURED, 1, "libgomp.so.1 runs 4"),
+        (OMP, 2, (pools(numpy=2, torch_gomp=1, torch=1),), OVERRIDDEN, 1, ""),
+        (OMP, 2, (rank(0),), UNSEEN, None, "no rank reported"),
+        (OMP, 2, (rank(0, **IGNORES), rank(1, **IGNORES)), OVERRIDDEN, None, "no OpenMP"),
+        (OMP, 2, (rank(0, **IGNORES), rank(1)), UNSEEN, None, "no rank reported"),
+        (OMP, UNSET, (blas(0, 1),), UNSEEN, None, "left to the library"),
+        (CV, 2, (rank(opencv_threads=2),), HONOURED, ANY, ""),
+        (CV, 2, (rank(opencv_threads=1),), OVERRIDDEN, ANY, "the program itself"),
+        (CV, 2, (rank(),), UNSEEN, ANY, "no rank reported"),
+        (CV, 2, (rank(reported=True),), OVERRIDDEN, ANY, "does not load OpenCV"),
+        (CV, 2, (rank(reported=True, opencv_loaded=True),), UNSEEN, ANY, "child processes"),
+        (CV, 2, (rank(mapped=True),), OVERRIDDEN, ANY, "does not load OpenCV"),  # in C
+        ("bind_to", "none", (rank(affinity=(0, 1, 2, 3)),), HONOURED, ANY, ""),
+        ("bind_to", "core", (rank(affinity=(0,)),), HONOURED, ANY, ""),
+        ("bind_to", "numa", (rank(affinity=(0, 1)),), HONOURED, ANY, "2 CPUs"),
+        ("allocator", "jemalloc", (rank(allocator="jemalloc"),), HONOURED, ANY, ""),
+        ("allocator", "jemalloc", (rank(allocator="glibc"),), OVERRIDDEN, ANY, "comes from glibc"),
+        # Child processes are a lower bound only.
+        (WORKERS, 2, (rank(0, children=5), rank(1, children=6)), HONOURED, 5, ""),
+        (WORKERS, 4, (rank(0, children=5), rank(1, children=3)), UNSEEN, 3, "3 child processes"),
+        (WORKERS, 4, (), UNSEEN, ANY, ""),
     ],
 )
-def test_blas_threads(
-    asked: Value, ranks: tuple[RankView, ...], verdict: Verdict, observed: int | None, reason: str
+def test_what_came_of_a_value(
+    knob: str,
+    asked: Value,
+    ranks: tuple[RankView, ...],
+    verdict: Verdict,
+    observed: object,
+    reason: str,
 ) -> None:
-    effect = judge("omp_threads", asked, *ranks)
+    (effect,) = effects(Setting.of({knob: asked}), (), Observation(ranks), MACHINE)
     assert (effect.verdict, effect.observed) == (verdict, observed)
     assert reason in effect.reason
-
-
-@pytest.mark.parametrize(
-    ("knob", "asked", "seen", "verdict", "reason"),
-    [
-        ("opencv_threads", 2, {"opencv_threads": 2}, HONOURED, ""),
-        ("opencv_threads", 2, {"opencv_threads": 1}, OVERRIDDEN, "the program itself"),
-        ("opencv_threads", 2, {}, UNSEEN, "no rank reported"),
-        ("opencv_threads", 2, {"reported": True}, OVERRIDDEN, "does not load OpenCV"),
-        ("opencv_threads", 2, {"reported": True, "opencv_loaded": True}, UNSEEN, "child processes"),
-        ("opencv_threads", 2, {"mapped": True}, OVERRIDDEN, "does not load OpenCV"),  # in C
-        ("bind_to", "none", {"affinity": (0, 1, 2, 3)}, HONOURED, ""),
-        ("bind_to", "core", {"affinity": (0,)}, HONOURED, ""),
-        ("bind_to", "numa", {"affinity": (0, 1)}, HONOURED, "2 CPUs"),
-        ("allocator", "jemalloc", {"allocator": "jemalloc"}, HONOURED, ""),
-        ("allocator", "jemalloc", {"allocator": "glibc"}, OVERRIDDEN, "comes from glibc"),
-    ],
-)
-def test_what_one_rank_shows(
-    knob: str, asked: Value, seen: dict[str, object], verdict: Verdict, reason: str
-) -> None:
-    effect = judge(knob, asked, rank(0, **seen))
-    assert effect.verdict is verdict
-    assert reason in effect.reason
-
-
-def test_workers_are_a_lower_bound_only() -> None:
-    many = judge("iterator_workers", 2, rank(0, children=5), rank(1, children=6))
-    assert (many.verdict, many.observed) == (HONOURED, 5)
-    few = judge("iterator_workers", 4, rank(0, children=5), rank(1, children=3))
-    assert (few.verdict, few.observed) == (UNSEEN, 3)
-    assert "3 child processes" in few.reason
-    assert judge("iterator_workers", 4).verdict is UNSEEN
 
 
 @pytest.mark.parametrize(

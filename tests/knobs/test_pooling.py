@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.study_samples import stopped
+from tests.study_surface import CRASH, record
 from tests.study_surface import SPEC as SURFACE
-from tests.study_surface import record
 from tuner.knobs.pooling import Pooling
 from tuner.model import (
     Choice,
     Effect,
     Ending,
     Env,
-    Failed,
-    FailureKind,
     Finished,
     Flag,
     IntRange,
@@ -29,7 +28,6 @@ from tuner.model import (
     Progress,
     Purpose,
     Setting,
-    Stopped,
     Verdict,
 )
 
@@ -39,11 +37,9 @@ SPEC = replace(
     SURFACE, machine=Machine("host", "cpu", 2, 2, 2, None, 1, 2**30), knobs=(OMP, WORKERS)
 )
 
-STOPPED = Stopped(1.0, 5.0, 4.0, 6.0, 0.1, "drift")
 
-
-def honoured(asked: int, knob: str = "omp") -> Effect:
-    return Effect(knob, asked, asked, Verdict.HONOURED)
+def honoured(asked: int) -> Effect:
+    return Effect("omp", asked, asked, Verdict.HONOURED)
 
 
 def capped(asked: int, observed: int) -> Effect:
@@ -100,9 +96,9 @@ def test_a_knob_is_dropped_if_the_same_came_of_whatever_was_asked(
     ("ending", "progress", "caps"),
     [
         (Finished(1.0, 10), (), {"omp": 2}),
-        (STOPPED, (Progress(1, 0.1),), {"omp": 2}),
-        (STOPPED, (), {}),  # it may not have started its threads yet
-        (Failed(FailureKind.CRASHED, "died"), (Progress(1, 0.1),), {}),
+        (stopped(1.0, 5.0), (Progress(1, 0.1),), {"omp": 2}),
+        (stopped(1.0, 5.0), (), {}),  # it may not have started its threads yet
+        (CRASH, (Progress(1, 0.1),), {}),
     ],
 )
 def test_only_launches_that_got_going_teach_anything(
@@ -112,8 +108,6 @@ def test_only_launches_that_got_going_teach_anything(
     made = record(1, Setting.of({"omp": 8}), Purpose.SEARCH, outcome)
     assert Pooling.from_records(SPEC, [made]).caps == caps
 
-
-# --- laws --------------------------------------------------------------------------------
 
 SMALL = st.integers(1, 16)
 EFFECTS = st.builds(

@@ -1,5 +1,3 @@
-"""What settings must meet."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,24 +1,17 @@
-"""Domains cut to the machine, the points and the guesses."""
+"""The cores that there are, domains cut to the machine, and the guesses."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import optuna
 import pytest
+from optuna.distributions import BaseDistribution, IntDistribution
 
 from tests.study_surface import SPEC
-from tuner.knobs import knob, space
-from tuner.model import (
-    Choice,
-    Flag,
-    IntRange,
-    Knob,
-    Layout,
-    Lesson,
-    Machine,
-    Setting,
-    StudySpec,
-)
+from tuner.knobs import core_budget, knob, space
+from tuner.model import Choice, Flag, IntRange, Knob, Layout, Lesson, Machine, Setting, StudySpec
+from tuner.search import RuntimeSampler
 
 MACHINE = Machine("host", "cpu", 8, 8, 8, None, 1, 2**30)
 SMT = replace(MACHINE, logical_cpus=16, affinity_cpus=16)
@@ -28,6 +21,26 @@ def spec_of(*knobs: Knob, ranks: int = 4, machine: Machine = MACHINE) -> StudySp
     layout = Layout(ranks)
     resolved = space.resolve(knobs, machine, layout)
     return replace(SPEC, layout=layout, machine=machine, knobs=resolved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cores"),
+    [
+        ({}, 8),  # two hardware threads a core
+        ({"quota_cpus": 3.0}, 3),
+        ({"affinity_cpus": 3}, 2),
+        ({"affinity_cpus": 4, "quota_cpus": 1.0}, 1),
+        ({"physical_cores": 0, "logical_cpus": 0}, 1),
+    ],
+)
+def test_cores_are_physical_in_affinity_and_quota(changes: dict[str, float], cores: int) -> None:
+    assert replace(SMT, **changes).usable_cores == cores  # type: ignore[arg-type]
+
+
+def test_the_least_that_the_knobs_can_ask_for_is_always_tried() -> None:
+    # 64 ranks on 8 cores ask for 8 times as many with one thread each.
+    spec = spec_of(Knob("omp_threads", IntRange(1, 8), Flag("-x")), ranks=64)
+    assert core_budget.most_demand(replace(spec, oversubscription=4.0)) == 32.0
 
 
 def test_the_domains_are_cut_to_the_machine_but_not_the_users_own() -> None:
@@ -48,9 +61,7 @@ def test_the_domains_are_cut_to_the_machine_but_not_the_users_own() -> None:
         space.values(IntRange(1, "cores"))
 
 
-def test_guesses_share_the_cores_among_the_ranks_then_one_and_others_stand_at_their_default() -> (
-    None
-):
+def test_guesses_share_the_cores_among_the_ranks_and_others_stand_at_their_default() -> None:
     names = ("omp_threads", "iterator_workers", "opencv_threads", "communicator")
     batch = Knob("batch", IntRange(32, 64), Flag("-b"), default=48)
     spec = spec_of(*(knob(name) for name in names), batch, ranks=2)
@@ -67,9 +78,7 @@ def test_guesses_share_the_cores_among_the_ranks_then_one_and_others_stand_at_th
         (replace(SMT, quota_cpus=6.0), [3, 1]),
     ],
 )
-def test_guesses_count_cores_and_not_their_hardware_threads(
-    machine: Machine, threads: list[int]
-) -> None:
+def test_guesses_count_cores_and_not_hardware_threads(machine: Machine, threads: list[int]) -> None:
     spec = spec_of(knob("omp_threads"), ranks=2, machine=machine)
     assert [g.as_dict()["omp_threads"] for g in space.guesses(spec)] == threads
     least = spec_of(Knob("omp_threads", IntRange(7, 9), Flag("-t")), ranks=2, machine=machine)
@@ -82,3 +91,17 @@ def test_what_an_earlier_study_found_takes_the_place_of_all_guesses_but_the_firs
     first, second = space.guesses(replace(spec, lesson=Lesson("earlier", (earlier,))))
     assert first == space.guesses(spec)[0]
     assert second == Setting.of(first.as_dict() | {"omp_threads": 8})
+
+
+def test_the_sampler_for_any_study_of_optunas_suggests_the_guesses_first() -> None:
+    sampler = RuntimeSampler(cores=8, ranks=2, roles={"t": "threads", "w": "workers"})
+    study = optuna.create_study(sampler=sampler)
+    ranges: dict[str, BaseDistribution] = {"t": IntDistribution(1, 8), "w": IntDistribution(1, 8)}
+    first = optuna.trial.create_trial(params={"t": 8, "w": 8}, distributions=ranges, value=9.0)
+    study.add_trial(first)
+    settings = []
+    for _ in range(2):
+        trial = study.ask(ranges)
+        settings.append((trial.params["t"], trial.params["w"]))
+        study.tell(trial, 5.0)
+    assert settings == [(4, 4), (1, 1)]

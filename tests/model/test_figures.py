@@ -46,26 +46,22 @@ def test_a_figure_stands_in_its_own_unit(objective: ObjectiveSpec, cost: float, 
         (JOULES, "figure", "J", "better"),
     ],
 )
-def test_headings_and_what_is_called_faster(
-    objective: ObjectiveSpec, title: str, axis: str, better: str
-) -> None:
+def test_headings_and_words(objective: ObjectiveSpec, title: str, axis: str, better: str) -> None:
     assert (figures.title(objective), figures.axis(objective)) == (title, axis)
     assert figures.words(objective).better == better
 
 
 @pytest.mark.parametrize(
-    ("objective", "ending", "text", "in_a_table"),
+    ("ending", "text", "in_a_table"),
     [
-        (TIME, stopped(4.1, 9.8), "after 4.10 s (projected 9.80 s)", "~9.80 s"),
-        (TIME, stopped(4.1), "after 4.10 s", ">4.10 s"),
-        (TIME, stopped(0.0), "before its log told anything", ">0.000 s"),
+        (stopped(4.1, 9.8), "after 4.10 s (projected 9.80 s)", "~9.80 s"),
+        (stopped(4.1), "after 4.10 s", ">4.10 s"),
+        (stopped(0.0), "before its log told anything", ">0.000 s"),
     ],
 )
-def test_a_stopped_launch(
-    objective: ObjectiveSpec, ending: Stopped, text: str, in_a_table: str
-) -> None:
-    assert figures.came_to(objective, Outcome(ending, 1.0, None)) == f"stopped {text}"
-    assert figures.projected(objective, ending) == in_a_table
+def test_a_stopped_launch(ending: Stopped, text: str, in_a_table: str) -> None:
+    assert figures.came_to(TIME, Outcome(ending, 1.0, None)) == f"stopped {text}"
+    assert figures.projected(TIME, ending) == in_a_table
 
 
 def test_runs_have_a_median_and_a_range_in_the_order_of_the_figures() -> None:

@@ -1,5 +1,3 @@
-"""What other packages bring."""
-
 from __future__ import annotations
 
 import sys
@@ -14,7 +12,7 @@ from tuner.results.exporters import exporter_for, format_of, names
 METADATA = "Metadata-Version: 2.1\nName: brings-formats\nVersion: 1.0\n"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package with a format that works, one that does not, and one called ``sh``."""
     (tmp_path / "brings_formats.py").write_text("def export(data):\n    return data\n")
@@ -29,20 +27,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "brings_formats", raising=False)
 
 
-@pytest.mark.usefixtures("package")
-def test_a_format_of_another_package() -> None:
+def test_a_format_of_another_package_replaces_none_of_ours_which_come_first() -> None:
     assert exporter_for("zz").__module__ == "brings_formats"
     assert format_of("x.zz") == "zz"
-
-
-@pytest.mark.usefixtures("package")
-def test_ours_cannot_be_replaced_and_come_first() -> None:
     assert exporter_for("sh").__module__ == "tuner.results.exporters.shell"
     assert names()[:2] == ("sh", "env")
     assert [name for name in names() if name in {"bad", "worse", "zz"}] == ["bad", "worse", "zz"]
 
 
-@pytest.mark.usefixtures("package")
 def test_a_broken_package_is_one_error_and_an_unknown_name_has_the_nearest() -> None:
     for name in ("bad", "worse"):
         with pytest.raises(UsageError, match=f"tuner.exporters: {name} .* brings-formats cannot"):

@@ -15,13 +15,7 @@ from tuner.model import Effect, Setting, Value, Verdict, wording
 
 @pytest.mark.parametrize(
     ("value_s", "text"),
-    [
-        (-1, "0 s"),
-        (60, "1 min"),
-        (200, "3 min 20 s"),
-        (700, "11 min"),
-        (7500, "2 h 05 min"),
-    ],
+    [(-1, "0 s"), (60, "1 min"), (200, "3 min 20 s"), (700, "11 min"), (7500, "2 h 05 min")],
 )
 def test_durations(value_s: float, text: str) -> None:
     assert wording.duration(value_s) == text
@@ -50,8 +44,6 @@ def test_a_setting_says_what_its_values_came_to_and_change(
     knobs = (*SPEC.knobs, replace(knob("batch_size"), default=32))
     assert setting_text.assigned(Setting.of(values), knobs, effects) == text
 
-
-# --- what a user writes -------------------------------------------------------------------
 
 UNITS = {"": 1, "s": 1, " s": 1, "m": 60, " min": 60, "h": 3600}
 NUMBERS = st.floats(0.001, 99.999).map("{:.3f}".format) | st.sampled_from([".5", "5.", "90"])

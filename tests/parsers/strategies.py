@@ -45,10 +45,10 @@ _SCALARS: st.SearchStrategy[Any] = (
 
 
 @st.composite
-def texts(draw: st.DrawFn, *seeds: bytes, words: str = "", most: int = 20_000) -> bytes:
+def texts(draw: st.DrawFn, *seeds: bytes, words: str = "") -> bytes:
     """One of the sound inputs, some of its pieces replaced, left out, repeated or put elsewhere.
 
-    ``words`` are more words of the format, with blanks between them; ``most`` bytes are made.
+    ``words`` are more words of the format, with blanks between them.
     """
     own = {piece for seed in seeds for piece in _PIECE.findall(seed)}
     word = st.sampled_from([*sorted(own), *words.encode().split()]) | st.sampled_from(_ODD)
@@ -59,7 +59,7 @@ def texts(draw: st.DrawFn, *seeds: bytes, words: str = "", most: int = 20_000) -
         cut = draw(st.booleans())
         changed = st.sampled_from([[], some * 2, some * 30]) | st.lists(word, max_size=3)
         pieces[start : stop if cut else start] = draw(changed)
-    return b"".join(pieces)[:most]
+    return b"".join(pieces)[:20_000]
 
 
 @st.composite

@@ -19,8 +19,20 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ENTRIES = [{"epoch": n, "iteration": 10 * n, "elapsed_time": 1.5 * n} for n in (1, 2, 3)]
 
 
-def check_log(data: bytes) -> None:
-    """Read a log as a trial does: what comes of it can be stored, compared and shown."""
+@holds(
+    trees(_ENTRIES, _ENTRIES[:1], [{"iteration": 0, "elapsed_time": 0}, *_ENTRIES])
+    | texts(b'{"iteration": 1, "elapsed_time": 0.5}\n{"iteration": 2, "elapsed_time": 1.0}\n'),
+    b'{"iteration": %d, "elapsed_time": 0.5}' % 10**30,
+    b'[]\n1\n"a"',
+    b'[{"iteration": %d, "elapsed_time": 1}]' % 2**63,
+    *(
+        b'[{"iteration": 1, "elapsed_time": %s}]' % time_s
+        for time_s in (b"1e-31", b"1e31", b"5e-324", b"1e999", b"NaN", LONG, DEEP)
+    ),
+    b'[{"iteration": true, "elapsed_time": true}]',
+    b'[{"iteration": "\\ud800", "elapsed_time": 1}]',
+)
+def test_what_is_read_of_a_log_can_be_stored_compared_and_shown(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "log").write_bytes(data)
@@ -38,23 +50,6 @@ def check_log(data: bytes) -> None:
         # Ratios of other figures are 0 or infinite, and what is worked out of them breaks.
         assert 1e-30 <= ending.elapsed_s <= 1e30 and 0 <= ending.iterations < 2**63, ending
         assert codec.loads(type(ending), codec.dumps(ending)) == ending
-
-
-@holds(
-    trees(_ENTRIES, _ENTRIES[:1], [{"iteration": 0, "elapsed_time": 0}, *_ENTRIES])
-    | texts(b'{"iteration": 1, "elapsed_time": 0.5}\n{"iteration": 2, "elapsed_time": 1.0}\n'),
-    b'{"iteration": %d, "elapsed_time": 0.5}' % 10**30,
-    b'[]\n1\n"a"',
-    b'[{"iteration": %d, "elapsed_time": 1}]' % 2**63,
-    *(
-        b'[{"iteration": 1, "elapsed_time": %s}]' % time_s
-        for time_s in (b"1e-31", b"1e31", b"5e-324", b"1e999", b"NaN", LONG, DEEP)
-    ),
-    b'[{"iteration": true, "elapsed_time": true}]',
-    b'[{"iteration": "\\ud800", "elapsed_time": 1}]',
-)
-def test_a_log_in_json_and_in_lines(data: bytes) -> None:
-    check_log(data)
 
 
 @holds(

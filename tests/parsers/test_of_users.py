@@ -59,20 +59,36 @@ def toml(tree: Any) -> bytes:
     return "\n".join(f"{value(str(key))} = {value(item)}" for key, item in tree.items()).encode()
 
 
-def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | None) -> None:
-    """A study through all that is done before the first launch."""
+@holds(
+    trees(*_STUDIES, dump=toml)
+    | texts(*[path.read_bytes() for path in sorted(shipped_dir("studies").glob("*.toml"))]),
+    b"trials = " + LONG,
+    b"command = [" + HEX + b"]",
+    b'command = "a {out}"\ntrials = ' + HEX,
+    b"[knobs.omp_threads]\nvalues = [" + HEX + b"]",
+    b"command = " + DEEP,
+    b'command = "a {out}"\noversubscription = 1' + b"0" * 400,
+    b"budget_s = 1979-05-27T07:32:00Z\n[knobs.omp_threads]\nfix = 07:32:00",
+    b'[knobs.e]\nvalues = ["\\u0000", "\\u0000"]\nflag = "--e"',
+    b'command = "a {out}"\n[objective]\nkind = "\\u0000"',
+)
+def test_a_study_file_through_all_that_is_done_before_the_first_launch(data: bytes) -> None:
+    try:
+        file = study_file.parse(data, "tune.toml")
+    except UsageError as error:
+        assert error.message.strip()
+        return
     try:
         filed = study_file.study_of(file)
-        command_ = template or filed.command or ("python", "{out}")
+        command_ = filed.command or ("python", "{out}")
         check_command(command_, "here")
-        chosen = knob_selection.select(filed, typed, command_, is_typed=template is not None)
+        chosen = knob_selection.select(filed, {}, command_, is_typed=False)
         values = {option.field: filed.option(option.key) for option in OPTIONS if option.field}
         assert all(math.isfinite(value) for value in values.values() if isinstance(value, float))
         knob_selection.check_job(filed.job, chosen, "here")
         layout = Layout(filed.option("mpi_procs") or 2)
-        knobs, _ = knob_selection.applying(
-            chosen, TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
-        )
+        host = TargetHost(MACHINE, layout, _LAUNCHER, _FEATURES)
+        knobs, _ = knob_selection.applying(chosen, host)
         spec = StudySpec(
             "s", command_, _LAUNCHER, layout, MACHINE, knobs, fixed=chosen.fixed, **values
         )
@@ -88,25 +104,3 @@ def check_study(file: Any, typed: dict[str, Any], template: tuple[str, ...] | No
         assert error.message.strip() and len(error.message) < 50_000
         assert not set(error.message) & set("\0\x1b\r\x9b"), "an error that moves the cursor"
         error.message.encode()
-
-
-@holds(
-    trees(*_STUDIES, dump=toml)
-    | texts(*[path.read_bytes() for path in sorted(shipped_dir("studies").glob("*.toml"))]),
-    b"trials = " + LONG,
-    b"command = [" + HEX + b"]",
-    b'command = "a {out}"\ntrials = ' + HEX,
-    b"[knobs.omp_threads]\nvalues = [" + HEX + b"]",
-    b"command = " + DEEP,
-    b'command = "a {out}"\noversubscription = 1' + b"0" * 400,
-    b"budget_s = 1979-05-27T07:32:00Z\n[knobs.omp_threads]\nfix = 07:32:00",
-    b'[knobs.e]\nvalues = ["\\u0000", "\\u0000"]\nflag = "--e"',
-    b'command = "a {out}"\n[objective]\nkind = "\\u0000"',
-)
-def test_a_study_file(data: bytes) -> None:
-    try:
-        file = study_file.parse(data, "tune.toml")
-    except UsageError as error:
-        assert error.message.strip()
-        return
-    check_study(file, {}, None)

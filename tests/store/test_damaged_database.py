@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.study_surface import CONFIRMED, FakeRunner, surface
-from tuner.model import Failed, FailureKind, Setting
+from tests.study_surface import CONFIRMED, CRASH, FakeRunner, surface
+from tuner.model import Failed, Setting
 from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store
 from tuner.study import tune
@@ -29,22 +29,15 @@ def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of a study that has ended; its second launch has failed."""
-    path = tmp_path_factory.mktemp("kept") / "tune.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(path.parent / "lock"))
-        tune(SPEC, storage=str(path), run=FakeRunner(failing_second()))
-    return path
-
-
-def failing_second() -> Callable[[Setting], float | Failed]:
-    launches: list[Setting] = []
+    path, numbers = tmp_path_factory.mktemp("kept") / "tune.db", count(1)
 
     def time_s(setting: Setting) -> float | Failed:
-        launches.append(setting)
-        is_second = len(launches) == 2
-        return Failed(FailureKind.CRASHED, "exit status 1") if is_second else surface(setting)
+        return CRASH if next(numbers) == 2 else surface(setting)
 
-    return time_s
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNE_LOCK_DIR", str(path.parent / "lock"))
+        tune(SPEC, storage=str(path), run=FakeRunner(time_s))
+    return path
 
 
 @pytest.fixture
@@ -119,9 +112,7 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
         ("DROP TABLE trial_user_attributes", "trial_user_attributes"),
     ],
 )
-def test_a_damaged_or_foreign_row_is_one_error_that_names_it(
-    path: Path, script: str, where: str
-) -> None:
+def test_a_damaged_or_foreign_row_is_named_in_an_error(path: Path, script: str, where: str) -> None:
     change(path, script)
     with pytest.raises(UsageError) as caught:
         read(path)
@@ -146,9 +137,7 @@ OPTUNAS = {
 
 
 @pytest.mark.parametrize("damage", OPTUNAS)
-def test_what_optuna_cannot_read_is_one_error_and_tune_shows_the_rest(
-    path: Path, damage: str
-) -> None:
+def test_what_optuna_cannot_read_is_one_error_and_the_rest_shows(path: Path, damage: str) -> None:
     with Store.open(f"sqlite:///{path}", create=False) as store:
         before = store.launches(SPEC.name)
     change(path, OPTUNAS[damage])

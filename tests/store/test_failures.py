@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 
 import pytest
@@ -10,7 +9,7 @@ import sqlalchemy as sa
 from optuna.exceptions import StorageInternalError
 
 from tuner.model.errors import BusyError, TunerError, UsageError
-from tuner.store.failures import from_os_error, translate, translated
+from tuner.store.failures import translate, translated
 
 URL = "sqlite:///studies/tune.db"
 
@@ -41,24 +40,9 @@ def test_words(text: str, kind: type[TunerError], said: str) -> None:
         assert "INSERT …" not in told.message
 
 
-def test_a_server_that_was_there_before_is_gone() -> None:
-    error = sqlite3.OperationalError("the database system is shutting down")
-    gone = translate(error, URL, opened=True)
-    assert type(gone) is TunerError and "is gone: the database system" in gone.message
-    assert "is gone" not in translate(error, URL).message
-
-
 def test_errors_that_optuna_wraps_are_seen_through() -> None:
     with pytest.raises(BusyError), translated(URL):
         try:
             raise sqlite3.OperationalError("database is locked")
         except sqlite3.Error as error:
             raise StorageInternalError("An exception is raised during the commit.") from error
-
-
-def test_folders() -> None:
-    full = from_os_error(OSError(errno.ENOSPC, "No space left on device"), "here", "fix")
-    assert type(full) is TunerError and "disk is full: here" in full.message
-    denied = from_os_error(PermissionError(errno.EACCES, "Permission denied"), "here", "fix")
-    assert isinstance(denied, UsageError) and denied.hint == "fix"
-    assert denied.message == "here cannot be written: Permission denied"

@@ -14,8 +14,7 @@ from tuner.store.identity import difference, identity, require_same
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(SPEC, trials=99),
-        replace(SPEC, seed=3),
+        replace(SPEC, trials=99, seed=3),
         replace(SPEC, knobs=()),
         replace(SPEC, trial_limit_s=4.0),
         replace(SPEC, machine=replace(SPEC.machine, memory_bytes=(8 << 30) + 5000)),

@@ -47,9 +47,7 @@ def test_databases_that_would_be_lost_are_refused(text: str) -> None:
         resolve_url(text, {})
 
 
-def test_a_place_is_the_same_from_every_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_is_the_same_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert place(resolve_url("x.db", {})) == place(f"sqlite:///{tmp_path / 'x.db'}")
     assert place("postgresql+psycopg://me:hunter2@h/d") == "postgresql+psycopg://me:***@h/d"
