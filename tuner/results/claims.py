@@ -10,6 +10,7 @@ from tuner.model.figures import shown, stopped, words
 from tuner.model.wording import count, duration, failure, seconds, times
 
 if TYPE_CHECKING:
+    from tuner.stats.scaling import SpeedUp
     from tuner.study.fewest import Contribution
 
 
@@ -152,6 +153,22 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
     if finding.high is None:
         return f">= {rounded_down(finding.low)}x"
     return f"{times(finding.ratio)} ({_span(finding)})"
+
+
+def speed_up(gain: SpeedUp, form: str = ".3g") -> str:
+    """Say how many times as fast: ``1.62 (1.55 to 1.70)``; a ratio of 1 to itself is certain."""
+    if gain.low == gain.high:
+        return f"{gain.ratio:{form}}"
+    ratio, interval = ratio_and_interval(gain, form)
+    return f"{ratio} ({interval})" if interval else ratio
+
+
+def ratio_and_interval(gain: SpeedUp, form: str) -> tuple[str, str]:
+    """Return ``1.62`` and ``1.55 to 1.70``; of a bound only that, ``at least 1.55``."""
+    ratio, low, high = (f"{value:{form}}" for value in gain)
+    if math.isinf(gain.high):
+        return (f"at least {low}", "") if gain.low else (ratio, "runs disagree")
+    return (ratio, f"{low} to {high}") if gain.low else (f"at most {high}", "")
 
 
 def rounded_down(ratio: float) -> str:

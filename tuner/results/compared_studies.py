@@ -6,7 +6,6 @@ Both are given as their export (``tuner.export/1``), which a file holds or a dat
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any
 from tuner.model import LOGGED_TIME, JsonDict, Purpose
 from tuner.model.errors import UsageError
 from tuner.model.wording import count, one_line
+from tuner.results import claims
 from tuner.stats.pairs import WORTH
 from tuner.stats.scaling import SpeedUp, speed_up
 
@@ -158,11 +158,12 @@ class Comparison:
         """Say in one line whether the best setting of the second study is better or worse."""
         gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
         if gain.low > 1 + WORTH:
-            text = f"better: {_gain(gain)} times as fast"
+            text = f"better: {claims.speed_up(gain)} times as fast"
         elif self.is_worse(min(share, WORTH)):
-            text = f"worse: it takes {_gain(gain.inverse)} times as long"
+            text = f"worse: it takes {claims.speed_up(gain.inverse)} times as long"
         else:
-            text = f"no difference above {100 * WORTH:.3g} % is proven: {_gain(gain)} times as fast"
+            text = f"no difference above {100 * WORTH:.3g} % is proven"
+            text += f": {claims.speed_up(gain)} times as fast"
         if self.best.is_open(share):
             is_remeasured = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
             hint = "" if is_remeasured else " (--remeasure launches both by pairs)"
@@ -205,7 +206,7 @@ class Comparison:
     def table(self) -> list[list[str]]:
         """Return a row for each setting: median and number of launches in both, and the gain."""
         return [
-            [row.what, *map(_median_text, (row.before, row.after)), _gain(row.gain)]
+            [row.what, *map(_median_text, (row.before, row.after)), claims.speed_up(row.gain)]
             for row in self.rows
         ]
 
@@ -260,9 +261,3 @@ def _flat(value: Any, path: str) -> dict[str, str]:
 
 def _median_text(figures: Sequence[float]) -> str:
     return f"{statistics.median(figures):.4g} ({count(len(figures), 'run')})"
-
-
-def _gain(gain: SpeedUp) -> str:
-    if not math.isfinite(gain.high):
-        return f"{gain.ratio:.3g} (runs disagree)"
-    return f"{gain.ratio:.3g} ({gain.low:.3g} to {gain.high:.3g})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from tuner.knobs import setting_text
 from tuner.model import Finding, JsonDict, LaunchRecord, Setting, StudySpec, figures, price
 from tuner.model.errors import NothingMeasuredError
 from tuner.model.wording import count
+from tuner.results import claims
 from tuner.results.study_view import StudyView, Table
 from tuner.stats import evidence
 from tuner.stats.pairs import WORTH
@@ -199,7 +199,7 @@ class Scaling:
                 is_no_gain = gain.high <= 1 + WORTH or claim in {"slower", "no gain worth having"}
                 worth = "not worth it, " if is_no_gain else "no gain is proven, "
             how = f"as {words.good} as" if worth else f"{words.better} than"
-            ratio, interval = _ratio_and_interval(gain, ".2f")
+            ratio, interval = claims.ratio_and_interval(gain, ".2f")
             evidence = ", ".join(filter(None, (interval, layout.compared if pairs else "")))
             times = f"{ratio} times {how} {self._size(before.spec)} ({evidence})"
             # Both prices are for the same work; without prices all hosts cost the same.
@@ -251,8 +251,8 @@ class Scaling:
                 figure = figures.shown(objective, layout.cost)
                 cells[figures.title(objective)] = (bound if layout.is_bound else "") + figure
                 cells["runs"] = str(len(layout.costs))
-                cells["speed-up"] = _span(SpeedUp(**row["speed_up"]), ".2f")
-                cells["efficiency"] = _span(SpeedUp(**row["efficiency"]), ".0%")
+                cells["speed-up"] = claims.speed_up(SpeedUp(**row["speed_up"]), ".2f")
+                cells["efficiency"] = claims.speed_up(SpeedUp(**row["efficiency"]), ".0%")
                 cells |= {n: figures.number(row[key]) for n, key in numbers.items() if row[key]}
                 if layout.pairs is not None:
                     cells["compared"] = f"{layout.compared} with {labels[layout.beside]}"
@@ -263,26 +263,11 @@ class Scaling:
     def grid(self) -> Table:
         """Return the table for people, without the columns that are empty for every layout."""
         cells = self.table()
-        head = [title for title in max(cells, key=len) if any(row.get(title) for row in cells)]
+        longest_first = sorted(cells, key=len, reverse=True)
+        titles = dict.fromkeys(title for row in longest_first for title in row if title)
+        # The last column says why a layout does not work.
+        head = [title for title in (*titles, "") if any(row.get(title) for row in cells)]
         return Table(tuple(head), [tuple(row.get(title, "") for title in head) for row in cells])
-
-
-def _span(gain: SpeedUp, form: str) -> str:
-    """Return a speed-up with its interval: ``1.62 (1.55 to 1.70)``."""
-    if gain.low == gain.high:
-        return f"{gain.ratio:{form}}"
-    ratio, interval = _ratio_and_interval(gain, form)
-    return f"{ratio} ({interval})" if interval else ratio
-
-
-def _ratio_and_interval(gain: SpeedUp, form: str) -> tuple[str, str]:
-    """Return ``1.62`` and ``1.55 to 1.70``; or ``at least 1.55`` if there is no upper end."""
-    ratio, low, high = (f"{value:{form}}" for value in gain)
-    if gain.low and math.isinf(gain.high):
-        return f"at least {low}", ""
-    if not gain.low and math.isfinite(gain.high):
-        return f"at most {high}", ""
-    return ratio, f"{low} to {high}"
 
 
 def _timed_iterations(spec: StudySpec, iterations: int) -> int:
