@@ -40,7 +40,7 @@ class OnOtherClock:
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Return what the stopper says of the figure so far."""
-        if self.iterations is None:
+        if self.iterations is None:  # as a clock that began with the launch, without a start-up
             return self.stopper([(0, since_launch_s)], since_launch_s, 0.0)
         place = warmed_up(log, self.iterations)
         if place is None or self.iterations <= log[place][0]:

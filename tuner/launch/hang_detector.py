@@ -110,9 +110,9 @@ def _explain(processes: Sequence[Activity], busy: Collection[Activity]) -> str:
     if not idle:
         return f"all ranks wait for each other{signals}"
     hosts = sorted({process.host for process in processes if process.rank in idle and process.host})
-    who = ", ".join(map(str, idle)) + (f" (on {', '.join(hosts)})" if hosts else "")
-    is_idle = f"rank {who} is idle" if len(idle) == 1 else f"ranks {who} are idle"
-    return f"{is_idle}, the others wait{signals}"
+    numbers = ", ".join(map(str, idle)) + (f" (on {', '.join(hosts)})" if hosts else "")
+    text = f"rank {numbers} is idle" if len(idle) == 1 else f"ranks {numbers} are idle"
+    return f"{text}, the others wait{signals}"
 
 
 def _stopped_by_signal(processes: Sequence[Activity]) -> str:

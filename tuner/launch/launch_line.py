@@ -210,17 +210,17 @@ def _launcher_at(words: tuple[str, ...]) -> LaunchLine | None:
     """Return the launcher whose name, or module of Python, the words begin with."""
     if not words:
         return None
-    name, last = PurePath(words[0]).name, 0  # the place of the launcher's last word
+    name, index = PurePath(words[0]).name, 0  # of the launcher's last word
     if _PYTHON_NAME.fullmatch(name):  # its script or its module is the launcher
-        last = next((n for n, word in enumerate(words[1:], 1) if word[0:1] != "-"), 0)
-        name = MODULES.get(words[last], PurePath(words[last]).name)
+        index = next((n for n, word in enumerate(words[1:], 1) if word[0:1] != "-"), 0)
+        name = MODULES.get(words[index], PurePath(words[index]).name)
     if name not in LAUNCHERS and name not in OTHER_LAUNCHERS:
         return None
     subcommand = SUBCOMMANDS.get(name)
-    is_module, arguments = words[last] in MODULES, words[last + 1 :]
+    is_module, arguments = words[index] in MODULES, words[index + 1 :]
     if subcommand and not is_module and arguments[:1] != (subcommand,):
         return None
-    return LaunchLine(name, words[: last + 1], arguments)
+    return LaunchLine(name, words[: index + 1], arguments)
 
 
 def options_of(syntax: Syntax, words: Sequence[str]) -> tuple[list[LaunchOption], tuple[str, ...]]:

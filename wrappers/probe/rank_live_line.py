@@ -81,7 +81,7 @@ def to_tool(place, hello):
             line.socket.settimeout(_DIAL_S)
             line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line.socket.connect((address, place["port"]))
-            nonces = line.receive(_DIAL_S)["nonce"], os.urandom(16).hex()
+            nonces = line.receive(_DIAL_S)["nonce"], os.urandom(16).hex()  # the tool's, and ours
             line.send(dict(hello, nonce=nonces[1], mac=mac(place["secret"], "rank", *nonces)))
             answer = line.receive(_DIAL_S)["mac"]
             if hmac.compare_digest(answer, mac(place["secret"], "tool", *nonces)):

@@ -39,7 +39,7 @@ def _mapped_libraries(prefixes):
     paths = set()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
-            fields = line.rstrip("\n").split(None, 5)
+            fields = line.rstrip("\n").split(None, 5)  # the sixth is the path, if there is one
             if len(fields) == 6 and os.path.basename(fields[5]).startswith(prefixes):
                 paths.add(fields[5])
     return sorted(paths)

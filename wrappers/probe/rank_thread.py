@@ -52,6 +52,6 @@ def _hush_fork():
             f"This process (pid={os.getpid()}) is multi-threaded, "
             f"use of {call}() may lead to deadlocks in the child."
         )
-        ignoring = ("ignore", text, DeprecationWarning, None, 0)
+        ignoring = ("ignore", text, DeprecationWarning, None, 0)  # of any module, in any line
         if ignoring not in filters[:2]:
             filters.insert(0, ignoring)

@@ -180,9 +180,9 @@ def _no_program(path: Path, place: str) -> UsageError:
     if not path.is_dir():
         fault = f"{place}: {path} is not an executable file"
         return UsageError(fault, f"chmod +x {path}, or give the path of another mpirun")
-    inside = [path / name for name in ("bin/mpirun", "mpirun") if (path / name).is_file()]
+    mpiruns = [path / name for name in ("bin/mpirun", "mpirun") if (path / name).is_file()]
     sign = "=" if place == VARIABLE else " "
-    hint = f"name the mpirun in it: {place}{sign}{inside[0]}" if inside else "it holds no mpirun"
+    hint = f"name the mpirun in it: {place}{sign}{mpiruns[0]}" if mpiruns else "it holds no mpirun"
     return UsageError(f"{place}: {path} is a folder", hint)
 
 

@@ -124,7 +124,7 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
     synonym = unit if unit in TIME_UNITS_S else _SYNONYMS.get(unit.lower(), unit)
     keep_one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
     is_clock = kind == "wall" or (kind == "logreport" and spec.key == CLOCK)
-    what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
+    clock = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
     return [
         (
             not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log,
@@ -139,10 +139,10 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
         ),
         (
             is_clock and spec.maximize,
-            f"--maximize: the {what} is better if it is smaller",
+            f"--maximize: the {clock} is better if it is smaller",
             "leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'",
         ),
-        (is_clock and unit != "", f"--unit {unit}: the {what} is in seconds", "leave it out"),
+        (is_clock and unit != "", f"--unit {unit}: the {clock} is in seconds", "leave it out"),
         (
             spec.maximize and unit in TIME_UNITS_S,
             f"a time in {unit} is better if it is smaller, but --maximize is given",

@@ -96,7 +96,7 @@ def read(before: str, text: str, after: str, *, separators: str = "") -> Reading
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
-    first, last, value = number.start, number.end, number.value
+    first, last, value = number.start, number.end, number.value  # start and end are the group's
     if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
         raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
     if " " not in separators and (grouped := _WITH_BLANKS.match(line, first)):

@@ -89,8 +89,8 @@ class Pattern(Objective):
                 cost = self.spec.cost(figure(reading, unit))
                 return Finished(cost, iterations=0, reading=reading)
         except FileNotFoundError:
-            what = "output" if name is None else "file"
-            return Failed(FailureKind.NO_LOG, f"there is no {what} {path}")
+            noun = "output" if name is None else "file"
+            return Failed(FailureKind.NO_LOG, f"there is no {noun} {path}")
         except TimeoutError:
             fault = (
                 f"took more than {LIMIT_S:g} s: the output is too long, or the pattern tries too"
