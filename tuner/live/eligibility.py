@@ -46,7 +46,7 @@ PAUSED_SCALE_SD = 0.2
 #: A first launch may be slow by itself, but is no quicker than windows by this factor. It is twice
 #: as quick or more if a step has several batches and the log counts batches; a neighbour made it
 #: 1.7 times as quick.
-MISCOUNTED = 1.8
+MISCOUNTED_TIMES = 1.8
 
 
 def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
@@ -139,7 +139,7 @@ def live_vs_cold(
         limit = DEVIATIONS * math.hypot(se, PAUSED_SCALE_SD if are_paused else SCALE_SD)
         has_only_warm_ups = setting not in launches
         if has_only_warm_ups:  # windows may be quicker than these, and must not be much slower
-            log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
+            log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED_TIMES))
         if abs(log_ratio) > limit:
             change = wording.changed(math.exp(log_ratio))
             hint = " (session.step() says what an iteration is)" if has_only_warm_ups else ""

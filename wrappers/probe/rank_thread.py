@@ -1,4 +1,4 @@
-"""Starts a thread of the probe in a rank: it takes no signals, and ``threading`` has none of it."""
+"""Starts a thread of the probe in a rank: it takes no signals, and is not in ``threading``."""
 
 import _signal
 import _thread
