@@ -227,7 +227,7 @@ class ToRank:
 
     def step(self, elapsed_s: float = 0.5, *, marked: bool = False) -> None:
         """End an iteration."""
-        self.gate.ended(elapsed_s, marked)
+        self.gate.note_iteration(elapsed_s, marked)
         self.iteration += 1
         self.gate.boundary(self.iteration, "session")
 
@@ -256,7 +256,7 @@ def test_a_rank_is_switched(rank: ToRank) -> None:
     own = {"omp_threads", "opencv_threads"}
     assert {k: v for k, v in rank.hello.pop("can").items() if k not in own} == STARTED
     assert rank.hello == {k: v for k, v in hello().items() if k != "can"}
-    assert not rank.gate.met
+    assert not rank.gate.was_ordered
     for number, (order, values, errors) in enumerate(SWITCHES, 1):
         rank.line.send({"type": "stop"})
         assert rank.answer() == {"type": "stopped", "iteration": rank.iteration}
@@ -268,7 +268,7 @@ def test_a_rank_is_switched(rank: ToRank) -> None:
         answer = rank.answer()
         answer["values"] = {k: v for k, v in answer["values"].items() if k not in own}
         assert answer == state({**rank._read(), **values}, errors)
-    assert rank.gate.met
+    assert rank.gate.was_ordered
 
 
 @pytest.mark.parametrize("sent", [*NONSENSE, b'{"type":"at"}\n', None])  # None: it is closed

@@ -16,7 +16,7 @@ rank_live, rank_live_knobs = probe_module("rank_live"), probe_module("rank_live_
 class Gate:
     """Keeps what the agent says: at which iterations it was at a boundary, and which are marked."""
 
-    passive = met = False
+    passive = was_ordered = False
 
     def __init__(self) -> None:
         self.boundaries: list[tuple[int, str]] = []
@@ -24,7 +24,7 @@ class Gate:
         self.waits = 0
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return bool(self.boundaries)
 
     def boundary(self, iteration: int, hook: str) -> None:
@@ -32,11 +32,11 @@ class Gate:
 
     def wait(self) -> None:
         self.waits += 1
-        self.met = True
+        self.was_ordered = True
 
-    def ended(self, elapsed_s: float, marked: bool) -> None:
+    def note_iteration(self, elapsed_s: float, is_marked: bool) -> None:
         assert elapsed_s >= 0
-        self.marks.append(marked)
+        self.marks.append(is_marked)
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def agent(gate: Gate) -> Any:
 def update(agent: Any) -> None:
     """Do as the hook on Chainer does, which asks first, as the others do."""
     if not agent.idle:
-        agent.begins("chainer")
-        agent.ran("chainer", 0.1)
+        agent.iteration_begins("chainer")
+        agent.iteration_ended("chainer", 0.1)
 
 
 def optimizer_step(agent: Any) -> None:
     if not agent.idle:
-        agent.stepped("torch")
+        agent.iteration_passed("torch")
 
 
 def step(agent: Any) -> None:
@@ -101,7 +101,7 @@ def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Gate) ->
 
 
 def test_a_forked_child_takes_no_part(agent: Any, gate: Gate) -> None:
-    gate.met = True
+    gate.was_ordered = True
     assert agent.more()
     child = os.fork()
     if not child:

@@ -186,7 +186,7 @@ def test_a_tool_that_does_not_read_is_not_waited_for(supervisor: Supervisor) -> 
     """It thinks for seconds between two windows; iterations of microseconds fill the socket."""
     gate, last = alone(supervisor), 1_000_000
     for iteration in range(2, last):
-        gate.ended(2e-5, False)
+        gate.note_iteration(2e-5, False)
         gate.boundary(iteration + 1, "chainer")
     gate.leave()
     supervisor.wait_for_end()

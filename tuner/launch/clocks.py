@@ -1,12 +1,12 @@
-"""The clock that a running launch's figure follows, so that it can be stopped early (pure).
+"""Converts a running launch to the clock that its figure follows, so that it can be stopped (pure).
 
 A stopper (:mod:`tuner.search.stopper`) compares times with a limit in seconds of the program's
-clock. For other figures it is shown the launch as if its figure were such a clock:
+clock. For other figures the stopper gets the log as if the figure were such a clock:
 
 - **Wall**: the time since the launch is the figure so far.
 - **Steady**: the figure is ``(t_N - t_w) / (N - w)``; ``w`` is the entry at the end of the warm-up
-  (:func:`~tuner.search.throughput.warmed_up`). Once that is seen, and ``N`` is known, it is the
-  clock since then over a constant.
+  (:func:`~tuner.search.throughput.warmed_up`). Once the log has that entry, and ``N`` is known, the
+  figure is the program's time since then over a constant.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tuner.search.throughput import warmed_up
 class OnOtherClock:
     """Runs a stopper by another clock than the program's own.
 
-    That is the time since the launch began or, if ``iterations`` says how many a whole launch does,
-    the time after the warm-up a remaining iteration.
+    That clock is the time since the launch began. If ``iterations`` says how many a whole launch
+    makes, it is the time since the warm-up over the iterations that remained then.
     """
 
     stopper: EarlyStopper
@@ -40,17 +40,17 @@ class OnOtherClock:
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Return what the stopper says of the figure so far."""
-        if self.iterations is None:
+        if self.iterations is None:  # as a clock that began with the launch, without a start-up
             return self.stopper([(0, since_launch_s)], since_launch_s, 0.0)
         place = warmed_up(log, self.iterations)
-        left = 0 if place is None else self.iterations - log[place][0]
-        if place is None or left <= 0:
+        if place is None or self.iterations <= log[place][0]:
             return GoOn()
-        since_s = log[place][1]
-        view = [(done, (time_s - since_s) / left) for done, time_s in log[place:]]
+        warm_iteration, warm_s = log[place]
+        remaining = self.iterations - warm_iteration
+        scaled = [(done, (time_s - warm_s) / remaining) for done, time_s in log[place:]]
         if startup_s is None:
-            return self.stopper(view, 0.0, None)
-        return self.stopper(view, (since_launch_s - startup_s - since_s) / left, 0.0)
+            return self.stopper(scaled, 0.0, None)
+        return self.stopper(scaled, (since_launch_s - startup_s - warm_s) / remaining, 0.0)
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper itself: the log of a window is that of the figure."""
@@ -70,8 +70,8 @@ def stopper_by(clock: Clock, stopper: EarlyStopper, iterations: int | None) -> E
     return OnOtherClock(stopper, iterations) if clock == "steady" and iterations else None
 
 
-#: The pace of one side of a comparison is known once its own scatter leaves its finish as uncertain
-#: as this (the standard deviation of its logarithm).
+#: The pace of one side of a comparison is known once its finish is no more uncertain than this (the
+#: standard deviation of its logarithm, by the scatter of the launch's own iterations).
 PACE_SD = 0.03
 
 #: After this many times what the other side takes, a launch is ended with the pace that it has
@@ -85,22 +85,22 @@ class OtherSide(NamedTuple):
     wall_s: float
     cost: float
     #: How many times its own iterations that is (:func:`~tuner.search.throughput.at_usual_pace`):
-    #: the other side may do the same work in more or fewer.
+    #: a ratio, since the other side may do the same work in more or fewer iterations.
     at_usual_pace: float | None = None
 
 
 def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> EarlyStopper:
     """Return what stops the slower side of a comparison once it has shown enough.
 
-    A longer time alone would add noise: nothing cancels what the machine does then. Clock and
-    iterations are those of `stopper_by`. The faster side shows what comes at the end of a launch,
-    after the iterations: that is what its cost has beyond the usual pace.
+    To run on alone would add noise: the machine's disturbances would then hit one side only. Clock
+    and iterations are those of `stopper_by`. The faster side shows what comes at the end of a
+    launch, after the iterations: that is what its cost has beyond the usual pace.
     """
     most_s = MOST_TIMES * other.cost
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
     if iterations:
-        paced = max(1.0, other.at_usual_pace or 1.0)  # its iterations are 1 of it, its end the rest
-        end_s, end_iterations = other.cost * (1 - 1 / paced), iterations * (paced - 1)
+        times = max(1.0, other.at_usual_pace or 1.0)  # 1 for its iterations, the rest for its end
+        end_s, end_iterations = other.cost * (1 - 1 / times), iterations * (times - 1)
         rules.insert(0, PaceKnown(iterations, end_s, end_iterations, PACE_SD, most_s))
     by_clock = (stopper_by(clock, rule, iterations) for rule in rules)
     return FirstOf(tuple(filter(None, by_clock)), after_s=other.wall_s)

@@ -1,4 +1,4 @@
-"""Command templates: argv tokens with placeholders (pure).
+"""Reads and fills command templates: words of a command with placeholders (pure).
 
 ``{out}`` is the folder of the program's log, ``{python}`` the interpreter of ``tune``,
 ``{workloads}`` the folder of the shipped trainers, any other name a knob. ``{{`` and ``}}``
@@ -22,8 +22,8 @@ RESERVED = (OUT, "python", "workloads")
 BARE = "\0"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: Doubled braces, or a placeholder with its name.
-_PLACE = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME.pattern})\}}")
+#: Doubled braces, or a placeholder, whose name is the group.
+_BRACES = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME.pattern})\}}")
 _OPTION = re.compile(r"--?[A-Za-z][^=]*")
 _OPTION_WITH_VALUE = re.compile(r"--?[A-Za-z][\w.-]*=")
 
@@ -39,11 +39,11 @@ def shipped_dir(name: str) -> Path:
 def names_in(token: str) -> tuple[str, ...]:
     """Return the placeholders of one token, in order."""
     try:
-        parts = [part for _, *part in Formatter().parse(token) if part[0] is not None]
-    except ValueError:
-        parts = [["", "", None]]
-    names = [name or "" for name, form, conversion in parts if not form and conversion is None]
-    if len(names) < len(parts) or not all(map(_NAME.fullmatch, names)):
+        fields = [field for _, *field in Formatter().parse(token) if field[0] is not None]
+    except ValueError:  # a brace has no partner: a field without a name is refused below
+        fields = [["", "", None]]
+    names = [name or "" for name, form, conversion in fields if not form and conversion is None]
+    if len(names) < len(fields) or not all(map(_NAME.fullmatch, names)):
         raise UsageError(
             f"the command has braces in {token!r} that are no placeholder",
             "write {{ and }} for literal braces",
@@ -58,8 +58,8 @@ def placeholders(template: Sequence[str]) -> tuple[str, ...]:
 
 def knobs_in(template: Sequence[str]) -> tuple[str, ...]:
     """Return the placeholders that may be knobs; other braces are passed over."""
-    names = dict.fromkeys(name for token in template for name in _PLACE.findall(token))
-    return tuple(name for name in names if name and name not in RESERVED)
+    names = dict.fromkeys(name for token in template for name in _BRACES.findall(token))
+    return tuple(name for name in names if name and name not in RESERVED)  # "": doubled braces
 
 
 def check(template: Sequence[str], knobs: Iterable[str]) -> None:
@@ -80,7 +80,7 @@ def fill(token: str, values: Mapping[str, str]) -> str:
 
 
 def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the template with its placeholders replaced, what is not set left out.
+    """Return the template with its placeholders replaced; those without a value are left out.
 
     A token with a placeholder that has no value is dropped; if the token is nothing but
     the placeholder, the option right before it (``-j``, ``--workers``) goes as well.
@@ -92,7 +92,7 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
             result += _filled(template, index, values)
             continue
         is_alone = token == f"{{{missing[0]}}}"
-        # Several words; ``--name=two words`` is one, whatever is in it.
+        # Several words, for a shell; ``--name=two words`` is an option, whatever its value is.
         is_script = len(token.split()) > 1 and not _OPTION_WITH_VALUE.match(token)
         if is_script or (is_alone and not option_before(template, index)):
             why = "" if is_script else " without an option before it"
@@ -103,24 +103,24 @@ def substitute(template: Sequence[str], values: Mapping[str, str]) -> tuple[str,
                 f"say what it is by default: {needed}",
             )
         if is_alone:
-            result.pop()
+            result.pop()  # the option before it
     return tuple(result)
 
 
 def _filled(template: Sequence[str], index: int, values: Mapping[str, str]) -> tuple[str, ...]:
     """Return a word with its values; ``--amp={amp}`` becomes ``--amp`` if the option takes none."""
     token = template[index]
-    bare = [name for name in names_in(token) if values[name] == BARE]
-    if not bare:
+    bare_names = [name for name in names_in(token) if values[name] == BARE]
+    if not bare_names:
         return (fill(token, values),)
-    place = f"{{{bare[0]}}}"
-    if token == place and option_before(template, index):
+    placeholder = f"{{{bare_names[0]}}}"
+    if token == placeholder and option_before(template, index):
         return ()
-    option = token.removesuffix(f"={place}")
+    option = token.removesuffix(f"={placeholder}")
     if option == token or not _OPTION.fullmatch(option):
         raise UsageError(
-            f"the command has {place} in {shown(token)}: it is an option without a value",
-            f"put it after the option that it belongs to: --option {place}",
+            f"the command has {placeholder} in {shown(token)}: it is an option without a value",
+            f"put it after the option that it belongs to: --option {placeholder}",
         )
     return (option,)
 
@@ -139,11 +139,11 @@ def words_with_values(template: Sequence[str], values: Mapping[str, str]) -> tup
 
 
 def can_leave_out(template: Sequence[str], name: str) -> bool:
-    """Return whether a template can do without one placeholder, and keep those of all others."""
-    own = [names for token in template if name in (names := names_in(token))]
-    if any(set(names) != {name} for names in own):
+    """Return whether a template can do without one placeholder, and keep all other ones."""
+    words_with_it = [names for token in template if name in (names := names_in(token))]
+    if any(set(names) != {name} for names in words_with_it):
         return False
-    try:
+    try:  # with some value, its name, for each of the others
         substitute(template, {other: other for other in placeholders(template) if other != name})
     except UsageError:
         return False
@@ -152,5 +152,5 @@ def can_leave_out(template: Sequence[str], name: str) -> bool:
 
 def option_before(template: Sequence[str], index: int) -> bool:
     """Return whether the token before ``index`` is an option that takes this one as its value."""
-    before = template[index - 1] if index else ""
-    return _OPTION.fullmatch(before) is not None and not names_in(before)
+    previous = template[index - 1] if index else ""
+    return _OPTION.fullmatch(previous) is not None and not names_in(previous)

@@ -1,4 +1,4 @@
-"""Why a launch failed, by its exit code and the end of its output (pure).
+"""Explains why a launch failed, by its exit code and the end of its output (pure).
 
 A word alone proves nothing ("handles MemoryError gracefully"): it counts in Python's last
 words, in lines of a form that only the failing library prints, and in a launcher's notice.
@@ -19,11 +19,11 @@ from tuner.model import FailureKind
 TAIL_LINES = 20
 LINE_CHARACTERS = 500
 
-#: This much of a notice of mpirun's (some explain at length) is a reason.
+#: So much of a notice of mpirun's is shown as a reason: some explain at length.
 NOTICE_CHARACTERS = 240
 #: Control characters: a tail is shown on the user's terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: What colours a terminal, moves its cursor or names its window (ECMA-48: CSI, OSC and others).
+#: Sequences that colour a terminal, move its cursor or name its window (ECMA-48: CSI, OSC …).
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z\\^-~])"
 )
@@ -101,39 +101,39 @@ _IN_NOTICES: _Phrases = (
     (_DISK, r"No space left on device|Disk quota exceeded"),
 )
 
-#: How far from the end an exception may stand (those of other ranks come after it), lines.
-EXCEPTIONS = 64
+#: So many exceptions may tell the cause, from the end: those of other ranks come after it.
+MOST_EXCEPTIONS = 64
 #: This many lines at the end are a program's last words, if it has no exceptions.
-LAST_WORDS = 5
+LAST_WORD_LINES = 5
 
 
-def _match(line: str, phrases: _Phrases) -> _Meaning | None:
+def _meaning(line: str, phrases: _Phrases) -> _Meaning | None:
     return next((meaning for meaning, pattern in phrases if re.search(pattern, line)), None)
 
 
 def _cause(
-    own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[tuple[str, str]]
+    rank_lines: Sequence[str], notices: Sequence[str], exceptions: Sequence[tuple[str, str]]
 ) -> tuple[_Meaning, str] | None:
-    """Return what ran out or is gone, and the line that tells."""
-    last_words = own[:0] if exceptions else own[-LAST_WORDS:]
+    """Return what ran out or is gone, and the line that tells it; the surest lines come first."""
+    last_words = rank_lines[:0] if exceptions else rank_lines[-LAST_WORD_LINES:]
     causes = []
-    for code, line in reversed(exceptions[-EXCEPTIONS:]):
-        with_code = _match(f"{code}\n{line}", _IN_EXCEPTIONS[:2])
-        causes.append((with_code or _match(line, _IN_EXCEPTIONS), line))
-    causes += [(_match(line, _IN_NOTICES), line) for line in launcher]
-    causes += [(_match(line, _IN_LINES), line) for line in reversed([*launcher, *own])]
-    causes += [(_match(line, _IN_EXCEPTIONS), line) for line in reversed(last_words)]
+    for code, line in reversed(exceptions[-MOST_EXCEPTIONS:]):
+        with_code = _meaning(f"{code}\n{line}", _IN_EXCEPTIONS[:2])  # the rows for both lines
+        causes.append((with_code or _meaning(line, _IN_EXCEPTIONS), line))
+    causes += [(_meaning(line, _IN_NOTICES), line) for line in notices]
+    causes += [(_meaning(line, _IN_LINES), line) for line in reversed([*notices, *rank_lines])]
+    causes += [(_meaning(line, _IN_EXCEPTIONS), line) for line in reversed(last_words)]
     return next(((meaning, line) for meaning, line in causes if meaning is not None), None)
 
 
 # --- what else tells ------------------------------------------------------------------------------
 
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|ProcessPool)(?::\s.*)?")
-#: What Python draws below the code that raised it; a line of nothing else says nothing.
+#: What Python draws below the code that raised an exception; a line of these alone is left out.
 _MARKS = "~^ "
 #: What Python says below an exception in whose place another one was raised.
 _HANDLED = ("During handling of the above", "The above exception was the direct cause")
-#: This many lines at the end may be its only ones (``python -S``, a program that prints the error).
+#: So close to the end an exception counts without its traceback (a program that prints the error).
 LAST_LINES = 3
 #: Open MPI's notices are between rules, one of them between shorter ones.
 _NOTICE = re.compile(
@@ -168,7 +168,7 @@ _WORKER_LOST = re.compile(
     r"|\b(BrokenProcessPool|TerminatedWorkerError)\b"
 )
 
-#: How programs begin the line that says what went wrong, if it is not their last one.
+#: How programs begin the line that tells what went wrong, if it is not their last one.
 _ERROR = re.compile(r"(?:[\w.]+:? )?(?:fatal )?error: *\S", re.IGNORECASE)
 #: Open MPI's words of a rank that crashed; its stack comes below.
 _SIGNAL = re.compile(r"\[\S+\] Signal: .+ \(\d+\)")
@@ -184,15 +184,16 @@ _TORCHRUN = re.compile(
     r"|api\.SignalException: Process \d+ got signal: (?P<signal>\d+)[^\n]*)\n?",
     re.MULTILINE | re.DOTALL,
 )
+#: The rank that failed first, and its exit code, in that table.
 _ROOT = re.compile(r"^Root Cause.*?^  rank +: (\d+)\b.*?^  exitcode +: (-?\d+)\b", re.M | re.S)
-#: It ended before it had a rank: a port that is taken, an option that it does not know.
+#: torchrun ended before it had a rank: a port that is taken, an option that it does not know.
 _UNSTARTED = re.compile(
     r'  File ".*/torch/distributed/run\.py", line \d+, in |(torchrun|run\.py): error: '
 )
 #: What torch.distributed raises in a program that something else has started.
 _NEEDS_TORCHRUN = re.compile(r"env:// rendezvous: environment variable \w+ expected")
-#: The lines of its log, and its word on threads with the stars around it.
-_LOG = re.compile(
+#: The lines of torchrun's log, and its word on threads with the stars around it.
+_TORCHRUN_LOG = re.compile(
     r"[DIWEC]\d{4} [\d:.]+ \d+ \S*torch/distributed/(elastic/|launcher/|run\.py)"
     r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.(elastic|launcher|run)\b"
     r"|\*{41}|Setting OMP_NUM_THREADS environment variable for each process"
@@ -210,14 +211,14 @@ class Explanation(NamedTuple):
 
 
 def explain(code: int | None, text: str, *, oom_kills: int = 0) -> Explanation:
-    """Return why a launch failed, of whose output ``text`` is the end, as `clean` left it.
+    """Return why a launch failed; ``text`` is the end of its output, as `clean` left it.
 
-    A negative exit code is a signal, ``None`` not known, and 0 hidden by something.
+    A negative exit code is a signal, ``None`` is one that is not known, and 0 hides the real one.
     ``oom_kills`` counts the processes that the kernel ended for want of memory, others' too.
     """
-    launcher: list[str] = []
+    notices: list[str] = []
     rank = None  # the first that failed under torchrun
-    for torchrun in [*_TORCHRUN.finditer(text)][-1:]:
+    for torchrun in [*_TORCHRUN.finditer(text)][-1:]:  # the last match, if there is one
         text = text[: torchrun.start()] + text[torchrun.end() :]
         if torchrun["signal"]:
             name = _signal_name(int(torchrun["signal"]))
@@ -225,32 +226,32 @@ def explain(code: int | None, text: str, *, oom_kills: int = 0) -> Explanation:
             return Explanation(FailureKind.INTERRUPTED, reason)
         if root := _ROOT.search(torchrun["table"] or ""):
             rank, code = root[1], int(root[2])
-            # Of a signal that says all, of an exit code nothing.
-            launcher.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
-    launcher += filter(None, map(_shortened, _NOTICE.findall(text)))
-    lines = [line for line in _NOTICE.sub("", text).split("\n") if not _LOG.match(line)]
-    launcher += [line for line in lines if line.startswith(_HYDRA)]
-    own = _of_ranks([line for line in lines if not line.startswith(_HYDRA)], rank)
+            # "killed" is a reason. "the first to end" is shown only if no other line is telling.
+            notices.append(f"rank {rank} was {'killed' if code < 0 else 'the first to end'}")
+    notices += filter(None, map(_shortened, _NOTICE.findall(text)))
+    lines = [line for line in _NOTICE.sub("", text).split("\n") if not _TORCHRUN_LOG.match(line)]
+    notices += [line for line in lines if line.startswith(_HYDRA)]
+    rank_lines = _of_ranks([line for line in lines if not line.startswith(_HYDRA)], rank)
 
-    exceptions = _exceptions(own)
-    cause = _cause(own, launcher, exceptions)
+    exceptions = _exceptions(rank_lines)
+    cause = _cause(rank_lines, notices, exceptions)
     if cause is not None:
         (kind, meaning), line = cause
         return Explanation(kind, f"{ended(code)}: {meaning}: {line.strip()}", line)
     raised = [line for _, line in exceptions]
     if rank is not None and code is not None and code < 0:
         raised = []  # the other ranks only say that a killed one is gone
-    line = _most_telling(own, launcher, raised)
+    line = _most_telling(rank_lines, notices, raised)
     reason = f"{ended(code)}: {line}" if line else f"{ended(code)}, and it printed nothing"
     if _NEEDS_TORCHRUN.search(line):
         reason += " (--launcher torchrun sets it for each rank)"
-    if oom_kills:
-        says_killed = any(map(_KILLED.search, launcher)) or any(map(_WORKER_LOST.search, raised))
+    if oom_kills:  # perhaps of another program: does this one say that it was killed?
+        says_killed = any(map(_KILLED.search, notices)) or any(map(_WORKER_LOST.search, raised))
         if code in _KILLED_CODES or says_killed:
-            said = line or "it printed nothing"
-            reason = f"{ended(code)}: ended by the kernel for want of memory: {said}"
+            detail = line or "it printed nothing"
+            reason = f"{ended(code)}: ended by the kernel for want of memory: {detail}"
             return Explanation(FailureKind.OUT_OF_MEMORY, reason, line)
-    unstarted = any(map(_UNSTARTED.match, own)) or any(map(_NOT_LAUNCHED.search, launcher))
+    unstarted = any(map(_UNSTARTED.match, rank_lines)) or any(map(_NOT_LAUNCHED.search, notices))
     if unstarted or (code in _SHELL_CODES and not exceptions):
         return Explanation(FailureKind.LAUNCHER, reason, line)
     return Explanation(FailureKind.CRASHED, reason, line)
@@ -259,7 +260,7 @@ def explain(code: int | None, text: str, *, oom_kills: int = 0) -> Explanation:
 def lost_host(text: str) -> str:
     """Return Open MPI's notice that a host is gone: 5.0 may end with exit code 0 after it."""
     notices = map(_shortened, _NOTICE.findall(text))
-    return next((notice for notice in notices if _match(notice, _IN_NOTICES) == _HOST), "")
+    return next((notice for notice in notices if _meaning(notice, _IN_NOTICES) == _HOST), "")
 
 
 def _shortened(notice: str) -> str:
@@ -270,21 +271,20 @@ def _shortened(notice: str) -> str:
     return shorten(notice, NOTICE_CHARACTERS, placeholder=" …")
 
 
-def _of_ranks(lines: Iterable[str], first: str | None) -> list[str]:
-    """Return the lines of the ranks that say something.
+def _of_ranks(lines: Iterable[str], first_rank: str | None) -> list[str]:
+    """Return the lines of the ranks, without blank ones, marks and frames.
 
-    torch marks exceptions with their rank: those of the ``first`` rank to fail are kept.
+    torch marks exceptions with their rank: those of the ``first_rank`` to fail are kept.
     """
     tagged = [(_RANK_TAG.match(line), line) for line in lines]
-    if any(tag and tag[1] == first for tag, _ in tagged):
-        tagged = [(tag, line) for tag, line in tagged if tag is None or tag[1] == first]
-    own = (line[tag.end() :] if tag else line for tag, line in tagged)
-    said = (line for line in own if line.strip().strip(_MARKS))
-    return [line for line in said if not _FRAME.fullmatch(line)]
+    if any(tag and tag[1] == first_rank for tag, _ in tagged):
+        tagged = [(tag, line) for tag, line in tagged if tag is None or tag[1] == first_rank]
+    texts = (line[tag.end() :] if tag else line for tag, line in tagged)
+    return [text for text in texts if text.strip().strip(_MARKS) and not _FRAME.fullmatch(text)]
 
 
 def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the last lines of Python's tracebacks, each with the line before it.
+    """Return the last lines of Python's tracebacks, each with the line above it.
 
     They stand below a line of code or at the very end. Exceptions that were handled are left out.
     """
@@ -292,19 +292,21 @@ def _exceptions(lines: Sequence[str]) -> list[tuple[str, str]]:
     for number, line in enumerate(lines):
         if not _EXCEPTION.fullmatch(line):
             continue
-        before = lines[number - 1] if number else ""
-        handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
-        if not handled and (before.startswith(" ") or number >= len(lines) - LAST_LINES):
-            raised.append((before, line))
+        above = lines[number - 1] if number else ""
+        is_handled = number + 1 < len(lines) and lines[number + 1].startswith(_HANDLED)
+        if not is_handled and (above.startswith(" ") or number >= len(lines) - LAST_LINES):
+            raised.append((above, line))
     return raised
 
 
-def _most_telling(own: Sequence[str], launcher: Sequence[str], exceptions: Sequence[str]) -> str:
-    complaints = [line for line in launcher if not _SAYS_NOTHING.match(line)]
-    errors = [line for line in own[-LAST_LINES:] if _ERROR.match(line)]
-    signals = [line for line in own if _SIGNAL.fullmatch(line)]
-    telling = (*exceptions[-1:], *complaints, *signals, *errors[-1:], *own[-1:], *launcher)
-    return next(iter(telling), "").strip()
+def _most_telling(
+    rank_lines: Sequence[str], notices: Sequence[str], exceptions: Sequence[str]
+) -> str:
+    complaints = [line for line in notices if not _SAYS_NOTHING.match(line)]
+    errors = [line for line in rank_lines[-LAST_LINES:] if _ERROR.match(line)]
+    signals = [line for line in rank_lines if _SIGNAL.fullmatch(line)]
+    best_first = (*exceptions[-1:], *complaints, *signals, *errors[-1:], *rank_lines[-1:], *notices)
+    return next(iter(best_first), "").strip()
 
 
 def ended(code: int | None) -> str:
@@ -395,28 +397,28 @@ def death(text: str, *, has_figure: bool) -> str:
     """
     text = _TORCHRUN.sub("torch.distributed.elastic.errors.ChildFailedError\n", text)
     text = _NOTICE.sub(lambda notice: " ".join(notice[1].split()) + "\n", text)
-    ending = above = ""
+    ending = above = ""  # the line that shows the death, so far; the line before this one
     may_indent = False  # whether an indented line belongs to what ends the output
-    counts: list[bool] = []  # for each traceback that is open: whether it ends the program
+    ends_program: list[bool] = []  # of each traceback whose last line is still to come
     for tagged in text.split("\n"):
         line = _RANK_TAG.sub("", tagged, count=1)
         if not line.strip():
             continue
         if _HEADER.match(line):
             is_part = _PART.match(above) is not None
-            counts.append(not above.startswith(_IGNORED) and not (is_part and has_figure))
-        elif line[0].isspace() and (counts or may_indent):
-            pass
-        elif counts and (
+            ends_program.append(not above.startswith(_IGNORED) and not (is_part and has_figure))
+        elif line[0].isspace() and (ends_program or may_indent):
+            pass  # code of a traceback, or of a stack
+        elif ends_program and (
             _EXCEPTION.fullmatch(line) or (above[0].isspace() and _RAISED.fullmatch(line))
         ):
-            ending = line if counts.pop(0) else ending
+            ending = line if ends_program.pop(0) else ending
             may_indent = False
         elif _DEATH.match(line):
             ending, may_indent = ending or line, True
         elif _BELOW_DEATH.match(line) or (ending and line.startswith(_HYDRA)):
             may_indent = True
         elif not (line.startswith((*_HANDLED, *_IGNORED)) or _PART.match(line)):
-            ending, may_indent = "", False
+            ending, may_indent = "", False  # the program printed this: it went on
         above = line
     return ending.strip()

@@ -1,4 +1,4 @@
-"""Find the launcher in a command line, its options, and where the program begins. Pure.
+"""Finds the launcher in a command line, its options, and where the program begins. Pure.
 
 The tables list the options that take words of their own; any other option is taken for a switch.
 They come from ``mpirun --help all`` of Open MPI 4 and 5, ``mpiexec --help`` of MPICH, Intel
@@ -51,12 +51,12 @@ class Syntax:
     is_gnu: bool = True
 
 
-def _arity(one: str, two: str = "") -> dict[str, int]:
-    return {name: n for n, names in enumerate((one, two), 1) for name in names.split()}
+def _arity(one_word: str, two_words: str = "") -> dict[str, int]:
+    return {name: n for n, names in enumerate((one_word, two_words), 1) for name in names.split()}
 
 
-def _roles(**names: str) -> dict[str, Role]:
-    return {name: Role[role.upper()] for role, row in names.items() for name in row.split()}
+def _roles(**rows: str) -> dict[str, Role]:
+    return {name: Role[role.upper()] for role, names in rows.items() for name in names.split()}
 
 
 # --- launchers whose ranks tune starts ------------------------------------------------------------
@@ -138,7 +138,7 @@ TORCHRUN = Syntax(
     ),
 )
 
-#: Per name of a program the launcher that it is.
+#: The launchers that tune drives, by the names of their programs.
 LAUNCHERS: Mapping[str, Syntax] = {
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"), MPIRUN),
     **dict.fromkeys((f"{name}.openmpi" for name in ("mpirun", "mpiexec")), MPIRUN),
@@ -185,8 +185,8 @@ class LaunchOption(NamedTuple):
 class LaunchLine(NamedTuple):
     """A command that starts ranks by itself.
 
-    Its launcher's ``name`` is such as ``mpirun`` or ``torchrun``, typed as the words ``launcher``;
-    ``arguments`` are its options and the program, ``before`` a wrapper such as ``env A=1``.
+    ``name`` is that of its launcher, as ``mpirun`` or ``torchrun``, and ``launcher`` the words that
+    start it; ``arguments`` are its options and the program, ``before`` a wrapper as ``env A=1``.
     """
 
     name: str
@@ -198,8 +198,8 @@ class LaunchLine(NamedTuple):
 def launch_line(words: Sequence[str]) -> LaunchLine | None:
     """Return the launcher that a command begins with, or that ``env``, ``time`` … in it starts."""
     words = tuple(words)
-    first = next(iter(words), "")
-    is_wrapped = PurePath(first).name in _WRAPPERS or ASSIGNMENT.fullmatch(first)
+    first_word = next(iter(words), "")
+    is_wrapped = PurePath(first_word).name in _WRAPPERS or ASSIGNMENT.fullmatch(first_word)
     for start in range(len(words) if is_wrapped else 1):
         if line := _launcher_at(words[start:]):
             return line._replace(before=words[:start])
@@ -210,18 +210,17 @@ def _launcher_at(words: tuple[str, ...]) -> LaunchLine | None:
     """Return the launcher whose name, or module of Python, the words begin with."""
     if not words:
         return None
-    name, length = PurePath(words[0]).name, 1
-    if _PYTHON_NAME.fullmatch(name):
-        length += next((n for n, word in enumerate(words[1:], 1) if word[0:1] != "-"), 0)
-        target = words[length - 1]
-        name = MODULES.get(target, PurePath(target).name)
+    name, index = PurePath(words[0]).name, 0  # of the launcher's last word
+    if _PYTHON_NAME.fullmatch(name):  # its script or its module is the launcher
+        index = next((n for n, word in enumerate(words[1:], 1) if word[0:1] != "-"), 0)
+        name = MODULES.get(words[index], PurePath(words[index]).name)
     if name not in LAUNCHERS and name not in OTHER_LAUNCHERS:
         return None
     subcommand = SUBCOMMANDS.get(name)
-    is_module = words[length - 1] in MODULES
-    if subcommand and not is_module and words[length : length + 1] != (subcommand,):
+    is_module, arguments = words[index] in MODULES, words[index + 1 :]
+    if subcommand and not is_module and arguments[:1] != (subcommand,):
         return None
-    return LaunchLine(name, words[:length], words[length:])
+    return LaunchLine(name, words[: index + 1], arguments)
 
 
 def options_of(syntax: Syntax, words: Sequence[str]) -> tuple[list[LaunchOption], tuple[str, ...]]:
@@ -247,29 +246,29 @@ def _named(syntax: Syntax, words: tuple[str, ...]) -> LaunchOption:
     name, has_value, value = words[0].lstrip("-").partition("=")
     if name not in syntax.arity and name not in syntax.roles:
         name = name.replace("_", "-")
-    values, number = (value,) if has_value else (), syntax.arity.get(name, 0)
-    if number == 2 and "=" in (value or "".join(words[1:2])):
-        number = 1  # NAME=VALUE in place of NAME VALUE
-    missing = max(number - len(values), 0)
+    values, arity = (value,) if has_value else (), syntax.arity.get(name, 0)
+    if arity == 2 and "=" in (value or "".join(words[1:2])):
+        arity = 1  # NAME=VALUE in place of NAME VALUE
+    missing = max(arity - len(values), 0)
     return LaunchOption(name, values + _following(syntax, words, missing), words[: 1 + missing])
 
 
 def _letters(syntax: Syntax, words: tuple[str, ...]) -> Iterator[LaunchOption]:
     """Yield the options of ``-lN2``: a letter that takes a value ends the word."""
-    for at, letter in enumerate(words[0][1:], 2):
-        behind = words[0][at:]
-        if behind and (letter in syntax.arity or behind[0].isdigit()):
-            yield LaunchOption(letter, (behind,), (f"-{letter}{behind}",))
+    for end, letter in enumerate(words[0][1:], 2):
+        attached = words[0][end:]
+        if attached and (letter in syntax.arity or attached[0].isdigit()):
+            yield LaunchOption(letter, (attached,), (f"-{letter}{attached}",))
             return
         value = _following(syntax, words, syntax.arity.get(letter, 0))
         yield LaunchOption(letter, value, (f"-{letter}", *value))
 
 
-def _following(syntax: Syntax, words: tuple[str, ...], number: int) -> tuple[str, ...]:
+def _following(syntax: Syntax, words: tuple[str, ...], arity: int) -> tuple[str, ...]:
     """Return this many words, which follow an option as its value."""
-    if len(words) <= number:
+    if len(words) <= arity:
         raise UsageError(
             f"{words[0]} of {syntax.name} takes another word, and the line ends there",
             "check the line",
         )
-    return words[1 : 1 + number]
+    return words[1 : 1 + arity]

@@ -1,4 +1,4 @@
-"""From a setting to the command that runs it (pure: the same input gives the same launch)."""
+"""Renders a setting as the command that runs it (pure: the same input gives the same launch)."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def launch(
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
-    several, ssh = not spec.layout.is_local, dict[str, str]()
-    if several and marker is not None and not in_slurm(environ):
-        marking, ssh = ssh_wrapper()
+    is_remote, ssh = not spec.layout.is_local, dict[str, str]()
+    if is_remote and marker is not None and not in_slurm(environ):
+        wrapper_words, ssh = ssh_wrapper()
         ssh[SSH_COMMAND] = shlex.join(info.ssh or ("ssh",))
         ssh[CONNECTIONS] = str(connections_folder(folder))
-        info = replace(info, ssh=marking)
-    # What rank 0 reads; without these words no rank has an input.
-    reads, out_dir = ("-i", spec.input) if spec.input else (), folder / "out"
+        info = replace(info, ssh=wrapper_words)
+    # The input of rank 0; without these words no rank has one.
+    input_words, out_dir = ("-i", spec.input) if spec.input else (), folder / "out"
     ours = launcher.environment(info)
-    if several and marker is not None:
+    if is_remote and marker is not None:
         private = private_folder(marker)
         code = private_folder(study_of(marker)) / CODE
         ours |= probe_environment(private, {**environ, **ours}, code)
@@ -73,11 +73,11 @@ def launch(
         spec,
         setting,
         out=str(out_dir),
-        wrapper=("env",) if several else (*wrapper_argv(), *reads),
+        wrapper=("env",) if is_remote else (*wrapper_argv(), *input_words),
         template=spec.command,
-        variables=ours if several else {},
+        variables=ours if is_remote else {},
     )
-    env = {**(_FORWARD_NOTHING if several else {}), **environ, **ours, **ssh}
+    env = {**(_FORWARD_NOTHING if is_remote else {}), **environ, **ours, **ssh}
     argv = launcher.argv(info, spec.layout, launcher_options(spec, setting), program)
     return Launch(
         argv,
@@ -87,17 +87,17 @@ def launch(
         folder,
         spec.trial_limit_s,
         waits_for_children=spec.wait_for_children,
-        input=spec.input if several else "",  # the wrapper opens it here
+        input=spec.input if is_remote else "",  # on this host the wrapper opens it
     )
 
 
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
     """Return the abstract options of the launcher; what the setting leaves unset has none."""
-    chosen = setting.as_dict()
+    values = setting.as_dict()
     return {
-        knob.route.option: chosen[knob.name]
+        knob.route.option: values[knob.name]
         for knob in spec.knobs
-        if isinstance(knob.route, LauncherOption) and chosen.get(knob.name, UNSET) != UNSET
+        if isinstance(knob.route, LauncherOption) and values.get(knob.name, UNSET) != UNSET
     }
 
 
@@ -116,7 +116,7 @@ def rank_argv(
         *wrapper,
         *(part for name in unset for part in ("-u", name)),
         *(f"{name}={value}" for name, value in {**(variables or {}), **values}.items()),
-        *(() if wrapper == ("env",) else ("--",)),
+        *(() if wrapper == ("env",) else ("--",)),  # task_wrapper.sh has it before the program
         *program_argv(spec, setting, out=out, template=template),
     )
 
@@ -158,19 +158,20 @@ def assignments(
 
 def arguments(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
     """Return the argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
-    placed = command.words_with_values(spec.command, _texts(spec, setting.as_dict()))
-    return (*placed, *_appended(spec, setting, spec.command))
+    in_template = command.words_with_values(spec.command, _texts(spec, setting.as_dict()))
+    return (*in_template, *_appended(spec, setting, spec.command))
 
 
 def _appended(spec: StudySpec, setting: Setting, template: Sequence[str]) -> tuple[str, ...]:
-    parts: list[str] = []
+    """Return the options of knobs that have no placeholder, which come after the template."""
+    words: list[str] = []
     for knob, value in _unplaced(spec, setting, template):
         if isinstance(knob.route, Flag) and (option := knob.route.option) is not None:
             if knob.route.switch:
-                parts += [option] if value == ON else []
+                words += [option] if value == ON else []
             else:
-                parts += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
-    return tuple(parts)
+                words += [f"{option}{value}"] if option.endswith("=") else [option, str(value)]
+    return tuple(words)
 
 
 def _unplaced(
@@ -178,20 +179,20 @@ def _unplaced(
 ) -> list[tuple[Knob, Value]]:
     """Return the knobs of a setting that have no placeholder in a command, with their values."""
     placed = command.knobs_in(spec.command if template is None else template)
-    chosen = setting.as_dict()
+    values = setting.as_dict()
     return [
-        (knob, chosen[knob.name])
+        (knob, values[knob.name])
         for knob in spec.knobs
-        if knob.name in chosen and knob.name not in placed
+        if knob.name in values and knob.name not in placed
     ]
 
 
-def _texts(spec: StudySpec, chosen: Mapping[str, Value]) -> dict[str, str]:
-    """Return what stands for the placeholders; a switch that is off has none."""
+def _texts(spec: StudySpec, values: Mapping[str, Value]) -> dict[str, str]:
+    """Return the texts that replace the placeholders; a switch that is off has none."""
     switches = {k.name for k in spec.knobs if isinstance(k.route, Flag) and k.route.switch}
     return {
         name: command.BARE if name in switches else str(value)
-        for name, value in chosen.items()
+        for name, value in values.items()
         if name not in switches or value == ON
     }
 

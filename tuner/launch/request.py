@@ -1,4 +1,4 @@
-"""What is measured next: one setting, by a launch of its own or in a window of a running job."""
+"""The request to measure one setting, by a launch of its own or in a window of a running job."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class MeasurementRequest:
     records: tuple[LaunchRecord, ...] = ()
     #: The figure of the best setting so far.
     incumbent_s: float | None = None
-    #: The most iterations that a run did so far: a launch whose log ends sooner has failed.
+    #: The most iterations that a run made so far: a launch whose log ends sooner has failed.
     expected_iterations: int | None = None
-    #: Asked often; stops the setting once it cannot win any more.
+    #: Called often; stops the setting once it cannot win any more.
     stopper: EarlyStopper | None = None
-    #: Called with each new entry of a launch's log, or a window's iterations as if they were that.
+    #: Called with each new entry of a launch's log, or of the log that a window would have.
     on_progress: Callable[[Progress], None] = lambda _: None
-    #: Asked often too; True ends it as interrupted.
+    #: Called often too; True ends the measurement as interrupted.
     cancelled: Callable[[], bool] = lambda: False

@@ -1,8 +1,8 @@
-"""What must not be kept or shown: passwords, tokens and keys in commands, URLs and texts.
+"""Hides what must not be kept or shown: passwords, tokens and keys in commands, URLs and texts.
 
-A secret is known by the name it goes by, by its place in a URL, by the prefix that a service gives
-its tokens, or as the value of such a variable in this environment. Programs get the real values;
-what is stored, exported or printed has ``***``.
+A secret is recognized by the name before it, by its place in a URL, by the prefix that a service
+gives its tokens, or as the value of such a variable in this environment. Programs get the real
+values; what is stored, exported or printed has ``***``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from urllib.parse import quote, unquote
 from tuner.model import Failed, Finished, LaunchRecord, StudySpec
 from tuner.model.errors import UsageError
 
-#: Stands in place of a secret. A text that had it from the start counts as one that hides one.
+#: Stands in place of a secret. A text that had it from the start counts as one that hides a secret.
 HIDDEN = "***"
 
-#: Collects what was hidden.
+#: Is called with each secret that is hidden.
 OnSecret = Callable[[str], object]
 
 # --- names of options, variables and fields -------------------------------------------------------
@@ -60,7 +60,7 @@ _LOGINS = frozenset({"-u", "-U", "--user", "--proxy-user", "--login"})
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,5}(?:\.[0-9]*)?")
-#: Of letters and many figures: a key, though the name does not say so.
+#: A text of letters and many figures: it may be a key, though its name does not say so.
 _RANDOM = re.compile(r"(?=(?:.*[0-9]){5})(?=.*[A-Za-z])[\w+=~-]{16,}")
 
 
@@ -72,7 +72,7 @@ def _words(name: str) -> str:
 def is_secret(name: str) -> bool:
     """Return whether a name is ``password``, ``--api-key``, ``HF_TOKEN`` or the like.
 
-    In capitals it is a variable's, which also holds a secret if it ends in KEY.
+    A name in capitals is a variable's, which also holds a secret if it ends in KEY.
     """
     words = _words(name)
     if name == "PWD" or _ABOUT.search(words):
@@ -82,7 +82,7 @@ def is_secret(name: str) -> bool:
 
 
 def _may_hold(name: str) -> bool:
-    """Return whether an option, a variable or a field takes a secret, some of which are none."""
+    """Return whether an option, a variable or a field may take a secret, by its name alone."""
     return name in _LOGINS or _words(name) == "key" or is_secret(name.lstrip("-+~"))
 
 
@@ -92,20 +92,20 @@ def _secret_in(name: str, value: str) -> int | None:
         return None
     if name in _LOGINS:
         user, _, password = value.partition(":")
-        plain = not password or password.isdigit() or _PLACEHOLDER.fullmatch(password)
-        return None if plain else len(user) + 1
+        is_none = not password or password.isdigit() or _PLACEHOLDER.fullmatch(password)
+        return None if is_none else len(user) + 1
     words = _words(name)
     if words == "key":
         return 0 if _RANDOM.fullmatch(value) else None
-    is_file = "cred" in words and value.endswith((".json", ".pem", ".txt"))  # which holds them
+    is_file = "cred" in words and value.endswith((".json", ".pem", ".txt"))  # of credentials
     is_number = _SHORT_NUMBER.fullmatch(value) and not _PASSWORD.search(words)
     return None if is_file or is_number else 0
 
 
 # --- texts ----------------------------------------------------------------------------------------
 
-#: Passwords and tokens by their place, and the prefixes that services give theirs: what precedes
-#: them, and the secret.
+#: Passwords and tokens by their place or by the prefix that a service gives its own: what precedes
+#: the secret, and the secret.
 _PLACES = tuple(
     re.compile(before + secret, re.DOTALL)
     for before, secret in (
@@ -145,7 +145,7 @@ _VALUE = re.compile(
     r"|(?:(?:Bearer|Basic|Token)\s+)?(?:\{\w+\}|\\(?!\r?\n).|[^\s\"'&,;)}\]\\])+",
     re.DOTALL,
 )
-#: What a shell puts something else for.
+#: A value that a shell replaces: by the output of a command, or by a variable.
 _EXPANDED = re.compile(r"\"?\$(?:\(|\{\w+\}|[A-Z_][A-Z0-9_]*\b)")
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[A-Za-z]", re.DOTALL)
 _ASSIGNED = re.compile(r"([-+~]{0,2}[A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
@@ -154,7 +154,7 @@ _ASSIGNED = re.compile(r"([-+~]{0,2}[A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
 def hide(text: str, on_secret: OnSecret = lambda _: None) -> str:
     """Return the text with ``***`` for what looks like a secret; `on_secret` is called with each.
 
-    Of a password only the part that can be seen as one is hidden.
+    A password is hidden as far as it can be recognized as one.
     """
 
     def hidden(match: re.Match[str]) -> str:
@@ -164,67 +164,67 @@ def hide(text: str, on_secret: OnSecret = lambda _: None) -> str:
 
     for place in _PLACES:
         text = place.sub(hidden, text)
-    parts, done = [], 0
-    for named in _NAMED.finditer(text):
-        name = named[1] or named[2]
-        in_query = text.endswith(("?", "&"), 0, named.start()) and _IN_QUERY.fullmatch(name)
-        if named.start() < done or not (in_query or _may_hold(name)):
+    parts, end = [], 0  # the result up to this place of the text
+    for match in _NAMED.finditer(text):
+        name = match[1] or match[2]
+        in_query = text.endswith(("?", "&"), 0, match.start()) and _IN_QUERY.fullmatch(name)
+        if match.start() < end or not (in_query or _may_hold(name)):
             continue
-        value = _VALUE.match(text, named.end())
+        value = _VALUE.match(text, match.end())
         if value is None or _EXPANDED.match(value[0]):
             continue
-        bare, quotation = value[0], value[0][0] if value[0][0] in "\"'" else ""
-        if quotation or "\\" in bare:
-            with suppress(ValueError):
-                bare = "".join(shlex.split(bare))
-        if named[1] and _OPTION.fullmatch(bare):  # the option takes no value: this is the next one
+        unquoted, quotation = value[0], value[0][0] if value[0][0] in "\"'" else ""
+        if quotation or "\\" in unquoted:
+            with suppress(ValueError):  # a quotation without an end
+                unquoted = "".join(shlex.split(unquoted))
+        if match[1] and _OPTION.fullmatch(unquoted):
+            continue  # the option takes no value: this is the next option
+        start = _secret_in("token" if in_query else name, unquoted)
+        if start is None or unquoted[start:] in {"", HIDDEN}:
             continue
-        start = _secret_in("token" if in_query else name, bare)
-        if start is None or bare[start:] in {"", HIDDEN}:
-            continue
-        on_secret(bare[start:])
-        parts += [text[done : named.end()], f"{quotation}{bare[:start]}{HIDDEN}{quotation}"]
-        done = value.end()
-    return "".join(parts) + text[done:]
+        on_secret(unquoted[start:])
+        parts += [text[end : match.end()], f"{quotation}{unquoted[:start]}{HIDDEN}{quotation}"]
+        end = value.end()
+    return "".join(parts) + text[end:]
 
 
-def _hide_words(argv: Sequence[str], rest: Callable[[str], str], on_secret: OnSecret) -> list[str]:
-    """Return the words of a command with ``***`` for secrets; `rest` hides more in their texts."""
+def _redacted(argv: Sequence[str], hide_in: Callable[[str], str], on_secret: OnSecret) -> list[str]:
+    """Return a command with ``***`` for secrets; `hide_in` hides those within other words."""
     words = []
+    # Each word with the two before it: MPICH has ``-genv NAME VALUE``.
     for setter, option, word in zip(("", "", *argv), ("", *argv), argv, strict=False):
-        # MPICH has ``-genv NAME VALUE``.
         is_value = option[:1] == "-" and "=" not in option and not _OPTION.fullmatch(word)
-        head, name, value = "", option, word
+        before, name, value = "", option, word
         if not (is_value or setter in {"-env", "-genv"}) or _secret_in(option, word) is None:
             assigned = _ASSIGNED.fullmatch(word)
             name, value = assigned.groups() if assigned else ("", "")
-            head = f"{name}="
+            before = f"{name}="
         start = _secret_in(name, value) if name else None
         if start is None:
-            words.append(rest(word))
+            words.append(hide_in(word))
             continue
         if value[start:] != HIDDEN:
             on_secret(value[start:])
-        words.append(head + value[:start] + HIDDEN)
+        words.append(before + value[:start] + HIDDEN)
     return words
 
 
 # --- the secrets of one environment ---------------------------------------------------------------
 
-#: Shorter values stand in too many words that are no secrets, characters.
-SHORTEST = 6
-#: A secret of several lines is known by any line of this length, characters.
-LINE = 16
+#: Shorter values are part of too many words that are no secrets, characters.
+SHORTEST_SECRET = 6
+#: Of a secret of several lines each line of this length is hidden by itself, characters.
+LONG_LINE = 16
 #: Values that are no secrets, whatever the name of their variable.
 _EMPTY_WORDS = frozenset({"true", "false", "none", "null", "default", "enabled", "disabled"})
 
 
 @dataclass(frozen=True)
 class Redactor:
-    """Knows ``secrets``, and hides them beside all that looks like one.
+    """Hides certain ``secrets``, and all that looks like one.
 
     ``suspects`` are values that may be secrets: they are hidden in texts, but not in commands,
-    of which a study is made.
+    which a study runs again.
     """
 
     secrets: frozenset[str] = frozenset()
@@ -232,45 +232,45 @@ class Redactor:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *commands: Sequence[str]) -> Redactor:
-        """Return what knows the secrets of an environment and of these commands, as they run."""
+        """Return the redactor of all secrets in an environment and in these commands, unhidden."""
         values = {value for name, value in environ.items() if is_secret(name)}
-        for value in environ.values():
+        for value in environ.values():  # to collect the secrets; the texts are not used
             hide(value, values.add)
         for command in commands:
-            _hide_words(command, lambda word: hide(word, values.add), values.add)
-        secrets = {s for s in values if len(s) >= SHORTEST and s.lower() not in _EMPTY_WORDS}
+            _redacted(command, lambda word: hide(word, values.add), values.add)
+        secrets = {s for s in values if len(s) >= SHORTEST_SECRET and s.lower() not in _EMPTY_WORDS}
         return cls(frozenset(secrets), frozenset(filter(_RANDOM.fullmatch, environ.values())))
 
     def text(self, text: str) -> str:
-        """Return the text without secrets."""
-        return hide(self._suspected.sub(HIDDEN, text))
+        """Return the text without secrets and suspects."""
+        return hide(self._suspect_pattern.sub(HIDDEN, text))
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         """Return the command without secrets; as many words as before."""
 
-        def in_text(word: str) -> str:
+        def hide_in(word: str) -> str:
             return hide(self._secret_pattern.sub(HIDDEN, word))
 
-        return tuple(_hide_words(argv, in_text, lambda _: None))
+        return tuple(_redacted(argv, hide_in, lambda _: None))
 
     @cached_property
     def _secret_pattern(self) -> re.Pattern[str]:
         return _any_of(self.secrets)
 
     @cached_property
-    def _suspected(self) -> re.Pattern[str]:
+    def _suspect_pattern(self) -> re.Pattern[str]:
         return _any_of(self.secrets | self.suspects)
 
 
 def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
-    """Match any of them, the longest first: plain, in a URL, quoted, line by line."""
+    """Return a pattern of the secrets, the longest first: plain, in a URL, quoted, line by line."""
     forms: set[str] = set()
     for secret in secrets:
         encoded = quote(secret, safe="", errors="backslashreplace")
         forms |= {secret, encoded, unquote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
-        forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= LINE}
-    longest_first = sorted((f for f in forms if len(f) >= SHORTEST), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        forms |= {line for line in map(str.strip, secret.splitlines()) if len(line) >= LONG_LINE}
+    longest_first = sorted((f for f in forms if len(f) >= SHORTEST_SECRET), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")  # (?!) matches nothing
 
 
 # --- commands, studies and launches ---------------------------------------------------------------
@@ -279,25 +279,25 @@ def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
 def refuse_secrets(words: Sequence[str], environ: Mapping[str, str]) -> None:
     """Raise ``UsageError`` for a command with a secret: a study file would keep it in plain."""
     shown = Redactor.of(environ, words).words(words)
-    for at, (word, kept) in enumerate(zip(words, shown, strict=True)):
+    for index, (word, kept) in enumerate(zip(words, shown, strict=True)):
         if word != kept:
+            part = shlex.join(shown[max(0, index - 1) : index + 1])  # with the word before it
             raise UsageError(
-                f"the command holds a secret, {shlex.join(shown[max(0, at - 1) : at + 1])}, and a"
-                " study file would keep it in plain",
+                f"the command holds a secret, {part}, and a study file would keep it in plain",
                 "keep it in a variable, which the ranks inherit: export PASSWORD=…\n"
                 "tune init -- … sh -c 'exec PROGRAM --password \"$PASSWORD\"'",
             )
 
 
 #: The fields of a study that are words of commands.
-_COMMANDS = ("command", "job", "prepare", "hosts_from", "typed")
+_COMMAND_FIELDS = ("command", "job", "prepare", "hosts_from", "typed")
 
 
 def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     """Return the study as it may be stored: the same, but for secrets in its commands."""
-    launcher, commands = spec.launcher, [getattr(spec, name) for name in _COMMANDS]
+    launcher, commands = spec.launcher, [getattr(spec, name) for name in _COMMAND_FIELDS]
     redactor = Redactor.of(environ, *commands, launcher.extra_args, launcher.ssh)
-    hidden: dict[str, Any] = dict(zip(_COMMANDS, map(redactor.words, commands), strict=True))
+    hidden: dict[str, Any] = dict(zip(_COMMAND_FIELDS, map(redactor.words, commands), strict=True))
     args, ssh = redactor.words(launcher.extra_args), redactor.words(launcher.ssh)
     return replace(
         spec,
@@ -307,17 +307,17 @@ def redact_spec(spec: StudySpec, environ: Mapping[str, str]) -> StudySpec:
     )
 
 
-#: What keeps a secret out of a command.
-_ELSEWHERE = "let the program read it from a file or a variable"
+#: The hint for a secret in a command.
+_HINT = "let the program read it from a file or a variable"
 
 
-def require_none_hidden(spec: StudySpec, option: str, command_hint: str = _ELSEWHERE) -> None:
+def require_none_hidden(spec: StudySpec, option: str, command_hint: str = _HINT) -> None:
     """Raise ``UsageError`` if a stored study that an option asks to run hides a secret."""
     for name, words, hint in (
         ("command", spec.command, command_hint),
-        ("--prepare", spec.prepare, _ELSEWHERE),
-        ("--mpirun-arg", spec.launcher.extra_args, _ELSEWHERE),
-        ("--ssh", spec.launcher.ssh, _ELSEWHERE),
+        ("--prepare", spec.prepare, _HINT),
+        ("--mpirun-arg", spec.launcher.extra_args, _HINT),
+        ("--ssh", spec.launcher.ssh, _HINT),
     ):
         if any(HIDDEN in word for word in words):
             text = f"{option}: the stored {name} hides a secret, so it cannot be run here"
@@ -325,7 +325,7 @@ def require_none_hidden(spec: StudySpec, option: str, command_hint: str = _ELSEW
 
 
 def kept_record(record: LaunchRecord, environ: Mapping[str, str]) -> LaunchRecord:
-    """Return the launch as it may be stored and told of: without secrets in words and reasons."""
+    """Return the launch as it may be stored and shown: without secrets in words and reasons."""
     redactor = Redactor.of(environ, record.argv)
     ending = record.outcome.ending
     if isinstance(ending, Failed):
@@ -344,16 +344,16 @@ def kept_record(record: LaunchRecord, environ: Mapping[str, str]) -> LaunchRecor
 
 # --- the environment that is kept -----------------------------------------------------------------
 
-#: What bears on speed: the variables of OpenMP, of BLAS and other libraries, of MPIs and of CUDA.
+#: How variables begin that bear on speed: those of OpenMP, of BLAS, other libraries, MPIs and CUDA.
 FAMILIES = (
     "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_", "MKL_", "BLIS_", "NUMEXPR_", "VECLIB_",
     "OPENCV_", "MALLOC_", "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPICH_", "MPIR_CVAR_", "HYDRA_",
     "I_MPI_", "UCX_", "FI_", "NCCL_", "CUDA_", "CUPY_", "CHAINER_", "CHAINERMN_",
 )  # fmt: skip
-#: The same; their values may look random.
+#: Other ones, which are kept even if their values look random.
 NAMES = frozenset({"CUDA_VISIBLE_DEVICES", "GLIBC_TUNABLES", "LD_PRELOAD", "MPI4PY_LIBMPI"})
 #: What separates the parts of a list or a path.
-_MARKS = re.compile(r"[/:,;=.\s]")
+_SEPARATORS = re.compile(r"[/:,;=.\s]")
 _PLAIN = re.compile(r"[\w ./:,;=+^*@%\[\]{}()<>|&!?~#-]*")
 
 
@@ -364,6 +364,6 @@ def recorded_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if name in NAMES:
             kept[name] = hide(value)
         elif name.startswith(FAMILIES) and not is_secret(name):
-            plain = _PLAIN.fullmatch(value) and not any(map(_RANDOM.match, _MARKS.split(value)))
-            kept[name] = hide(value) if plain else HIDDEN
+            is_random = any(map(_RANDOM.match, _SEPARATORS.split(value)))
+            kept[name] = HIDDEN if is_random or not _PLAIN.fullmatch(value) else hide(value)
     return kept

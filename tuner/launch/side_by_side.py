@@ -1,7 +1,7 @@
-"""Two launches side by side: both are there, and at any moment one of them runs.
+"""Runs two launches side by side: both are there, and at any moment one of them runs.
 
-They take turns of a slice each, in the order A B B A. What else the machine does meanwhile, it does
-to both, so that the ratio of their times has less noise than that of launches one after the other.
+They take turns of a slice each, in the order A B B A. What else the machine does meanwhile slows
+both, so that the ratio of their times has less noise than that of launches one after the other.
 
 If the figure leaves out the pauses, the rest of the longer launch runs alone, and ends as soon as
 its pace is known. If the program makes its figure of a clock that goes on in the pauses, the longer
@@ -29,26 +29,26 @@ from tuner.search.stopper import EarlyStopper, FirstOf, Log, Verdict
 from tuner.search.throughput import at_usual_pace
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
-LEAST_S, MOST_S, SHARE = 0.25, 1.0, 1 / 40
+LEAST_S, MOST_S, SLICE_SHARE = 0.25, 1.0, 1 / 40
 #: Slices are so many times as long if the pauses count in the figure: then it matters where in a
 #: slice the span of the figure begins and ends.
-WITH_PAUSES = 0.4
+SHORTER_TIMES = 0.4
 
 
 @dataclass
 class OnceTheOtherHasEnded:
     """Stops a launch that goes on after the other one has ended, once it has shown enough.
 
-    ``stopper`` may stop it before, ``then`` from the end of the other one on.
+    ``stopper`` may stop it at any time, ``at_the_end`` only after the other one has ended.
     """
 
     stopper: EarlyStopper | None
-    then: EarlyStopper | None = None
+    at_the_end: EarlyStopper | None = None
 
     def __call__(self, log: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
-        """Return what the launch's own stopper says, then the other one."""
-        present = tuple(filter(None, (self.stopper, self.then)))
-        return FirstOf(present)(log, since_launch_s, startup_s)
+        """Return the verdict of the launch's own stopper, or of the other one if that is due."""
+        stoppers = tuple(filter(None, (self.stopper, self.at_the_end)))
+        return FirstOf(stoppers)(log, since_launch_s, startup_s)
 
     def in_window(self) -> EarlyStopper:
         """Return the stopper itself: a pair has no windows."""
@@ -65,11 +65,11 @@ class _Side:
         self.keeps_its_pauses = not objective_for(request.spec.objective).leaves_out_pauses
         self.running: RunningLaunch | None = None
         self.outcome: Outcome | None = None
-        #: When it ran itself, s after the pair began.
+        #: From when to when it ran, s after the pair began.
         self.slices: list[tuple[float, float]] = []
-        #: How many threads of others wanted a CPU at the end of each.
+        #: How many threads of other programs wanted a CPU at the end of each slice.
         self.neighbours: list[int | None] = []
-        #: Whether it wanted one itself at the end of each slice but that in which it ended.
+        #: Whether its own threads did, at the end of each slice but that in which it ended.
         self.at_work: list[bool | None] = []
 
 
@@ -85,7 +85,7 @@ def run(
     raised, as by :func:`tuner.launch.trial.begin`, goes on only after both have been ended.
     """
     sides = [_Side(request) for request in requests]
-    begun_s, host = time.monotonic(), CounterReader()
+    pair_began_s, counters = time.monotonic(), CounterReader()
     is_local = all(request.spec.layout.is_local for request in requests)
     with ExitStack() as stack:
         for turn, slice_s in _turns(any(side.keeps_its_pauses for side in sides)):
@@ -96,54 +96,54 @@ def run(
                 if other.keeps_its_pauses:
                     time.sleep(slice_s)
                 continue
-            begin_s = time.monotonic()
+            began_s = time.monotonic()
             if side.running is not None:
                 side.running.monitor.running.resume()
             elif side.request.cancelled():
                 side.outcome = not_started(FailureKind.INTERRUPTED, "ended by the user")
-            elif isinstance(begun := begin(side.request, start=start, observe=observe), Outcome):
-                side.outcome = begun
+            elif isinstance(launch := begin(side.request, start=start, observe=observe), Outcome):
+                side.outcome = launch
             else:
-                side.running = begun
-                stack.callback(begun.monitor.running.stop)
+                side.running = launch
+                stack.callback(launch.monitor.running.stop)
             if side.running is not None and side.outcome is None:
-                _run_slice(side, other, begin_s + slice_s)
-            side.slices.append((begin_s - begun_s, time.monotonic() - begun_s))
-            side.neighbours.append(_neighbours(host) if is_local else None)
+                _run_slice(side, other, began_s + slice_s)
+            side.slices.append((began_s - pair_began_s, time.monotonic() - pair_began_s))
+            side.neighbours.append(_neighbours(counters) if is_local else None)
             if side.outcome is not None and isinstance(side.outcome.ending, Failed):
                 _end_beside(other, side.outcome.ending)
     return [_outcome(side, other) for side, other in (sides, sides[::-1])]
 
 
-def _neighbours(host: CounterReader) -> int | None:
-    """Return how many threads run or wait for a CPU beside this one: neither launch has any."""
-    runnable = host.look().runnable
+def _neighbours(counters: CounterReader) -> int | None:
+    """Return how many threads run or wait for a CPU beside this one, while both launches pause."""
+    runnable = counters.look().runnable
     return None if runnable is None else max(0, runnable - 1)
 
 
 def _turns(keep_pauses: bool) -> Iterator[tuple[int, float]]:
     """Yield whose turn it is, A B B A A B B A …, and how long the slice is; four are alike."""
-    begun_s, factor = time.monotonic(), WITH_PAUSES if keep_pauses else 1.0
+    began_s, times = time.monotonic(), SHORTER_TIMES if keep_pauses else 1.0
     while True:
-        run_s = (time.monotonic() - begun_s) / 2
-        slice_s = min(max(LEAST_S, SHARE * run_s), MOST_S)
+        ran_s = (time.monotonic() - began_s) / 2  # each of the two launches
+        slice_s = times * min(max(LEAST_S, SLICE_SHARE * ran_s), MOST_S)
         for turn in (0, 1, 1, 0):
-            yield turn, factor * slice_s
+            yield turn, slice_s
 
 
 def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
-    """Let a side run until its slice or the launch is over, and pause it if that goes on."""
+    """Let a side run until its slice or the launch is over, and pause a launch that goes on."""
     running = side.running
     assert running is not None
     if other.outcome is not None and not side.keeps_its_pauses:
-        end_s = math.inf
+        end_s = math.inf  # the rest of the longer launch runs alone
     side.outcome = running.outcome(lambda: time.monotonic() >= end_s, is_recorded=False)
     if side.outcome is None:
         side.at_work.append(running.monitor.observer.wants_cpu())
         running.monitor.running.pause()
     elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
         request = other.request
-        other.stopper.then = once_compared(
+        other.stopper.at_the_end = once_compared(
             request.spec.objective.clock,
             request.expected_iterations,
             OtherSide(
@@ -154,12 +154,12 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
         )
 
 
-def _end_beside(side: _Side, other: Failed) -> None:
-    """End the launch beside one that has failed: there is nothing to compare it with."""
+def _end_beside(side: _Side, failure: Failed) -> None:
+    """End the launch of a side, as the other one has failed: nothing is left to compare."""
     if side.outcome is not None:
         return
-    is_interrupted = other.kind is FailureKind.INTERRUPTED
-    reason = other.reason if is_interrupted else "ended, as the launch beside it had failed"
+    is_interrupted = failure.kind is FailureKind.INTERRUPTED
+    reason = failure.reason if is_interrupted else "ended, as the launch beside it had failed"
     if side.running is None:
         side.outcome = not_started(FailureKind.INTERRUPTED, reason)
     else:
@@ -167,7 +167,8 @@ def _end_beside(side: _Side, other: Failed) -> None:
 
 
 def _without_pauses(ending: Finished, share: float, objective: ObjectiveSpec) -> Finished:
-    """Return what a program has printed as if its clock had gone on for this share of the time."""
+    """Return the figure as if the program's clock had gone on for this share of the time only."""
+    # What is maximized is a rate, in which the time is below the line.
     factor, reading = 1 / share if objective.maximize else share, ending.reading
     if reading is not None and reading.value is not None:
         reading = replace(reading, value=reading.value * factor)
@@ -175,20 +176,20 @@ def _without_pauses(ending: Finished, share: float, objective: ObjectiveSpec) ->
 
 
 def _running_share(sides: Sequence[_Side]) -> float:
-    """Return for how much of its time a launch of the pair ran, of both together.
+    """Return for which share of their time the launches of the pair ran, of both together.
 
-    That of each alone also says how its start and its end lay to the slices, where its figure
-    may not count.
+    The share of one alone also depends on how its start and its end lay to the slices, which its
+    figure may leave out.
     """
     slices = [side.slices for side in sides if side.slices]
     ran_s = sum(end_s - begin_s for spans in slices for begin_s, end_s in spans)
-    return ran_s / sum(spans[-1][1] - spans[0][0] for spans in slices)
+    return ran_s / sum(spans[-1][1] - spans[0][0] for spans in slices)  # from first to last
 
 
 def _outcome(side: _Side, other: _Side) -> Outcome:
-    """Return what a side came to.
+    """Return the outcome of a side, as one of a pair.
 
-    What the host did meanwhile says nothing of it: the other one was there, and it was paused.
+    It has no load and no telemetry of the host: the other launch was there, and this one paused.
     """
     outcome = side.outcome
     assert outcome is not None

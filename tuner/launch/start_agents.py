@@ -7,12 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 
 from tuner.hosts.remote.remote_hosts import Hosts
-from tuner.launch.launchers import (
-    carrier_of,
-    in_slurm,
-    launcher_for,
-    once_per_host,
-)
+from tuner.launch.launchers import carrier_of, in_slurm, launcher_for, once_per_host
 from tuner.launch.launchers.discovery import missing_srun
 from tuner.model import LauncherInfo
 from tuner.model.errors import UsageError
@@ -30,7 +25,7 @@ def reach(
     they stay in its foreground: Slurm ends what is left when a step ends.
 
     Raises:
-        TunerError: There is no such ssh, or no srun; two names are of one host; one cannot be
+        TunerError: There is no such ssh, or no srun; two names are of one host; a host cannot be
             reached, or cannot be used.
     """
     if info.ssh and shutil.which(info.ssh[0], path=environ.get("PATH")) is None:
@@ -50,7 +45,7 @@ def reach(
         count = str(len(names))
         if slurm:
             nodes = ("--nodelist", ",".join(names), "--nodes", count, "--ntasks", count)
-            # Any other distribution starts them in the order of the allocation.
+            # Any other distribution takes the hosts in the order of the allocation, not in ours.
             return ("srun", "--overlap", *nodes, "--distribution", "arbitrary", *program)
         return once_per_host(info, names, program)
 

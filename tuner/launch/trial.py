@@ -1,4 +1,4 @@
-"""One launch: from its empty folder to its `Outcome`. Exit code 0 alone proves nothing."""
+"""Runs one launch, from its empty folder to its `Outcome`. Exit code 0 alone proves nothing."""
 
 from __future__ import annotations
 
@@ -25,16 +25,7 @@ from tuner.launch.monitor import Ended, LaunchMonitor
 from tuner.launch.objectives import EndedLaunch, Objective, objective_for
 from tuner.launch.request import MeasurementRequest
 from tuner.launch.secrets import Redactor
-from tuner.model import (
-    Failed,
-    FailureKind,
-    Finished,
-    Launch,
-    Outcome,
-    RankView,
-    Stopped,
-    StudySpec,
-)
+from tuner.model import Failed, FailureKind, Finished, Launch, Outcome, RankView, Stopped, StudySpec
 from tuner.model.errors import TunerError
 from tuner.model.wording import one_line
 
@@ -44,12 +35,12 @@ OUTPUT_BYTES = 1 << 16
 DEATH_BYTES = 1 << 14
 #: So many files of a launch's output folder are looked at.
 MOST_FILES = 200
-#: A disk with less is full, bytes.
-ROOM = 16 << 20
-#: The signals that end an mpirun from outside; it takes a fault (SIGSEGV) upon itself.
+#: A disk with less free space is full, bytes.
+LEAST_FREE_BYTES = 16 << 20
+#: The signals that end an mpirun from outside; another one (SIGSEGV) is a fault of its own.
 _SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
-#: Starts a launch, and gives what looks at it: on this host, on several, or in a test.
+#: What starts a launch, and what makes its observer: on this host, on several, or in a test.
 Start = Callable[[Launch], process.RunningCommand]
 Observe = Callable[[Launch, StudySpec], LaunchObserver]
 
@@ -83,20 +74,20 @@ def begin(
     try:
         running = start(launch)
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        kind, said = FailureKind.LAUNCHER, "cannot be started"
+        detail = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        kind, fault = FailureKind.LAUNCHER, "cannot be started"
         if error.errno in {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}:
             # The system had no resources left for us: that says nothing of the setting.
-            kind, said = FailureKind.INTERRUPTED, "this machine could not start a process"
+            kind, fault = FailureKind.INTERRUPTED, "this machine could not start a process"
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
-        return not_started(kind, f"{said}: {what}")
+        return not_started(kind, f"{fault}: {detail}")
     objective.pauses = running.pauses
     return RunningLaunch(LaunchMonitor(request, running, observer, objective))
 
 
 def not_started(kind: FailureKind, reason: str) -> Outcome:
-    """Return what a launch came to of which nothing ever ran."""
+    """Return the outcome of a launch that failed before any of its processes ran."""
     return Outcome(Failed(kind, reason), wall_s=0.0, exit_code=None)
 
 
@@ -113,11 +104,11 @@ def _prepared(request: MeasurementRequest) -> bool:
         raise TunerError(f"--prepare cannot be run: {error.filename}: {error.strerror}") from error
     try:
         observer, objective = LaunchObserver.of(prepare, spec), Objective(spec.objective)
-        alone = MeasurementRequest(prepare, spec, request.setting, cancelled=request.cancelled)
-        ended = LaunchMonitor(alone, running, observer, objective).follow()
+        bare = MeasurementRequest(prepare, spec, request.setting, cancelled=request.cancelled)
+        ended = LaunchMonitor(bare, running, observer, objective).follow()
     finally:
         running.stop()
-    assert ended is not None  # nothing leaves it running
+    assert ended is not None  # it is followed to its end
     exit_, reason = ended
     if reason is None and exit_.code == 0:
         return True
@@ -164,10 +155,10 @@ class RunningLaunch:
     def outcome(
         self, done: Callable[[], bool] = lambda: False, *, is_recorded: bool = True
     ) -> Outcome | None:
-        """Follow it to its end; return ``None`` once ``done``, with the launch as it runs.
+        """Follow the launch to its end; return ``None`` once ``done()``, while it runs on.
 
-        Its telemetry is recorded, unless pauses would tear that. Whatever is raised goes on only
-        after the launch has been ended.
+        Its telemetry is recorded, if it ``is_recorded``: pauses would leave gaps in that. Whatever
+        is raised goes on only after the launch has been ended.
         """
         try:
             with self.monitor.observer.recording() if is_recorded else nullcontext():
@@ -178,7 +169,7 @@ class RunningLaunch:
         return None if ended is None else self._conclude(ended)
 
     def outcome_of_stop(self, reason: Failed) -> Outcome:
-        """End it for a reason and return what it came to."""
+        """End the launch for a reason and return its outcome."""
         return self._conclude(self.monitor.stop(reason))
 
     def _conclude(self, ended: Ended) -> Outcome:
@@ -209,15 +200,15 @@ class RunningLaunch:
     ) -> Finished | Stopped | Failed:
         """Return how a launch ended; a failure has the end of its output.
 
-        ``stopped`` is why we ended it, if we did; ``ranks`` is what was seen of them.
+        ``stopped`` is why we ended it, if we did; ``ranks`` are those that were seen.
         """
         end = stopped or self._from_outside(exit_) or self._by_itself(exit_, ranks)
         if isinstance(end, Failed) and end.kind is FailureKind.STALLED and exit_.oom_kills:
             reason = f"the kernel ended a process for want of memory, then {end.reason}"
             end = Failed(FailureKind.OUT_OF_MEMORY, reason)
-        full = self.monitor.request.expected_iterations
-        if isinstance(end, Finished) and full is not None and end.iterations < full:
-            reason = f"its log ends at iteration {end.iterations} of {full}"
+        expected = self.monitor.request.expected_iterations
+        if isinstance(end, Finished) and expected is not None and end.iterations < expected:
+            reason = f"its log ends at iteration {end.iterations} of {expected}"
             end = Failed(FailureKind.WRONG_RESULT, reason)
         if isinstance(end, Failed):
             return replace(end, log_tail=failure.tail(output_of(self._launch)))
@@ -226,50 +217,50 @@ class RunningLaunch:
     def _from_outside(self, exit_: process.Exit) -> Failed | None:
         """Return a failure if somebody else ended the launch, which says nothing of the setting."""
         if exit_.lost_host:
-            said = (exit_.lost_host, failure.lost_host(output_of(self._launch)))
-            return Failed(FailureKind.LOST_HOST, "; ".join(filter(None, said)))
+            reasons = (exit_.lost_host, failure.lost_host(output_of(self._launch)))
+            return Failed(FailureKind.LOST_HOST, "; ".join(filter(None, reasons)))
         if exit_.lost:
             return Failed(FailureKind.INTERRUPTED, "its supervisor was ended from outside")
-        number = -(exit_.code or 0)
-        if exit_.stopped or exit_.oom_kills or number not in _SENT:
+        signal_number = -(exit_.code or 0)  # a negative exit code is a signal
+        if exit_.stopped or exit_.oom_kills or signal_number not in _SENT:
             return None
-        # A rank's end gives mpirun an exit code; a signal of its own was sent to itself.
-        who = "torchrun" if self._spec.launcher.kind == "torchrun" else "mpirun"
-        reason = f"{who} was ended by {signal.Signals(number).name} from outside"
+        # When a rank ends, mpirun exits with a code; this signal was sent to mpirun itself.
+        launcher = "torchrun" if self._spec.launcher.kind == "torchrun" else "mpirun"
+        reason = f"{launcher} was ended by {signal.Signals(signal_number).name} from outside"
         return Failed(FailureKind.INTERRUPTED, reason)
 
     def _by_itself(self, exit_: process.Exit, ranks: tuple[RankView, ...]) -> Finished | Failed:
         """Return the figure of a launch that ended by itself, or why it failed."""
-        wrong = _wrong_world(self._spec, ranks)
-        printed = self._launch.folder / process.OUTPUT
+        wrong_world = _wrong_world(self._spec, ranks)
+        output_file = self._launch.folder / process.OUTPUT
         result = self.monitor.objective.result(
-            EndedLaunch(self._launch.out_dir, printed, exit_.wall_s)
+            EndedLaunch(self._launch.out_dir, output_file, exit_.wall_s)
         )
-        died = "" if exit_.code != 0 else self._died(result, ranks)
-        if exit_.code != 0 or died:
+        death = "" if exit_.code != 0 else self._death(result, ranks)
+        if exit_.code != 0 or death:
             kills = exit_.oom_kills or exit_.host_oom_kills
             output = output_of(self._launch)
             kind, reason, line = failure.explain(exit_.code, output, oom_kills=kills)
             if kind is FailureKind.DISK_FULL and not _is_full(self._launch, line):
                 kind, reason = FailureKind.CRASHED, f"{reason} (but its folders have room)"
-            elif died and kind is FailureKind.CRASHED:
-                reason = f"{failure.ended(exit_.code)}: {died}"
-            crashed = kind in {FailureKind.CRASHED, FailureKind.LAUNCHER}
-            kind_of_mpi, program = self._spec.launcher.kind, self._spec.command[0]
-            mpi = other_mpi(kind_of_mpi, program, self._launch) if crashed and not wrong else ""
-            done, full = "", self.monitor.request.expected_iterations or math.inf
+            elif death and kind is FailureKind.CRASHED:
+                reason = f"{failure.ended(exit_.code)}: {death}"
+            other = ""  # the other MPI that a program may have; a wrong world tells it already
+            if kind in {FailureKind.CRASHED, FailureKind.LAUNCHER} and not wrong_world:
+                other = other_mpi(self._spec.launcher.kind, self._spec.command[0], self._launch)
+            complete, expected = "", self.monitor.request.expected_iterations or math.inf
             if (
                 isinstance(result, Finished)
                 and self._spec.objective.clock != "wall"
-                and (result.iterations or full) >= full
+                and (result.iterations or expected) >= expected  # 0: the objective counts none
             ):
-                done = "its figure was complete: it is the end of the program that fails"
-            return Failed(kind, "; ".join(filter(None, (reason, wrong, mpi, done))))
+                complete = "its figure was complete: it is the end of the program that fails"
+            return Failed(kind, "; ".join(filter(None, (reason, wrong_world, other, complete))))
         if not self._spec.layout.is_local and (lost := self._in_output(failure.lost_host)):
             return Failed(FailureKind.LOST_HOST, lost)
-        return Failed(FailureKind.WRONG_WORLD, wrong) if wrong else result
+        return Failed(FailureKind.WRONG_WORLD, wrong_world) if wrong_world else result
 
-    def _died(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
+    def _death(self, result: Finished | Failed, ranks: tuple[RankView, ...]) -> str:
         """Return what shows that the program died, though its exit code is 0; empty if nothing."""
         has_figure = isinstance(result, Finished) and self._spec.objective.clock != "wall"
         search = partial(failure.death, has_figure=has_figure)
@@ -279,9 +270,9 @@ class RunningLaunch:
         return "" if uncaught is None else f"{uncaught.uncaught} ended rank {uncaught.rank}"
 
     def _in_output(self, search: Callable[[str], str], most_bytes: int = OUTPUT_BYTES) -> str:
-        """Return what a search of the output's end finds, without secrets; hiding is slow."""
+        """Return what a search of the output's end finds, without secrets."""
         if not search(failure.clean(_end_of_output(self._launch, most_bytes))):
-            return ""
+            return ""  # before secrets are hidden, which is slow
         return search(output_of(self._launch))
 
 
@@ -300,12 +291,12 @@ def _files_in(folder: Path) -> tuple[str, ...]:
 
 
 def _is_full(launch: Launch, line: str) -> bool:
-    """Return whether a disk is as full as a line of the program says; of a quota it alone tells."""
-    if "quota exceeded" in line:
+    """Return whether a disk is full, as a line of the program says: one that it may write to."""
+    if "quota exceeded" in line:  # the free space of a disk does not show that
         return True
-    named = [launch.env.get("TMPDIR", ""), *re.findall(r"'(/[^']+)'", line)]
-    places = [launch.out_dir, launch.folder, launch.cwd, Path("/tmp")]
-    return any(map(_has_no_room, [*places, *map(Path, filter(os.path.isabs, named))]))
+    paths = [launch.env.get("TMPDIR", ""), *re.findall(r"'(/[^']+)'", line)]
+    folders = [launch.out_dir, launch.folder, launch.cwd, Path("/tmp")]
+    return any(map(_has_no_room, [*folders, *map(Path, filter(os.path.isabs, paths))]))
 
 
 def _has_no_room(path: Path) -> bool:
@@ -318,7 +309,8 @@ def _has_no_room(path: Path) -> bool:
         return False
     if not disk.f_blocks or disk.f_flag & os.ST_RDONLY:
         return False
-    return disk.f_bavail * disk.f_frsize < ROOM or (disk.f_files > 0 and not disk.f_favail)
+    is_out_of_inodes = disk.f_files > 0 and not disk.f_favail
+    return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES or is_out_of_inodes
 
 
 def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
@@ -327,11 +319,11 @@ def _wrong_world(spec: StudySpec, ranks: tuple[RankView, ...]) -> str:
     launcher = f"{spec.launcher.kind} {spec.launcher.version} ({spec.launcher.mpirun})"
     for rank in ranks:
         if rank.world_size not in {None, expected}:
-            saw = f"a rank saw a world of {rank.world_size} instead of {expected}: the program"
+            text = f"a rank saw a world of {rank.world_size} instead of {expected}: the program"
             if spec.launcher.kind == "torchrun" and rank.mpi_library is not None:
-                return f"{saw} runs under {rank.mpi_library}, which torchrun does not start"
+                return f"{text} runs under {rank.mpi_library}, which torchrun does not start"
             library = rank.mpi_library or "a library that was not seen"
-            return f"{saw}'s MPI is {library}, mpirun is {launcher}; both must be the same MPI"
+            return f"{text}'s MPI is {library}, mpirun is {launcher}; both must be the same MPI"
     if len(ranks) > expected:
         return f"{len(ranks)} ranks ran instead of {expected} under {launcher}"
     return ""

@@ -44,7 +44,7 @@ SCALE_SD = 0.1
 #: A first launch may be slow by itself, but is no quicker than windows by this factor. It is twice
 #: as quick or more if a step has several batches and the log counts batches; a neighbour made it
 #: 1.7 times as quick.
-MISCOUNTED = 1.8
+MISCOUNTED_TIMES = 1.8
 
 
 def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str]) -> str:
@@ -148,7 +148,7 @@ def live_vs_cold(
         se = log_sd * math.sqrt(variance + 1 / len(cold))
         limit = DEVIATIONS * math.hypot(se, SCALE_SD)
         if has_only_warm_ups:  # windows may be quicker than these, and must not be much slower
-            log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED))
+            log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED_TIMES))
         if abs(log_ratio) > limit:
             change_text = wording.changed(math.exp(log_ratio))
             hint = " (session.step() says what an iteration is)" if has_only_warm_ups else ""

@@ -168,7 +168,7 @@ class JobServer:
     def listen(self) -> None:
         """Let the ranks know where to connect; if that fails, there is a :attr:`problem`."""
         try:
-            self._listener.bind(("" if self._addresses else "127.0.0.1", 0))
+            self._listener.bind(("" if self._addresses else "127.0.0.1", 0))  # to any free port
             self._listener.listen(self._ranks)
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ)
@@ -190,7 +190,7 @@ class JobServer:
 
     def listens(self) -> bool:
         """Return whether all ranks are connected; messages that came later are dropped."""
-        self.receive(0.0)
+        self.receive(timeout_s=0.0)
         return self.is_open
 
     def receive(self, timeout_s: float) -> list[Message]:
@@ -206,8 +206,8 @@ class JobServer:
     def receive_all(self) -> list[Message]:
         """Return what has come by now, also from a program that has connected and ended since."""
         messages: list[Message] = []
-        while self._selector.select(0.0):
-            messages += self.receive(0.0)
+        while self._selector.select(timeout=0.0):
+            messages += self.receive(timeout_s=0.0)
         return messages
 
     def switch(self, values: Mapping[str, Value | None]) -> None:
@@ -232,7 +232,7 @@ class JobServer:
         if self._selector.get_map() is not None:  # the selector is not closed yet
             self.hang_up()
             self._selector.close()
-            self._publish("")
+            self._publish("")  # which removes the file
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # the caller has gone again

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tuner.launch.request import MeasurementRequest
 from tuner.live import eligibility
 from tuner.live.full_run import full_run_model
-from tuner.model import (
-    LaunchRecord,
-    Outcome,
-    Purpose,
-    Setting,
-    SideBySide,
-    StudySpec,
-)
+from tuner.model import LaunchRecord, Outcome, Purpose, Setting, SideBySide, StudySpec
 from tuner.model.errors import UsageError
 
 if TYPE_CHECKING:

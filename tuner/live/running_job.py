@@ -51,12 +51,12 @@ def running_job(
     """
     if not records or spec.live == "off" or why_switched_off(records):
         return None
-    last = records[-1].outcome
-    if last.window is None or isinstance(last.ending, Failed):
+    outcome = records[-1].outcome
+    if outcome.window is None or isinstance(outcome.ending, Failed):
         return None
-    number = last.window.job
+    number = outcome.window.job
     first = next((record for record in records if record.number == number), records[-1])
-    return RunningJob(number, canonical(first.setting), frozenset(last.window.live))
+    return RunningJob(number, canonical(first.setting), frozenset(outcome.window.live))
 
 
 def live_costs(

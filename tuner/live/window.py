@@ -258,7 +258,7 @@ class WindowRun:
         return Outcome(
             ending,
             wall_s=now_s - self._since_s,
-            exit_code=None if ended is None else ended[0].code,
+            exit_code=None if ended is None else ended[0].code,  # of the job's `Exit`
             progress=tuple(itertools.starmap(Progress, self.model.log(window.times_s))),
             observation=observation,
             effects=tuple(read_back(effect, ranks) for effect in verdicts),
@@ -290,8 +290,8 @@ class WindowRun:
         """Return why a failure does not count: its next launch shows if the switch was at fault."""
         if not isinstance(ending, Failed) or ending.kind in NOT_BY_THE_SWITCH or self._is_first:
             return None
-        said = wording.failure(ending)
-        text = f"{said}; that may be the switch's fault: it is launched by itself"
+        reason = wording.failure(ending)
+        text = f"{reason}; that may be the switch's fault: it is launched by itself"
         return Exclusion(ExclusionKind.AFTER_SWITCH, text)
 
 

@@ -1,9 +1,9 @@
 """Changes a rank's setting while it runs; loaded by ``sitecustomize.py``.
 
-``TUNE_LIVE_FILE`` tells where the tool listens. Until the program's own loop turns there is
+``TUNE_LIVE_FILE`` tells where the tool listens. Until the program's own loop begins there is
 nothing but an import finder, which puts hooks on Chainer and PyTorch (``rank_live_hooks.py``).
-``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves. What is
-done between two iterations is in ``rank_live_gate.py``.
+``sys.modules["tune_rank_live"].agent()`` is for the programs that take part themselves. What
+happens between two iterations is in ``rank_live_gate.py``.
 """
 
 import _thread
@@ -27,9 +27,9 @@ class Agent:
     def __init__(self, gate, knobs):
         self._gate, self._knobs = gate, knobs
         self._pid, self._thread = os.getpid(), None
-        self._hook = None
-        self._marked = False
-        self._iteration, self._since_s = 1, None
+        self._hook = None  # which one counts the iterations; SESSION: the program itself
+        self._is_marked = False
+        self._iteration, self._began_s = 1, None  # the one under way, and when it began
 
     # --- for the program -----------------------------------------------------------------
 
@@ -41,36 +41,36 @@ class Agent:
     def offer(self, names, apply, read=None):
         """Let some knobs of the program be changed; after the first boundary it is too late.
 
-        `apply` gets the values that change, by name, at an iteration boundary, on every rank; for
-        "as the job started" what `read` gave by name at the first boundary, without `read` None.
+        At a boundary, the same on every rank, `apply` gets the values that change, by name. For "as
+        the job started" these are what `read` gave at the first boundary, or None without `read`.
         """
         self._knobs.offer(names, apply, read)
 
     def step(self, mark=False):
         """Note that an iteration has ended; from the first call on the hooks are off.
 
-        A `mark` says that it is not like the others, for an epoch's start or an evaluation in it.
+        A `mark` says that it is not like the others: an epoch has started in it, for instance.
         """
         if self.passive or self._is_other_thread():
             return
-        self._marked = self._marked or mark
+        self._is_marked = self._is_marked or mark
         if self._hook != SESSION:
             self._hook = SESSION
-            if self._gate.begun:  # the hooks have counted until here
-                self._since_s = time.monotonic()
+            if self._gate.has_begun:  # the hooks have counted until here
+                self._began_s = time.monotonic()
                 return
-            self._iteration, self._since_s = 1, None
-        self._tick(2)
+            self._iteration, self._began_s = 1, None
+        self._tick(first_boundary=2)
 
     def more(self):
         """Return True while the tool is there, which ends the job itself: alike on all ranks.
 
-        If that is not known yet, its first order is waited for.
+        Before the first order of the tool this waits for it.
         """
-        if self._gate.begun and not self._gate.met and not self.passive:
+        if self._gate.has_begun and not self._gate.was_ordered and not self.passive:
             self._gate.wait()
-            self._since_s = time.monotonic()
-        return self._gate.met and not self.passive
+            self._began_s = time.monotonic()
+        return self._gate.was_ordered and not self.passive
 
     # --- for the hooks -------------------------------------------------------------------
 
@@ -81,24 +81,24 @@ class Agent:
 
     def mark(self):
         """Note that the iteration that runs is not like the others."""
-        self._marked = True
+        self._is_marked = True
 
-    def begins(self, hook):
-        """Note that an iteration begins; the first shows whether the program calls :meth:`step`."""
-        if self._counts(hook) and self._iteration >= 2:
+    def iteration_begins(self, hook):
+        """Note that an iteration begins; in the first one the program may still call `step`."""
+        if self._is_counting(hook) and self._iteration >= 2:
             self._gate.boundary(self._iteration, self._hook)
 
-    def ran(self, hook, elapsed_s):
+    def iteration_ended(self, hook, elapsed_s):
         """Note that the iteration that began has ended."""
         if self._hook == hook:
-            self._ended(elapsed_s)
+            self._count(elapsed_s)
 
-    def stepped(self, hook):
+    def iteration_passed(self, hook):
         """Note that an iteration has ended and the next begins."""
-        if self._counts(hook):
-            self._tick(3)
+        if self._is_counting(hook):
+            self._tick(first_boundary=3)  # the program's first `step` comes after the first call
 
-    def _counts(self, hook):
+    def _is_counting(self, hook):
         """Return whether this hook counts the iterations: the first that was called does."""
         self._hook = self._hook or hook
         return self._hook == hook
@@ -107,17 +107,17 @@ class Agent:
         self._thread = self._thread or _thread.get_ident()
         return self._thread != _thread.get_ident()
 
-    def _tick(self, first):
-        """End an iteration and begin the next; the boundaries before `first` are let pass."""
+    def _tick(self, first_boundary):
+        """End an iteration and begin the next; nothing changes before the first boundary."""
         now_s = time.monotonic()
-        self._ended(0.0 if self._since_s is None else now_s - self._since_s)
-        if self._iteration >= first:
+        self._count(0.0 if self._began_s is None else now_s - self._began_s)
+        if self._iteration >= first_boundary:
             self._gate.boundary(self._iteration, self._hook)
-        self._since_s = time.monotonic()
+        self._began_s = time.monotonic()
 
-    def _ended(self, elapsed_s):
-        self._gate.ended(elapsed_s, self._marked)
-        self._marked = False
+    def _count(self, elapsed_s):
+        self._gate.note_iteration(elapsed_s, self._is_marked)
+        self._is_marked = False
         self._iteration += 1
 
 
@@ -132,7 +132,7 @@ def agent():
 def start(path, rank, size):
     """Make this process ready to be changed by the tool of the launch whose file this is."""
     global _agent  # noqa: PLW0603 - one a process
-    with open(path) as file:  # now: it is gone once all ranks have come
+    with open(path) as file:  # at once: the tool removes it when all ranks have connected
         place = json.load(file)
     knobs, folder = Knobs(), os.environ.get("TUNE_PROBE_DIR")
 

@@ -11,40 +11,40 @@ import weakref
 
 
 def install(agent):
-    """Have the hooks put on once Chainer or PyTorch is imported."""
-    todo = {
+    """Have the hooks put on when the program imports Chainer or PyTorch."""
+    hooks = {
         "chainer.training.updaters.standard_updater": _on_updater,
         "torch.optim.optimizer": _on_optimizer,
         "torch.utils.data.dataloader": _on_loader,
     }
-    sys.meta_path.insert(0, _Finder(agent, todo))
+    sys.meta_path.insert(0, _Finder(agent, hooks))
 
 
 class _Finder:
-    """An import finder that lets the others find, and acts after the module's own code."""
+    """An import finder that lets the others find a module, and hooks it after its own code."""
 
-    def __init__(self, agent, todo):
-        self._agent, self._todo = agent, todo
+    def __init__(self, agent, hooks):
+        self._agent, self._hooks = agent, hooks
 
     def find_spec(self, name, *_):
-        hook = self._todo.pop(name, None)
+        hook = self._hooks.pop(name, None)
         if hook is None:
             return None
         from importlib.util import find_spec
 
         spec = find_spec(name)  # by the others: this finder has forgotten the name
         try:
-            self._act_after(spec.loader, hook)
-        except Exception:  # no loader, or one that cannot be told: the program runs without us
+            self._hook_after(spec.loader, hook)
+        except Exception:  # no loader, or one with fixed methods: the program runs without us
             pass
         return spec
 
-    def _act_after(self, loader, hook):
-        run = loader.exec_module  # it is of this one module
+    def _hook_after(self, loader, hook):
+        original = loader.exec_module  # the loader is of this one module
 
         def exec_module(module):
             del loader.exec_module
-            run(module)
+            original(module)
             try:
                 hook(self._agent, module)
             except Exception:  # another version: the program runs without the hook
@@ -53,51 +53,51 @@ class _Finder:
         loader.exec_module = exec_module
 
 
-class _First:
-    """Lets only the first object through: of several optimizers one counts the iterations.
+class _FirstObject:
+    """Tells whether an object is the first one: of several optimizers one counts the iterations.
 
-    Once that is gone the next that comes takes its place: a new model, a new fold. What was done
-    between them makes the iteration unlike the others.
+    Once that one is gone, the next that comes takes its place: of a new model, or a new fold. What
+    the program did between them makes the iteration unlike the others.
     """
 
     def __init__(self, agent):
         self._agent, self._first = agent, None
 
-    def __call__(self, thing):
+    def __call__(self, candidate):
         if self._first is None:
-            self._first = weakref.ref(thing)
+            self._first = weakref.ref(candidate)
         elif self._first() is None:
-            self._first = weakref.ref(thing)
+            self._first = weakref.ref(candidate)
             self._agent.mark()
-        return self._first() is thing
+        return self._first() is candidate
 
 
 def _on_updater(agent, module):
-    """See an iteration of Chainer in each ``update``, without its extensions and evaluations."""
-    update, first = module.StandardUpdater.update, _First(agent)
+    """Take each ``update`` of Chainer for an iteration, without its extensions and evaluations."""
+    update, is_first = module.StandardUpdater.update, _FirstObject(agent)
 
     @functools.wraps(update)
     def hooked(self):
-        if agent.idle or not first(self):
+        if agent.idle or not is_first(self):
             return update(self)
-        agent.begins("chainer")
-        begun_s = time.monotonic()
+        agent.iteration_begins("chainer")
+        began_s = time.monotonic()
         result = update(self)
-        agent.ran("chainer", time.monotonic() - begun_s)
+        agent.iteration_ended("chainer", time.monotonic() - began_s)
         return result
 
     module.StandardUpdater.update = hooked
 
 
 def _on_optimizer(agent, module):
-    """See an iteration of PyTorch from one step of its optimizer to the next."""
-    first = _First(agent)
+    """Take what PyTorch does from one step of its optimizer to the next for an iteration."""
+    is_first = _FirstObject(agent)
 
     def hooked(optimizer, _args, _options):
-        if not agent.idle and first(optimizer):
-            agent.stepped("torch")
+        if not agent.idle and is_first(optimizer):
+            agent.iteration_passed("torch")
 
-    # Missing before PyTorch 2.0: then there is no live measurement.
+    # PyTorch before 2.0 does not have it: then there is no live measurement.
     module.register_optimizer_step_post_hook(hooked)
 
 

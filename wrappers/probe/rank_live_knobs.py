@@ -1,6 +1,6 @@
-"""The knobs that a rank can change while it runs: thread counts, and what the program offers.
+"""Changes knobs of a rank while it runs: thread counts, and what the program offers.
 
-The same functions of the libraries are called as by threadpoolctl, which a program may not have.
+It calls the same functions of the libraries as threadpoolctl, which a program may not have.
 """
 
 import ctypes
@@ -14,14 +14,14 @@ _BLAS, _OPENCV = "omp_threads", "opencv_threads"
 
 
 class Knobs:
-    """Groups of knobs, each with how they are applied and read together.
+    """Groups of knobs; those of a group are applied and read together.
 
     Thread counts come first, because new loader workers inherit them.
     """
 
     def __init__(self):
         self._groups = []  # (names, apply, read)
-        self._first = {}  # what the program's own had at the start
+        self._started = {}  # the values that the program's own knobs had at the start
 
     def offer(self, names, apply, read=None):
         """Take knobs from the program: see :class:`rank_live.Agent`."""
@@ -29,20 +29,20 @@ class Knobs:
 
     def begin(self):
         """Return each knob that can be changed from now on with its value; None: not known."""
-        self._first = self.read({})
-        own, pools = [], Pools()
-        if pools.first:
-            own.append(((_BLAS,), pools.apply, pools.read))
-        # Workers keep counts of their own: the rank's alone would not be the setting.
-        if "cv2" in sys.modules and (_OPENCV in self._first or not _has_children()):
+        self._started = self.read({})
+        groups, pools = [], Pools()
+        if pools.started:
+            groups.append(((_BLAS,), pools.apply, pools.read))
+        # Running loader workers have counts of their own: to set the rank's alone would not do.
+        if "cv2" in sys.modules and (_OPENCV in self._started or not _has_children()):
             started = rank_report.opencv_threads()
 
             def set_opencv(values):
                 threads = values[_OPENCV]
                 sys.modules["cv2"].setNumThreads(started if threads is None else int(threads))
 
-            own.append(((_OPENCV,), set_opencv, lambda: {_OPENCV: rank_report.opencv_threads()}))
-        self._groups[:0] = own
+            groups.append(((_OPENCV,), set_opencv, lambda: {_OPENCV: rank_report.opencv_threads()}))
+        self._groups[:0] = groups
         return self.read({})
 
     def change(self, values):
@@ -52,18 +52,18 @@ class Knobs:
         for names, apply, _ in self._groups:
             new = {name: values[name] for name in names if name in values}
             for name, value in new.items():
-                if value is None:  # our own know how they started: each pool with its number
-                    new[name] = self._first.get(name)
+                if value is None:  # thread counts stay None: each pool knows its number
+                    new[name] = self._started.get(name)
             try:
                 if new:
                     apply(new)
             except Exception as error:  # of a library, or of the program's own function
                 traceback.print_exc()  # for the reader of the job's output
-                errors.update(dict.fromkeys(new, _text(error)))
+                errors.update(dict.fromkeys(new, _error_text(error)))
         return errors
 
     def read(self, errors):
-        """Return the values in force by name, None if not known; what goes wrong is added."""
+        """Return the values in force by name, None if not known; add what fails to `errors`."""
         values = {}
         for names, _, read in self._groups:
             values.update(dict.fromkeys(names))
@@ -71,11 +71,11 @@ class Knobs:
                 values.update({} if read is None else read())
             except Exception as error:
                 for name in names:
-                    errors.setdefault(name, _text(error))
+                    errors.setdefault(name, _error_text(error))
         return values
 
 
-def _text(error):
+def _error_text(error):
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")[:300]
 
 
@@ -83,29 +83,29 @@ class Pools:
     """Every pool of BLAS and OpenMP in this process, PyTorch's own included."""
 
     def __init__(self):
-        #: Each with its count at the start, or when it was first seen.
-        self.first = {name: read() for name, (read, _) in _pools().items()}
+        #: The count of each pool at the start, or when it was first seen, by its name.
+        self.started = {name: read() for name, (read, _) in _pools().items()}
 
     def apply(self, values):
         """Set the number of threads of all pools; None sets each to the number that it began with.
 
-        It is capped as the environment would cap it, which no library does inside a process:
-        above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
+        The number is capped as the environment would cap it, which no library does inside a
+        process: above the CPUs that it may use an OpenBLAS becomes hundreds of times slower.
         """
-        threads, most = values[_BLAS], len(os.sched_getaffinity(0))
+        threads, cpus = values[_BLAS], len(os.sched_getaffinity(0))
         pools = _pools()
-        for name, (read, _) in pools.items():  # before any is set: one may tell another
-            self.first.setdefault(name, read())
+        for name, (read, _) in pools.items():  # before any is set: one may set another
+            self.started.setdefault(name, read())
         for name, (_, write) in pools.items():
-            write(self.first[name] if threads is None else min(int(threads), most))
+            write(self.started[name] if threads is None else min(int(threads), cpus))
 
     def read(self):
-        """Return the count that is in force: the largest."""
+        """Return the count in force: the largest of all pools."""
         return {_BLAS: max(read() for read, _ in _pools().values())}
 
 
 def _pools():
-    """Return (read, write) of each pool by name, PyTorch last: it tells its libraries itself."""
+    """Return (read, write) of each pool by name, PyTorch last: it sets its libraries itself."""
     pools = {}
     for path in rank_report.pool_libraries():
         counter = rank_report.counter(path)
@@ -128,7 +128,7 @@ def _setter(library, symbol):
 
 
 def _has_children():
-    """Return whether this process has others, such as loader workers; True if that is not known."""
+    """Return whether this process has children, as loader workers; True if that is not known."""
     tasks = "/proc/self/task"
     try:
         for task in os.listdir(tasks):

@@ -1,7 +1,7 @@
-"""What the probe writes when a rank ends, and after each switch of a live job.
+"""Writes a report of a rank when it ends, and after each switch of a live job.
 
-``TUNE_PROBE_DIR/rank-N.json`` holds the thread pools as they are then, so a limit that a program
-sets for a while and takes back is not seen.
+``TUNE_PROBE_DIR/rank-N.json`` holds the thread pools as they are at that moment, so a limit that a
+program sets for a while and takes back is not seen.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import time
 
 from rank_phases import write_file
 
-# The affixes are those of the builds in NumPy's and SciPy's wheels, and of 64-bit integers.
+# With the prefix of the builds in NumPy's and SciPy's wheels, and the suffix of 64-bit integers.
 _OPENBLAS = tuple(
     prefix + "openblas_get_num_threads" + suffix
     for prefix in ("", "scipy_")
@@ -39,7 +39,7 @@ def _mapped_libraries(prefixes):
     paths = set()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
-            fields = line.rstrip("\n").split(None, 5)
+            fields = line.rstrip("\n").split(None, 5)  # the sixth is the path, if there is one
             if len(fields) == 6 and os.path.basename(fields[5]).startswith(prefixes):
                 paths.add(fields[5])
     return sorted(paths)
@@ -48,9 +48,9 @@ def _mapped_libraries(prefixes):
 def counter(path):
     """Return the handle of a mapped library and the name of the function that tells its threads.
 
-    None if it is of no known kind.
+    None: the library is of no known kind.
     """
-    # RTLD_NOLOAD: a handle on what is there already; nothing is loaded anew.
+    # RTLD_NOLOAD: the library is mapped already, and is not loaded again.
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     name = os.path.basename(path)
     for prefixes, symbols in _POOLS:
@@ -79,7 +79,7 @@ def pool_libraries():
 
 
 def pools():
-    """Return each pool of threads here: its library, its threads, the most it can have."""
+    """Return each pool of threads in this process: its library, threads, and the most threads."""
     reports = []
     for path in pool_libraries():
         thread_counter = counter(path)
@@ -112,15 +112,15 @@ def _mpi():
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return None
-    # Of "Open MPI v5.0.11, package: …" and "MPICH Version:      5.0.2\n…" only what it is.
-    first = mpi.Get_library_version().strip("\0\n ").splitlines()[0].split(",")[0]
-    return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(first.split())}
+    # Only name and version of "Open MPI v5.0.11, package: …" and "MPICH Version:      5.0.2\n…".
+    library = mpi.Get_library_version().strip("\0\n ").splitlines()[0].split(",")[0]
+    return {"world_size": mpi.COMM_WORLD.Get_size(), "library": " ".join(library.split())}
 
 
 def packages():
-    """Return the versions of Python and of the packages here that bear on speed.
+    """Return the versions of Python and of the packages that bear on speed.
 
-    Only what the program has loaded is asked, so nothing is imported for it.
+    Only packages that the program has loaded are in it: nothing is imported for the report.
     """
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in _PACKAGES:
@@ -131,9 +131,9 @@ def packages():
 
 
 def _report(rank, size):
-    # Not its command line: that may hold secrets.
+    # Without the command line, which may hold secrets.
     report = {"rank": rank, "pid": os.getpid(), "launcher_size": size, "errors": []}
-    # Python sets it for an exception that nothing caught. A pipe may hide the exit code.
+    # Python sets last_type for an exception that nothing caught. A pipe may hide the exit code.
     report["uncaught"] = getattr(getattr(sys, "last_type", None), "__name__", "")
     report["ended_s"] = time.clock_gettime(7)  # CLOCK_BOOTTIME, as in /proc/PID/stat
     parts = {
@@ -143,11 +143,11 @@ def _report(rank, size):
         "allocator": allocator,
         "mpi": _mpi,
     }
-    if rank == 0:  # of the others it would be the same
+    if rank == 0:  # the other ranks have the same ones
         parts["packages"] = packages
-    for name, part in parts.items():
+    for name, read in parts.items():
         try:
-            report[name] = part()
+            report[name] = read()
         except Exception as error:  # a foreign library may raise anything
             report[name] = None
             report["errors"].append(f"{name}: {type(error).__name__}: {error}")
@@ -155,7 +155,7 @@ def _report(rank, size):
 
 
 def _weight(report):
-    """Rank a report: of several Pythons in one rank, the trainer's is to be kept."""
+    """Return what reports are compared by: of several Pythons in a rank the trainer's is kept."""
     return (bool(report.get("mpi")), bool(report.get("opencv_threads")), bool(report.get("pools")))
 
 

@@ -1,4 +1,4 @@
-"""A thread of ours in a rank: it takes no signals, and is no thread of ``threading``."""
+"""Starts a thread of the probe in a rank: it takes no signals, and is not in ``threading``."""
 
 import _signal
 import _thread
@@ -6,7 +6,7 @@ import _warnings
 import os
 import sys
 
-#: The thread's own name, by which ``tune`` leaves it out when it checks if a rank lives.
+#: The thread's name, by which ``tune`` leaves it out when it checks if a rank lives.
 NAME = "tune-probe"
 
 
@@ -16,35 +16,35 @@ def start(run):
     Returns:
         A lock that is held until the thread has ended.
     """
-    ended = _thread.allocate_lock()
-    ended.acquire()
+    running = _thread.allocate_lock()
+    running.acquire()
 
-    def named():
+    def run_named():
         try:
-            with open("/proc/thread-self/comm", "w") as file:  # for who looks from outside
+            with open("/proc/thread-self/comm", "w") as file:  # the name that other processes see
                 file.write(NAME)
             run()
         except Exception:  # the program must not show it
             pass
         finally:
-            ended.release()
+            running.release()
 
     # Signals are for the program's threads; 32 and 33 are the C library's own.
     signals = [number for number in range(1, _signal.NSIG) if number not in (32, 33)]
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals)
+    old_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals)
     try:
-        _thread.start_new_thread(named, ())
+        _thread.start_new_thread(run_named, ())
     finally:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, old_mask)
     if sys.version_info >= (3, 12):
         os.register_at_fork(before=_hush_fork)
-    return ended
+    return running
 
 
 def _hush_fork():
-    """Python 3.12 and later warn of a fork beside a thread, which ours is: the child needs no lock.
+    """Silence the warning of Python 3.12 and later of a fork beside our thread, which is harmless.
 
-    The program may have put other filters first since the last fork.
+    This is done before each fork: the program may have put other filters first since the last one.
     """
     filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
     for call in ("fork", "forkpty"):
@@ -52,6 +52,6 @@ def _hush_fork():
             f"This process (pid={os.getpid()}) is multi-threaded, "
             f"use of {call}() may lead to deadlocks in the child."
         )
-        ours = ("ignore", text, DeprecationWarning, None, 0)
-        if ours not in filters[:2]:
-            filters.insert(0, ours)
+        ignoring = ("ignore", text, DeprecationWarning, None, 0)  # of any module, in any line
+        if ignoring not in filters[:2]:
+            filters.insert(0, ignoring)

@@ -1,9 +1,9 @@
-"""Starts what looks at a rank of a trial from inside; found through PYTHONPATH.
+"""Starts the probe in a rank of a trial; Python finds this file through PYTHONPATH.
 
 Python imports a module of this name when it starts. Ours does nothing unless it runs in a rank
 (one of the variables below is set) of a trial, which sets
 
-- ``TUNE_PROBE_DIR``: what the rank really ran with is reported at its exit (``rank_report.py``),
+- ``TUNE_PROBE_DIR``: the rank reports at its exit what it really ran with (``rank_report.py``),
   and a thread looks at what the main thread does meanwhile (``rank_phases.py``).
 - ``TUNE_LIVE_FILE``, while there is such a file: the rank's setting can be changed while it runs
   (``rank_live.py``). The first Python of a rank sets ``TUNE_LIVE_PID``: those that it starts are
@@ -24,9 +24,9 @@ RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
-def _number(names, torchruns):
-    """Return the first of these variables, and torchrun's in what torchrun has started."""
-    for name in (*names, torchruns) if "TORCHELASTIC_RUN_ID" in os.environ else names:
+def _number(names, torchrun_name):
+    """Return the first of these variables that is a number; torchrun's if torchrun started it."""
+    for name in (*names, torchrun_name) if "TORCHELASTIC_RUN_ID" in os.environ else names:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
@@ -34,8 +34,8 @@ def _number(names, torchruns):
 
 
 def _call(module, function, *args):
-    """Call a function of a module beside this file; the program finds neither it nor an error."""
-    known = set(sys.modules)
+    """Call a function of a module beside this file; the program sees no module and no error."""
+    modules_before = set(sys.modules)
     sys.path.insert(0, _HERE)
     try:
         return getattr(__import__(module), function)(*args)
@@ -43,7 +43,7 @@ def _call(module, function, *args):
         return None
     finally:
         sys.path.remove(_HERE)
-        for name in set(sys.modules) - known:
+        for name in set(sys.modules) - modules_before:
             if name.startswith("rank_"):
                 del sys.modules[name]
 
@@ -82,7 +82,7 @@ def _start():
 def _give_way():
     """Import the ``sitecustomize`` that comes after ours, as if ours were not there.
 
-    What it raises goes on to Python, which treats it as it always does.
+    An exception of it goes on to Python, which treats it as it always does.
     """
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
     ours = sys.modules.pop("sitecustomize", None)

@@ -1,4 +1,4 @@
-"""What can start ranks: what a launcher is, and the shipped ones, in their own words.
+"""Defines what a launcher is, and the shipped ones: how each is told what a study asks for.
 
 Other packages add theirs by entry points of the group ``tuner.launchers``.
 """
@@ -32,11 +32,11 @@ class Launcher:
     """One way to start ranks: how it is found, and its options."""
 
     kind: str
-    #: The names of the program that starts its ranks, best first, without a version after them.
+    #: The names of the program that starts its ranks, the best one first, without a version.
     programs: tuple[str, ...]
-    #: Regular expressions with a group for the version in what :meth:`question` prints.
+    #: Regular expressions for the answer to :meth:`question`, with a group for the version.
     versions: tuple[str, ...]
-    #: File name patterns of its MPI library, best first.
+    #: File name patterns of its MPI library, the best one first.
     mpi_files: tuple[str, ...] = ()
 
     def question(self, program: Path) -> Argv:
@@ -49,15 +49,15 @@ class Launcher:
         return next((one_line(match[1], 60) for match in matches if match), None)
 
     def default_place(self, layout: Layout) -> str:  # noqa: ARG002
-        """Return what ranks are bound to if no option says so, ``none`` too; empty: unknown."""
+        """Return what ranks are bound to without an option, or ``none``; empty: it is not known."""
         return "none"
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
-        """Return the whole command, in which each host of the layout gets the ranks that it says.
+        """Return the whole command, in which each host gets the number of ranks in the layout.
 
         ``options`` may have ``bind_to`` (none, core, socket, numa), ``map_by`` (slot, socket, numa)
         if ranks are bound, and ``rank_by`` (slot, node) for several hosts. What has no option is
-        left to the launcher. Every value of a study is tried before its first launch.
+        left to the launcher. A study calls this with every value before its first launch.
 
         Raises:
             UsageError: An option, or a value of one, that this launcher does not have, or that the
@@ -68,7 +68,7 @@ class Launcher:
     def environment(self, info: LauncherInfo) -> dict[str, str]:
         """Return what the launcher's environment must hold besides the user's own.
 
-        mpi4py is to load the library of this mpirun. It would take a path with a colon for two.
+        mpi4py is to load the library of this mpirun. It would split a path with a colon in two.
         """
         if info.libmpi is None or os.pathsep in info.libmpi:
             return {}
@@ -110,12 +110,12 @@ def in_slurm(environ: Mapping[str, str]) -> bool:
 
 # --- MPI ------------------------------------------------------------------------------------------
 
-#: Per option the flag and this MPI's word for each value that it can have.
+#: For each option the flag, and this launcher's word for each value that the option can have.
 OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
 
 _PLACES = ("core", "socket", "numa")
 _OPENMPI: OptionWords = {
-    # Ranks often share cores here, which Open MPI refuses without the word after the colon.
+    # A study may have ranks share cores, which Open MPI refuses without the word after the colon.
     "bind_to": (
         "--bind-to",
         {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},
@@ -125,7 +125,7 @@ _OPENMPI: OptionWords = {
 }
 _MPICH: OptionWords = {
     "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
-    # Hydra's slots are not in the order of anything: by core is what others call by slot.
+    # Hydra's slots have no certain order on a host: by core is what other MPIs call by slot.
     "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
     # One rank on each host in turn, until all hosts have the same number.
     "rank_by": ("-ppn", {"slot": "", "node": "1"}),
@@ -142,18 +142,18 @@ class OpenMPI(Launcher):
     mpi_files = ("libmpi.so.40", "libmpi.so.[0-9]*", "libmpi.so")
 
     def default_place(self, layout: Layout) -> str:
-        """Return a core for two ranks; more get a NUMA node as documented, a core in 5.0.11."""
+        """Return a core for two ranks; for more a NUMA node by the manual, a core in 5.0.11."""
         if layout.oversubscribed or layout.is_single_process:
             return "none"
         return "core" if layout.ranks <= 2 else ""
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
-        if layout.is_single_process:  # typed without mpirun, which would confine it to one core
-            is_unbound = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
+        if layout.is_single_process:  # the user typed no mpirun, which would bind it to one core
+            must_unbind = not _sets_option(info.extra_args, "bind-to", "map-by", "cpu-set")
         else:  # 5.0 refuses to bind more ranks than cores
             is_crowded = layout.oversubscribed and not layout.is_local
-            is_unbound = is_crowded and not _sets_option(info.extra_args, "bind-to")
-        if is_unbound:
+            must_unbind = is_crowded and not _sets_option(info.extra_args, "bind-to")
+        if must_unbind:
             options = {"bind_to": "none", **options}
         return (
             info.mpirun,
@@ -170,8 +170,8 @@ class OpenMPI(Launcher):
         ``--oversubscribe`` is given only if mpirun would refuse so many ranks: 5.0 binds none then.
         """
         if layout.is_local:
-            by_user = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
-            return ("--oversubscribe",) if layout.oversubscribed and not by_user else ()
+            is_set = _sets_option(info.extra_args, "oversubscribe", "nooversubscribe")
+            return ("--oversubscribe",) if layout.oversubscribed and not is_set else ()
         words: tuple[str, ...] = ("--host", layout.listed)
         if info.ssh:
             if any(set(word) & set(" \t") for word in info.ssh):
@@ -208,9 +208,9 @@ class MPICH(Launcher):
         return (info.mpirun, *hosts, *flags, *info.extra_args, "-n", str(layout.ranks), *program)
 
     def environment(self, info: LauncherInfo) -> dict[str, str]:
-        # ``-launcher-exec`` takes the path of the ssh command alone.
-        more = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
-        return super().environment(info) | more
+        # ``-launcher-exec`` takes the path of the ssh command alone, without its options.
+        variables = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
+        return super().environment(info) | variables
 
 
 def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
@@ -222,19 +222,19 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
                 f"launcher_option {option!r}: {info.kind} knows no such option",
                 suggestion(option, list(words)),
             )
-        (flag, words_of_values), chosen = words[option], str(options[option])
-        if chosen not in words_of_values:
+        (flag, word_of_value), value = words[option], str(options[option])
+        if value not in word_of_value:
             raise UsageError(
-                f"{option}={chosen}: {info.kind} knows {', '.join(words_of_values)}",
-                suggestion(chosen, words_of_values),
+                f"{option}={value}: {info.kind} knows {', '.join(word_of_value)}",
+                suggestion(value, word_of_value),
             )
         if _sets_option(info.extra_args, flag.lstrip("-")):
             raise UsageError(
-                f"{option}={chosen}, but the arguments for mpirun say it too:"
+                f"{option}={value}, but the arguments for mpirun say it too:"
                 f" {' '.join(info.extra_args)}",
                 f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
             )
-        flags += (flag, words_of_values[chosen]) if words_of_values[chosen] else ()
+        flags += (flag, word_of_value[value]) if word_of_value[value] else ()  # "": no flag
     return tuple(flags)
 
 
@@ -268,11 +268,11 @@ class Srun(Launcher):
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         per_host = evenly(layout, "srun")
         nodes = () if layout.is_local else ("--nodelist", ",".join(layout.hosts))
-        speaks = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
+        mpi_type = () if _sets_option(info.extra_args, "mpi") else ("--mpi=pmix",)
         return (
             *(info.mpirun, "--overlap", "--kill-on-bad-exit=1", *nodes),
             *("--nodes", str(len(layout.hosts)), "--ntasks", str(layout.ranks)),
-            *("--ntasks-per-node", str(per_host), *speaks),
+            *("--ntasks-per-node", str(per_host), *mpi_type),
             *_flags(_SRUN, info, options),
             *info.extra_args,
             *program,
@@ -280,11 +280,11 @@ class Srun(Launcher):
 
 
 def evenly(layout: Layout, launcher: str) -> int:
-    """Return the ranks on each host; ``UsageError`` if they are not as many on each."""
+    """Return the number of ranks on each host; ``UsageError`` if hosts differ in it."""
     if len({ranks for _, ranks in layout.slots}) > 1:
-        said = ", ".join(f"{name}:{ranks}" for name, ranks in layout.slots[:4])
+        slots = ", ".join(f"{name}:{ranks}" for name, ranks in layout.slots[:4])
         raise UsageError(
-            f"{launcher} starts as many ranks on each host, not {said}",
+            f"{launcher} starts as many ranks on each host, not {slots}",
             f"a multiple of {len(layout.hosts)} as --mpi-procs, or --ppn",
         )
     return layout.ranks_per_host
@@ -292,8 +292,8 @@ def evenly(layout: Layout, launcher: str) -> int:
 
 # --- torchrun -------------------------------------------------------------------------------------
 
-#: torchrun has no ``--version``, and to import torch takes seconds.
-_ASK = "from importlib.metadata import version; print('torchrun of torch', version('torch'))"
+#: Prints torchrun's version: it has no ``--version``, and to import torch takes seconds.
+_CODE = "from importlib.metadata import version; print('torchrun of torch', version('torch'))"
 
 
 class Torchrun(Launcher):
@@ -305,7 +305,7 @@ class Torchrun(Launcher):
 
     def question(self, program: Path) -> Argv:
         python = interpreter_of(program)
-        return (python, "-c", _ASK) if python else ()
+        return (python, "-c", _CODE) if python else ()
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         for option, value in options.items():
@@ -315,41 +315,41 @@ class Torchrun(Launcher):
                 " --numa-binding=node binds each rank near its GPU (torch 2.9 and later)",
             )
         # torchrun also takes ``--rdzv_backend``.
-        dashed = [word.replace("_", "-") for word in info.extra_args]
+        dashed_args = [word.replace("_", "-") for word in info.extra_args]
         per_host = evenly(layout, "torchrun")
         is_python = _PYTHON.fullmatch(Path(info.mpirun).name)
-        as_module = ("-m", "torch.distributed.run") if is_python else ()
+        module = ("-m", "torch.distributed.run") if is_python else ()
         if layout.is_local:
-            meeting: tuple[str, ...] = ("--standalone",)  # with a free port of this host
-        elif _sets_option(dashed, "rdzv-endpoint", "master-addr"):
-            meeting = ()
+            rendezvous: tuple[str, ...] = ("--standalone",)  # with a free port of this host
+        elif _sets_option(dashed_args, "rdzv-endpoint", "master-addr"):
+            rendezvous = ()
         else:
-            meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", layout.hosts[0])
+            rendezvous = ("--rdzv-backend", "c10d", "--rdzv-endpoint", layout.hosts[0])
         words = (
-            *(info.mpirun, *as_module, *meeting, *info.extra_args),
+            *(info.mpirun, *module, *rendezvous, *info.extra_args),
             *("--nnodes", str(len(layout.hosts)), "--nproc-per-node", str(per_host), "--no-python"),
             *program,
         )
         if layout.is_local or info.carrier is None:
             return words
-        # The carrier's ranks are the hosts: nobody is to take them for those of the program.
-        hidden = (word for name in (*RANK_VARIABLES, *SIZE_VARIABLES) for word in ("-u", name))
-        return once_per_host(carrier_of(info), layout.hosts, ("env", *hidden, *words))
+        # The carrier numbers the hosts as its ranks: the program must not see these numbers.
+        unset = (word for name in (*RANK_VARIABLES, *SIZE_VARIABLES) for word in ("-u", name))
+        return once_per_host(carrier_of(info), layout.hosts, ("env", *unset, *words))
 
 
 def once_per_host(info: LauncherInfo, names: Words, program: Words) -> Argv:
     """Return the command that runs a program once on each of these hosts, not bound."""
-    one_each = Layout(len(names), tuple(names), (1,) * len(names))
-    by_user = _sets_option(info.extra_args, "bind-to", "cpu-bind")
-    options: dict[str, Value] = {} if by_user else {"bind_to": "none"}
-    return launcher_for(info.kind).argv(info, one_each, options, program)
+    one_rank_each = Layout(len(names), tuple(names), (1,) * len(names))
+    is_set = _sets_option(info.extra_args, "bind-to", "cpu-bind")
+    options: dict[str, Value] = {} if is_set else {"bind_to": "none"}
+    return launcher_for(info.kind).argv(info, one_rank_each, options, program)
 
 
 def carrier_of(info: LauncherInfo) -> LauncherInfo:
-    """Return what starts a program once on each host: the carrier of a torchrun, or itself."""
+    """Return what starts a program once on each host: the carrier of a torchrun, else `info`."""
     if info.carrier is None:
         return info
-    args = ("--mpi=none",) if info.carrier.kind == "srun" else ()
+    args = ("--mpi=none",) if info.carrier.kind == "srun" else ()  # torchrun is no MPI program
     return replace(info, **asdict(info.carrier), extra_args=args, carrier=None)
 
 
@@ -370,7 +370,7 @@ def interpreter_of(program: Path) -> str | None:
 
 
 def head(file: Path) -> str:
-    """Return the begin of a file as text; empty if it cannot be read."""
+    """Return the first 1024 bytes of a file as text; empty if it cannot be read."""
     try:
         return read_untrusted(file.resolve(), 1024).decode("utf-8", "replace")
     except OSError:

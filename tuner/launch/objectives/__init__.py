@@ -1,4 +1,4 @@
-"""How a launch's figure of merit is read: one class an objective.
+"""Reads a launch's figure of merit: each objective has a class.
 
 An objective reads what a launch left behind (`EndedLaunch`) and nothing else; other packages add
 theirs through the entry point group ``tuner.objectives`` (name -> a callable that takes the
@@ -24,18 +24,18 @@ _SHIPPED = {
     "wall": "tuner.launch.objectives:Wall",
 }
 
-#: The largest figure, and one over it the smallest above 0: their ratios and squares are numbers.
-MOST = 1e30
+#: The largest figure, and one over it the smallest: ratios and squares of these are finite.
+MOST_FIGURE = 1e30
 
-#: What people write for a unit of time that goes by another name here.
-_MEANT = {"m": "min"} | {
+#: The units of time by other names that people write for them.
+_SYNONYMS = {"m": "min"} | {
     name: unit
     for name, seconds in SECONDS.items()
     for unit, unit_s in TIME_UNITS_S.items()
     if seconds == unit_s
 }
 
-#: The letters of a unit that a table still shows.
+#: The most letters of a unit that a table has room for.
 LONGEST_UNIT = 20
 
 
@@ -59,7 +59,7 @@ class Objective:
     def __init__(self, spec: ObjectiveSpec) -> None:
         self.spec = spec
         #: Gives the pauses of the launch so far, each from and to a moment of ``time.time``. The
-        #: program's own clock goes on meanwhile: what reads that has to take them off.
+        #: program's own clock goes on meanwhile: what reads that clock has to take them off.
         self.pauses: Callable[[], Sequence[tuple[float, float]]] = lambda: ()
 
     def progress(self, out_dir: Path) -> tuple[Progress, ...]:  # noqa: ARG002
@@ -77,8 +77,8 @@ class Wall(Objective):
     leaves_out_pauses = True
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
-        """Return how long it took."""
-        return Finished(ended.wall_s, 0)
+        """Return how long the launch took."""
+        return Finished(ended.wall_s, iterations=0)
 
 
 def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
@@ -90,11 +90,11 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     if not colon:
         return replace(spec, kind=kind)
     if not argument or kind == "wall":
-        also = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
+        examples = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
         raise UsageError(
             f"--objective {text!r}: {'wall takes nothing' if argument else 'nothing comes'}"
             " after the colon",
-            f"for example: --objective {also.get(kind, kind)}",
+            f"for example: --objective {examples.get(kind, kind)}",
         )
     if kind == "pattern":
         return replace(spec, kind=kind, pattern=argument)
@@ -120,18 +120,18 @@ def objective_for(spec: ObjectiveSpec) -> Objective:
 def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
     """Return what may be wrong with the options: whether it is, the fault, and a hint."""
     kind, unit, steady = spec.kind, spec.unit, spec.statistic == "steady"
-    path, rate = PurePosixPath(spec.log), unit_of(unit)
-    meant = unit if unit in TIME_UNITS_S else _MEANT.get(unit.lower(), unit)
-    one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
+    path, known_unit = PurePosixPath(spec.log), unit_of(unit)
+    synonym = unit if unit in TIME_UNITS_S else _SYNONYMS.get(unit.lower(), unit)
+    keep_one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
     is_clock = kind == "wall" or (kind == "logreport" and spec.key == CLOCK)
-    what = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
+    clock = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
     return [
         (
             not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log,
             f"the log {spec.log!r} is not the name of a file below the output folder",
             "give it as the program writes it below {out}: --log log.jsonl",
         ),
-        (meant != unit, f"the unit {unit!r} is not known as a time", f"write --unit {meant}"),
+        (synonym != unit, f"the unit {unit!r} is not known as a time", f"write --unit {synonym}"),
         (
             not unit.isprintable() or unit != unit.strip() or len(unit) > LONGEST_UNIT,
             f"the unit {shown(unit)} cannot be shown after a figure",
@@ -139,17 +139,17 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
         ),
         (
             is_clock and spec.maximize,
-            f"--maximize: the {what} is better if it is smaller",
+            f"--maximize: the {clock} is better if it is smaller",
             "leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'",
         ),
-        (is_clock and unit != "", f"--unit {unit}: the {what} is in seconds", "leave it out"),
+        (is_clock and unit != "", f"--unit {unit}: the {clock} is in seconds", "leave it out"),
         (
             spec.maximize and unit in TIME_UNITS_S,
             f"a time in {unit} is better if it is smaller, but --maximize is given",
             "leave out --maximize, or give the unit of a rate, such as it/s",
         ),
         (
-            rate is not None and rate.is_rate and not spec.maximize,
+            known_unit is not None and known_unit.is_rate and not spec.maximize,
             f"the lowest rate in {unit} would count as the best",
             "add --maximize; if the lowest is the best, give --unit a name that is no rate",
         ),
@@ -161,17 +161,17 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
         (
             bool(spec.pattern) and kind != "pattern",
             f"a pattern is given, but the objective is {kind}",
-            one,
+            keep_one,
         ),
         (
             steady and (kind != "logreport" or spec.key != CLOCK),
             f"the steady state is read from the {CLOCK} of a log; the objective is {kind} with the"
             f" key {shown(spec.key)}",
-            one,
+            keep_one,
         ),
         (
             kind in {"wall", "pattern"} and spec.key != CLOCK,
             f"the key {shown(spec.key)} is read from a log; the objective is {kind}",
-            one,
+            keep_one,
         ),
     ]

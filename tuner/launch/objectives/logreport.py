@@ -1,4 +1,4 @@
-"""The log that LogReport writes: Chainer's and pytorch-pfn-extras', a JSON list or JSON lines.
+"""Reads the log of LogReport, Chainer's or pytorch-pfn-extras': a JSON list or JSON lines.
 
 Both replace the file at each report; pytorch-pfn-extras removes the old one a moment before. Each
 entry has an ``iteration`` and the ``elapsed_time`` (s, since the trainer began).
@@ -15,23 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuner.hosts.untrusted_files import read_untrusted
-from tuner.launch.objectives import MOST, EndedLaunch, Objective
+from tuner.launch.objectives import MOST_FIGURE, EndedLaunch, Objective
 from tuner.model import CLOCK, Failed, FailureKind, Finished, JsonDict, ObjectiveSpec, Progress
 from tuner.model.errors import shown
 from tuner.model.wording import one_line
 from tuner.search import throughput
 from tuner.stats import loss_check
 
-#: The names under which the default log may be found: a format may have its own suffix.
+#: What may follow the name of a log: a format may have its own suffix.
 SUFFIXES = ("", ".json", ".jsonl")
 #: No LogReport of a short run comes near this size, bytes. Parsing takes ten times as much memory.
 MOST_BYTES = 16 << 20
 #: What losses are called, the most common first.
 LOSSES = ("main/loss", "validation/main/loss", "loss", "train/loss")
-#: Iterations that a database holds and a float tells apart.
+#: So many iterations fit into a database, and differ as floats.
 MOST_ITERATIONS = 2**53
-#: Of the keys of a log this many letters are shown.
-LONGEST_FAULT = 400
+#: So many letters are shown of the keys of a log.
+LONGEST_KEYS = 400
 
 
 class BadLogError(Exception):
@@ -57,13 +57,13 @@ class LogReport(Objective):
             version = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if version != self._version:
                 log, entries = parse(_read(path)), []
-                with suppress(BadLogError):
-                    for step in steps(log):
-                        entries.append(step)
-                if entries:  # its last one was written some time after its clock was read
+                with suppress(BadLogError):  # the entries before a bad one stay
+                    for entry in steps(log):
+                        entries.append(entry)
+                if entries:  # the last one was written some time after its clock was read
                     began_s = stat.st_mtime_ns / 1e9 - entries[-1].elapsed_s
                     self._began_s = min(self._began_s, began_s)
-                self._version, self._progress = version, tuple(map(self._as_run, entries))
+                self._version, self._progress = version, tuple(map(self._unpaused, entries))
         return self._progress
 
     def result(self, ended: EndedLaunch) -> Finished | Failed:
@@ -88,19 +88,19 @@ class LogReport(Objective):
                 return candidate, candidate.stat()
         raise FileNotFoundError
 
-    def _as_run(self, entry: Progress) -> Progress:
+    def _unpaused(self, entry: Progress) -> Progress:
         """Return the entry with the time that the program has run, without its pauses."""
         return replace(entry, elapsed_s=self._running_s(entry.elapsed_s))
 
     def _running_s(self, elapsed_s: float) -> float:
         """Return how long the program had run when its clock said ``elapsed_s``."""
         end_s = self._began_s + elapsed_s
-        overlaps = (min(end, end_s) - max(begin, self._began_s) for begin, end in self.pauses())
-        return elapsed_s - sum(overlap_s for overlap_s in overlaps if overlap_s > 0)
+        overlaps_s = (min(end, end_s) - max(begin, self._began_s) for begin, end in self.pauses())
+        return elapsed_s - sum(overlap_s for overlap_s in overlaps_s if overlap_s > 0)
 
     def _finished(self, entries: Sequence[JsonDict]) -> Finished:
         """Return the figure of a whole log, with its iterations, epochs and last loss."""
-        progress = list(map(self._as_run, steps(entries)))
+        progress = list(map(self._unpaused, steps(entries)))
         value = _last_value(entries, self.spec.key)
         if self.spec.key == CLOCK:
             value = self._running_s(value)
@@ -155,28 +155,27 @@ def steps(entries: Sequence[JsonDict]) -> Iterator[Progress]:
 
     ``BadLogError``: something is missing, is no sensible number, or runs backwards.
     """
-    last = Progress(0, 0.0)
+    before = Progress(0, 0.0)
     for number, entry in enumerate(entries, start=1):
-        done = entry.get("iteration")
-        if type(done) is not int or not 0 <= done <= MOST_ITERATIONS:
-            text = f"iteration {shown(done)}" if "iteration" in entry else "no iteration"
+        iteration = entry.get("iteration")
+        if type(iteration) is not int or not 0 <= iteration <= MOST_ITERATIONS:
+            text = f"iteration {shown(iteration)}" if "iteration" in entry else "no iteration"
             raise BadLogError(f"has {text} in entry {number}")
-        step = Progress(done, _number(entry, CLOCK, f"entry {number}"))
-        if number > 1 and (step.elapsed_s < last.elapsed_s or step.iteration < last.iteration):
+        step = Progress(iteration, _number(entry, CLOCK, f"entry {number}"))
+        if number > 1 and (step.elapsed_s < before.elapsed_s or step.iteration < before.iteration):
             raise BadLogError(
-                f"goes backwards in entry {number}: from iteration {last.iteration} at"
-                f" {last.elapsed_s} s to {step.iteration} at {step.elapsed_s} s"
+                f"goes backwards in entry {number}: from iteration {before.iteration} at"
+                f" {before.elapsed_s} s to {step.iteration} at {step.elapsed_s} s"
             )
         yield step
-        last = step
+        before = step
 
 
 def _last_value(entries: Sequence[JsonDict], key: str) -> float:
     numbers = [_number(e, key, f"entry {n}") for n, e in enumerate(entries, start=1) if key in e]
     if not numbers:
         keys = ", ".join(dict.fromkeys(str(key) for entry in entries for key in entry))
-        listed = one_line(keys, LONGEST_FAULT)
-        raise BadLogError(f"has no {key} in any entry; its keys are {listed}")
+        raise BadLogError(f"has no {key} in any entry; its keys are {one_line(keys, LONGEST_KEYS)}")
     if numbers[-1] == 0:
         raise BadLogError(f"ends with {key} = 0: nothing was measured")
     return numbers[-1]
@@ -185,18 +184,19 @@ def _last_value(entries: Sequence[JsonDict], key: str) -> float:
 def _epochs(entries: Sequence[JsonDict]) -> float | None:
     """Return how many epochs the training did, if the log says so exactly; else ``None``."""
     with suppress(BadLogError):
-        detail = _number(entries[-1], "epoch_detail", "the last entry")
-        if detail > 0:
-            return detail
-    counts = [entry.get("epoch") for entry in entries]
-    return float(len(counts)) if counts == list(range(1, len(counts) + 1)) else None
+        epochs = _number(entries[-1], "epoch_detail", "the last entry")
+        if epochs > 0:
+            return epochs
+    # With an entry an epoch the last one was written at the end of its epoch.
+    numbers = [entry.get("epoch") for entry in entries]
+    return float(len(numbers)) if numbers == list(range(1, len(numbers) + 1)) else None
 
 
 def _final_loss(entries: Sequence[JsonDict], key: str) -> float | None:
-    """Return the last value of a key; without one, of the first usual one in the last entry."""
+    """Return the last value of a key; without a key, the first usual loss in the last entry."""
     if key:
         entries = [entry for entry in entries if key in entry] or [{}]
-    losses = (loss_check.finite(entries[-1].get(usual)) for usual in ((key,) if key else LOSSES))
+    losses = (loss_check.finite(entries[-1].get(name)) for name in ((key,) if key else LOSSES))
     return next((loss for loss in losses if loss is not None), None)
 
 
@@ -211,6 +211,6 @@ def _number(entry: JsonDict, key: str, where: str) -> float:
         value = float(value)
     except OverflowError:
         value = float("inf")
-    if value != 0 and not 1 / MOST <= value <= MOST:
+    if value != 0 and not 1 / MOST_FIGURE <= value <= MOST_FIGURE:
         raise BadLogError(f"has {key} {value} in {where}")
     return value

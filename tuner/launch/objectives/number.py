@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuner.launch.objectives import MOST
+from tuner.launch.objectives import MOST_FIGURE
 from tuner.model import Reading
 from tuner.model.errors import shown
 from tuner.model.units import converted, unit_of
@@ -26,7 +26,7 @@ class CutError(ValueError):
 
 _SIGN, _EXPONENT = r"(?:(?<![\w.)\]-])[+-])?", r"(?:[EeDd][+-]?\d+)?"
 #: What may be one number: digits, with marks of any language between groups of them or before
-#: decimals. A blank is none of these: see ``_WITH_BLANKS``.
+#: decimals. A blank is no such mark: see ``_WITH_BLANKS``.
 _RUN = re.compile(
     rf"{_SIGN}(?:(?<!\w)\d{{1,3}}(?:_\d{{3}})+(?![\d_])(?:\.\d+)?"
     rf"|\d+(?:[.,'\u2019\u00a0\u202f]\d+)*\.?|\.\d+){_EXPONENT}",
@@ -39,16 +39,16 @@ _VALUE = re.compile(
     + _EXPONENT,
     re.ASCII,
 )
-#: ``12,48``, ``1.204,5``: no list of numbers with commas.
+#: ``12,48``, ``1.204,5``: one number with a decimal comma, and no list of numbers.
 _DECIMAL_COMMA = re.compile(
     rf"[+-]?\d+(?:[._'\u2019\u00a0\u202f]\d{{3}})*,\d+\.?{_EXPONENT}", re.ASCII
 )
 #: ``0:01:25``, ``1 day, 2:03:04.5``.
 _CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+(?::\d\d){1,2}(?:[.,]\d+)?)(?![:\d])", re.ASCII)
-#: What makes a time of day of the clock behind it: ``2026-11-26T12:00:05``.
+#: A date, after which ``12:00:05`` is a time of day: ``2026-11-26T12:00:05``.
 _DATE_BEFORE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?[T ]$", re.ASCII)
 #: ``1m 1.35s``, ``2 hours 3 minutes``; not ``1s 54ms/step``, which are two times.
-_NAMED = re.compile(
+_DURATION = re.compile(
     r"(?:(\d+) ?(?:d|days?)(?![A-Za-z/]),? *)?"
     r"(?:(\d+) ?(?:h|hrs?|hours?)(?![A-Za-z/]),? *)?"
     r"(?:(\d+) ?(?:m|mins?|minutes?)(?![A-Za-z/]),? *)?"
@@ -63,8 +63,8 @@ _NAME = "[A-Za-z\u00b5\u03bc]+"
 _UNIT = re.compile(rf" ?({_NAME}(?:(?:/| per ){_NAME})*|%)(?!\w)")
 _UNIT_IN_BRACKETS = re.compile(rf" ?[(\[]({_NAME}(?:/{_NAME})?)[)\]]")
 _UNIT_BEFORE = re.compile(rf"[\s_(\[]({_NAME}(?:/{_NAME})?)[)\]\"']* *[:=]? *$")
-#: What may stand beside the number in the group.
-_QUOTES, _END = re.compile(r"[\s\"']*"), re.compile(r"[\s\"'.,;:)\]]*")
+#: What may stand before the number in the group, and after it.
+_BEFORE, _AFTER = re.compile(r"[\s\"']*"), re.compile(r"[\s\"'.,;:)\]]*")
 
 
 class _Number(NamedTuple):
@@ -77,10 +77,10 @@ class _Number(NamedTuple):
 
 
 def read(before: str, text: str, after: str, *, separators: str = "") -> Reading:
-    """Read the number in a group of a pattern, of which this stands before and after in its line.
+    """Read the number in the `text` of a pattern's group, between the rest of its line.
 
-    ``separators`` are a comma, a blank or both, if the pattern names them beside its group: no part
-    of a number.
+    ``separators`` are a comma, a blank or both, if the pattern has them beside its group: they are
+    no part of a number then.
 
     Raises:
         CutError: The number goes on beyond the text.
@@ -91,11 +91,12 @@ def read(before: str, text: str, after: str, *, separators: str = "") -> Reading
     line = before + text + after
     start = len(before) + len(text) - len(text.lstrip())
     end = len(before) + len(text.rstrip())
-    number = next((n for n in _numbers(line, "," in separators) if n.end > start), None)
+    numbers = _numbers(line, splits_commas="," in separators)
+    number = next((number for number in numbers if number.end > start), None)
     no_number = ValueError(f"has {shown(text)} in its group, which is not a number")
     if number is None or number.start >= end:
         raise no_number
-    first, last, value = number.start, number.end, number.value
+    first, last, value = number.start, number.end, number.value  # start and end are the group's
     if _DATE_BEFORE.search(line[:first]) and _clock(line, first) is not None:
         raise ValueError(f"has {shown(text)} in its group, a time of day and no duration")
     if " " not in separators and (grouped := _WITH_BLANKS.match(line, first)):
@@ -104,12 +105,11 @@ def read(before: str, text: str, after: str, *, separators: str = "") -> Reading
         whole = Reading(line[:first], line[first:last], line[last:])
         raise CutError(Reading(before, text, after), whole)
     unit = _UNIT.match(line, last)
-    rest = min(unit.end(), max(end, last)) if unit else last
-    is_alone = _QUOTES.fullmatch(line[start:first]) and _END.fullmatch(line[rest:end])
+    unit_end = min(unit.end(), max(end, last)) if unit else last
+    is_alone = _BEFORE.fullmatch(line[start:first]) and _AFTER.fullmatch(line[unit_end:end])
     if not is_alone or value is None:
         raise no_number
-    named = number.unit or _unit_beside(line, first, last)
-    return Reading(before, text, after, value, named)
+    return Reading(before, text, after, value, number.unit or _unit_beside(line, first, last))
 
 
 def figure(reading: Reading, unit: str = "") -> float:
@@ -120,9 +120,9 @@ def figure(reading: Reading, unit: str = "") -> float:
     value = reading.value
     if value is None or value <= 0:
         raise ValueError(f"is {shown(value)}: a figure must be above 0")
-    same = converted(value, reading.unit, unit)
-    value = value if same is None else same
-    if not 1 / MOST <= value <= MOST:
+    in_unit = converted(value, reading.unit, unit)
+    value = value if in_unit is None else in_unit
+    if not 1 / MOST_FIGURE <= value <= MOST_FIGURE:
         raise ValueError(f"is {shown(value)}, beyond what is compared")
     return value
 
@@ -131,32 +131,33 @@ def _unit_beside(line: str, start: int, end: int) -> str:
     """Return the unit beside a number: ``54 best``, ``54 (ms)``, ``Time (ms): 54``."""
     if after := _UNIT.match(line, end):
         return after[1].replace(" per ", "/")
-    others = _UNIT_IN_BRACKETS.match(line, end), _UNIT_BEFORE.search(line[:start])
-    return next((match[1] for match in others if match and unit_of(match[1])), "")
+    matches = _UNIT_IN_BRACKETS.match(line, end), _UNIT_BEFORE.search(line[:start])
+    return next((match[1] for match in matches if match and unit_of(match[1])), "")
 
 
-def _numbers(line: str, is_separated: bool) -> Iterator[_Number]:
+def _numbers(line: str, *, splits_commas: bool) -> Iterator[_Number]:
     """Yield the numbers in a line, from left to right."""
     end = 0
     while digit := _DIGIT.search(line, end):
         start = digit.start()
-        if (time := _clock(line, start) or _named(line, start)) is not None:
+        if (time := _clock(line, start) or _duration(line, start)) is not None:
             end, seconds = time
             yield _Number(start, end, seconds, "s")
         elif match := _RUN.match(line, start):
             end, run = match.end(), match[0]
             run = run.rstrip(".") if run.count(".") != 1 else run  # the end of a sentence
-            is_list = is_separated or not (_VALUE.fullmatch(run) or _DECIMAL_COMMA.fullmatch(run))
+            is_list = splits_commas or not (_VALUE.fullmatch(run) or _DECIMAL_COMMA.fullmatch(run))
             for part in run.split(",") if is_list else [run]:
-                plain = re.sub("[Dd]", "e", part.replace(",", "").replace("_", ""))
-                value = float(plain) if _VALUE.fullmatch(part) else None
+                literal = re.sub("[Dd]", "e", part.replace(",", "").replace("_", ""))
+                value = float(literal) if _VALUE.fullmatch(part) else None
                 yield _Number(start, start + len(part), value)
-                start += len(part) + 1
+                start += len(part) + 1  # and the comma
         else:  # the sign belongs to the word before it
             end = start + 1
 
 
 def _clock(line: str, start: int) -> tuple[int, float] | None:
+    """Return the end of a time as ``0:01:25``, and its seconds."""
     match = _CLOCK.match(line, start)
     if match is None:
         return None
@@ -166,11 +167,12 @@ def _clock(line: str, start: int) -> tuple[int, float] | None:
     return match.end(), seconds
 
 
-def _named(line: str, start: int) -> tuple[int, float] | None:
-    match = _NAMED.match(line, start)
+def _duration(line: str, start: int) -> tuple[int, float] | None:
+    """Return the end of a time as ``1m 1.35s``, and its seconds; it has two parts or more."""
+    match = _DURATION.match(line, start)
     parts = match.groups() if match else ()
     if match is None or sum(part is not None for part in parts) < 2:
         return None
     values = [float((part or "0").replace(",", ".")) for part in parts]
-    seconds = sum(value * of for value, of in zip(values, (86400, 3600, 60, 1), strict=True))
+    seconds = sum(value * s for value, s in zip(values, (86400, 3600, 60, 1), strict=True))
     return start + len(match[0].rstrip(" ,")), seconds

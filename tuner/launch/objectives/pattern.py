@@ -1,4 +1,4 @@
-"""A figure in what the program prints: the last match of a regular expression.
+"""Reads a figure from what the program prints: the last match of a regular expression.
 
 The pattern points at a number; :mod:`tuner.launch.objectives.number` reads it, with its unit.
 
@@ -21,21 +21,21 @@ from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 
-#: One search may take this long in all, s.
+#: The search of one output may take this long in all, s.
 LIMIT_S = 20.0
 #: This much of the end of the output is searched, bytes.
 SEARCHED_BYTES = 16 << 20
-#: This many letters of what a group holds are kept, and on either side of it.
+#: So many letters are kept of what a group holds, and on either side of it.
 LONGEST_TEXT = 200
 LONGEST_SIDE = 100
-#: The line that comes nearest is sought among this many at the end.
+#: The line that comes nearest is one of this many at the end.
 MOST_LINES = 2000
-#: Progress bars go back by some letters.
+#: By these progress bars go back in their line.
 _BACKSPACES = re.compile(r"\x08+")
 
 _EXAMPLE = "for example: --objective 'pattern:Performance: ([0-9.]+)'"
-_GROUP = r"(?<!\\)\((?:\?P?<\w+>|(?!\?))"
-#: How a pattern names a comma or a blank beside its group.
+_GROUP = r"(?<!\\)\((?:\?P?<\w+>|(?!\?))"  # the begin of a group in a pattern
+#: How a pattern has a comma or a blank beside its group.
 _SEPARATORS = {
     ",": re.compile(rf",{_GROUP}|{_GROUP}[^()]*\),"),
     " ": re.compile(rf"{_GROUP}[^()]*\)(?: |\\s|\[ )"),
@@ -72,8 +72,8 @@ class Pattern(Objective):
     def result(self, ended: EndedLaunch) -> Finished | Failed:
         name, unit = self.spec.filename, self.spec.unit
         path = ended.output if name is None else ended.out_dir / name
-        kind, named = FailureKind.BAD_LOG, f"the pattern {self._quoted} on {path}"
-        # With several groups nobody can say which one a mark belongs to.
+        kind = FailureKind.BAD_LOG
+        # With several groups nobody can say which one a comma or a blank belongs to.
         separators = ""
         if self._compiled.groups == 1:
             forms = _SEPARATORS.items()
@@ -86,10 +86,11 @@ class Pattern(Objective):
                 kind, fault = FailureKind.NO_LOG, f"matches nothing{self._nearest(lines, data)}"
             else:
                 reading = read(*match, separators=separators)
-                return Finished(self.spec.cost(figure(reading, unit)), 0, reading=reading)
+                cost = self.spec.cost(figure(reading, unit))
+                return Finished(cost, iterations=0, reading=reading)
         except FileNotFoundError:
-            what = "output" if name is None else "file"
-            return Failed(FailureKind.NO_LOG, f"there is no {what} {path}")
+            noun = "output" if name is None else "file"
+            return Failed(FailureKind.NO_LOG, f"there is no {noun} {path}")
         except TimeoutError:
             fault = (
                 f"took more than {LIMIT_S:g} s: the output is too long, or the pattern tries too"
@@ -105,7 +106,7 @@ class Pattern(Objective):
             )
         except ValueError as error:
             fault = f"the last match {error}"
-        return Failed(kind, f"{named}: {fault}")
+        return Failed(kind, f"the pattern {self._quoted} on {path}: {fault}")
 
     def last_match(self, lines: Sequence[str]) -> tuple[str, str, str] | None:
         """Return what stands before the group of the last match, in it and after it, in its line.
@@ -114,22 +115,22 @@ class Pattern(Objective):
         ``TimeoutError``: the search took too long.
         """
         group = min(self._compiled.groupindex.values(), default=1)
-        until_s = time.monotonic() + LIMIT_S
+        deadline_s = time.monotonic() + LIMIT_S
         for line in reversed(lines):
-            left_s = until_s - time.monotonic()
+            left_s = deadline_s - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError
             matches = [*self._compiled.finditer(line, timeout=left_s, concurrent=True)]
             if matches and line:
                 start, end = matches[-1].span(group)
-                if start < 0:  # it is of another branch of the pattern
+                if start < 0:  # another branch of the pattern has matched, without the group
                     return "", "", ""
                 before, after = line[max(0, start - LONGEST_SIDE) : start], line[end:]
                 return before, line[start:end][:LONGEST_TEXT], after[:LONGEST_SIDE]
         return None
 
     def _nearest(self, lines: Sequence[str], data: bytes) -> str:
-        """Return what an empty search came near to, and what it did not look at."""
+        """Return which line comes nearest to the pattern, and which part was not searched."""
         literal = re.sub(r"\[[^]]*\]|\\.", " ", self.spec.pattern).lower()
         words = set(_WORD.findall(literal))
 
@@ -137,18 +138,18 @@ class Pattern(Objective):
             common = words.intersection(_WORD.findall(line[:1000].lower()))
             return sum(map(len, common)), any(letter.isdigit() for letter in line)
 
-        present = [line.strip() for line in reversed(lines[-MOST_LINES:]) if line.strip()]
-        nearest = one_line(max(present, key=likeness, default=""))
-        said = f"; the line that comes nearest is {nearest!r}" if nearest else "; it is empty"
+        texts = [line.strip() for line in reversed(lines[-MOST_LINES:]) if line.strip()]
+        nearest = one_line(max(texts, key=likeness, default=""))
+        note = f"; the line that comes nearest is {nearest!r}" if nearest else "; it is empty"
         if len(data) < SEARCHED_BYTES:
-            return said
-        return f" in the last {SEARCHED_BYTES >> 20} MiB, which alone are searched{said}"
+            return note
+        return f" in the last {SEARCHED_BYTES >> 20} MiB, which alone are searched{note}"
 
 
 def lines_of(data: bytes) -> list[str]:
     """Return the lines of an output as its user saw them, without the escapes of a terminal."""
     text = data.decode("utf-8", "replace")
-    if len(data) == SEARCHED_BYTES:  # the first line has lost its begin
+    if len(data) == SEARCHED_BYTES:  # the first line is cut off at its begin
         text = text.partition("\n")[2] or text
     text = without_escapes(text).replace("\r", "\n")
     return _BACKSPACES.sub("\n", text).split("\n")
