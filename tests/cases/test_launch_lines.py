@@ -56,6 +56,8 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
 
 LINES: list[tuple[str, str, dict[str, Any]]] = [
     ("", "time ./solver -n 3", {"command": "time ./solver -n 3", "mpi_procs": 1}),
+    ("", "nice -n 5 ./solver -b mpirun",
+     {"command": "nice -n 5 ./solver -b mpirun", "mpi_procs": 1}),
     # Values of options that are programs, too.
     (O5, "mpirun --mca btl_openib_allow_ib true -mca plm_rsh_agent ssh -np 2 ./solver",
      {"command": "./solver", "mpi_procs": 2, "mpirun_args": shlex.split(

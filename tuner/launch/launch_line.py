@@ -197,12 +197,15 @@ class LaunchLine(NamedTuple):
 
 def launch_line(words: Sequence[str]) -> LaunchLine | None:
     """Return the launcher that a command begins with, or that ``env``, ``time`` … in it starts."""
-    words = tuple(words)
-    first_word = next(iter(words), "")
-    is_wrapped = PurePath(first_word).name in _WRAPPERS or ASSIGNMENT.fullmatch(first_word)
-    for start in range(len(words) if is_wrapped else 1):
+    words, before = tuple(words), ""
+    for start, word in enumerate(words):
         if line := _launcher_at(words[start:]):
             return line._replace(before=words[:start])
+        is_wrapper = PurePath(word).name in _WRAPPERS or ASSIGNMENT.fullmatch(word)
+        # The program itself is none of: an option, what may be its value, a number (`timeout 30`).
+        if not (is_wrapper or before.startswith("-") or re.match("[-0-9]", word)):
+            return None
+        before = word
     return None
 
 
