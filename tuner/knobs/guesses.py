@@ -23,7 +23,7 @@ GUESSES: tuple[Mapping[str, Value], ...] = (
 
 
 class GuessedKnob(NamedTuple):
-    """What a guess has to know of a knob.
+    """A knob as a guess needs it.
 
     ``role`` says what its number costs in cores (``None``: nothing), and ``usual`` is its value in
     a guess that names neither the knob nor its role.
@@ -38,7 +38,7 @@ class GuessedKnob(NamedTuple):
 def guesses(knobs: Sequence[GuessedKnob], share: int) -> list[dict[str, Value]]:
     """Return a value of each knob for each guess of the list; each rank has ``share`` cores.
 
-    A count takes its nearest value that is no more than the guess says, or else its least value.
+    A count takes its largest value that is no more than the guess says, or else its least value.
     """
     return [{knob.name: _value(knob, guess, share) for knob in knobs} for guess in GUESSES]
 
@@ -48,7 +48,7 @@ def _value(knob: GuessedKnob, guess: Mapping[str, Value], share: int) -> Value:
     if knob.role is None or not counts:
         value = guess.get(knob.name)
         return value if value is not None and value in knob.values else knob.usual
-    count = guess[knob.role]
-    most = share if count == SHARE else count
+    guessed = guess[knob.role]
+    most = share if guessed == SHARE else guessed
     assert not isinstance(most, str)
     return max((value for value in counts if 1 <= value <= most), default=min(counts))

@@ -94,7 +94,8 @@ def as_key(history: History, setting: Setting) -> Key | None:
 
 def as_setting(history: History, key: Key) -> Setting:
     """Return the setting of a key, without the knobs that do not exist in it."""
-    return space.there(history.knobs, dict(zip((k.name for k in history.knobs), key, strict=True)))
+    names = (knob.name for knob in history.knobs)
+    return space.setting_of(history.knobs, dict(zip(names, key, strict=True)))
 
 
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
