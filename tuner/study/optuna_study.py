@@ -189,7 +189,7 @@ class OptunaStudy:
             user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **attributes},
         )
         trial_id = study._storage.create_new_trial(study._study_id, trial)
-        self._store.keep_seen(trial_id, record)
+        self._store.keep_observation(trial_id, record)
         self._reader.changed()
 
     # --- a launch --------------------------------------------------------------------

@@ -52,8 +52,7 @@ class Exit:
     host_oom_kills: int = 0  # on the whole host, if none around us are counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
     lost_host: str = ""  # which host it has lost, and why; empty: none
-    #: The processes that went on when the command had ended by itself, and were killed: their
-    #: names, and whether they computed.
+    #: The names of processes that outlived the command and were killed, and whether they computed.
     left_running: tuple[tuple[str, bool], ...] = ()
 
 
