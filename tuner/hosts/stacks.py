@@ -67,8 +67,8 @@ _COMMAND = re.compile(r"\A(Process [0-9]+):.*?\n(?=Python v)", re.DOTALL)
 
 def find_py_spy() -> str | None:
     """Return the path of py-spy: beside our interpreter, else on ``PATH``."""
-    beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if beside.exists() else shutil.which("py-spy")
+    program = Path(sys.executable).with_name("py-spy")
+    return str(program) if program.exists() else shutil.which("py-spy")
 
 
 def py_spy(pid: int, timeout_s: float) -> str:

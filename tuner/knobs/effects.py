@@ -122,7 +122,7 @@ def shared_cpus(
     for rank in ranks:
         if rank.affinity:
             masks.setdefault(rank.affinity, []).append(str(rank.rank))
-    free = cpus - len({cpu for mask in masks for cpu in mask})
+    free = cpus - len({cpu for mask in masks for cpu in mask})  # no rank may run on these
     crowded = [(mask, names) for mask, names in masks.items() if len(names) > len(mask)]
     if not crowded or free < 1:
         return ""
@@ -145,12 +145,12 @@ def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Judgem
     for rank in ranks_with_pools:
         # If the program has torch, torch's pool counts, whatever NumPy has beside it. OpenCV's
         # wheel brings a BLAS of its own, which says nothing of the program's.
-        torch = [pool for pool in rank.pools if pool[0] == "torch"]
-        others = [pool for pool in rank.pools if "opencv" not in pool[0]]
-        counts = [threads for _, threads in torch or others or rank.pools]
+        of_torch = [pool for pool in rank.pools if pool[0] == "torch"]
+        not_of_opencv = [pool for pool in rank.pools if "opencv" not in pool[0]]
+        counts = [threads for _, threads in of_torch or not_of_opencv or rank.pools]
         if requested not in counts:
-            main = rank.blas_threads if rank.blas_threads in counts else max(counts)
-            return _differs(requested, main, rank, machine)
+            observed = rank.blas_threads if rank.blas_threads in counts else max(counts)
+            return _differs(requested, observed, rank, machine)
     differing = sorted(
         {pool for rank in ranks_with_pools for pool in rank.pools if pool[1] != requested}
     )

@@ -84,8 +84,8 @@ def capital(text: str) -> str:
 
 def changed(ratio: float) -> str:
     """Write the ratio of a time to another one: ``12 % longer``, ``30 % less``."""
-    share = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
-    return f"{share} % {'longer' if ratio > 1 else 'less'}"
+    percent = round(100 * (ratio - 1)) if ratio > 1 else round(100 * (1 - ratio))
+    return f"{percent} % {'longer' if ratio > 1 else 'less'}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

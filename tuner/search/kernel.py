@@ -118,15 +118,15 @@ class Kernel:
         knobs = len(self.grid.sizes)
         total = np.full((len(theta), len(a.demand), len(b.demand)), _LEVEL_VAR)
         product = np.ones_like(total)
-        near = np.ones(total.shape[1:])
+        closeness = np.ones(total.shape[1:])
         for j in range(knobs):
             left, right = a.levels[:, j], b.levels[:, j]
             alike = tables[j][:, left][:, :, right]
             total += np.exp(2 * theta[:, j])[:, None, None] * alike
             product *= alike
-            near *= self._closeness[j][left][:, right]
+            closeness *= self._closeness[j][left][:, right]
         total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
-        total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
+        total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * closeness[None]
         if self.grid.has_roles:
             length = np.exp(theta[:, _DEMAND_LENGTH])[:, None, None]
             smooth = _matern52(np.abs(a.demand[:, None] - b.demand[None, :])[None] / length)

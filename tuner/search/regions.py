@@ -23,9 +23,10 @@ def ruled_out(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     They ask for more cores than any setting may, or for no less of anything than a setting for
     which something ran out. Other failures rule out their own setting only.
     """
-    most = grid.space.most_demand
+    most_demand = grid.space.most_demand
+    most_octaves = math.inf if most_demand is None else math.log2(most_demand) + 1e-9
     rising = [knob.ordered for knob in grid.space.knobs]
-    is_out = grid.demand(rows) > (math.inf if most is None else math.log2(most) + 1e-9)
+    is_out = grid.demand(rows) > most_octaves
     for group in groups.values():
         if group.only_failed:
             row = grid.row(group.key)

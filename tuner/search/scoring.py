@@ -173,12 +173,13 @@ class Live:
                 is_fit &= np.isin(rows[:, j], places)
         return is_fit
 
-    def cost_s(self, fits: Flags, mean: Floats, stays: Floats, fails: Floats) -> Floats:
+    def cost_s(self, fits: Flags, mean: Floats, finishes: Floats, fails: Floats) -> Floats:
         """Return the expected seconds of each launch; see :meth:`ScoredCandidates.cost_s`.
 
-        A failure shows after about as long as a start takes, and ends the job: two starts are lost.
+        ``finishes`` and ``fails`` are chances. A failure shows after about as long as a start
+        takes, and ends the job: two starts are lost.
         """
-        window_s = self.share * np.exp(mean) * (stays + (1 - stays) * _CUT_SHARE)
+        window_s = self.share * np.exp(mean) * (finishes + (1 - finishes) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
         return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)
 
@@ -236,13 +237,13 @@ class ScoredCandidates:
         A run that is stopped early costs about a fifth of the best one.
         """
         best_log_s, sd = self._best.log_s, RUNS.sd
-        stays = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
+        finishes = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
         if self._state.live is not None:
             fits = self._state.live.fits(self._grid, self.rows)
-            return self._state.live.cost_s(fits, self.mean, stays, self._failure_chance)
+            return self._state.live.cost_s(fits, self.mean, finishes, self._failure_chance)
         run_s = math.exp(best_log_s)
         start_s = self._state.noise.startup_s or 0.5 * run_s
-        return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
+        return np.asarray(start_s + run_s * (finishes + (1 - finishes) * 0.2))
 
     @property
     def all_tried(self) -> bool:
@@ -286,10 +287,10 @@ class ScoredCandidates:
         search ends before these are launched. An untried neighbour is left out if it is far worse
         even with the model's error, a tried one unless its only run may have been disturbed.
         """
-        near = beside(self._grid, self.rows, self._grid.row(self._best.key))
+        is_near = beside(self._grid, self.rows, self._grid.row(self._best.key))
         scores = (self._best.log_s - self.mean) / np.hypot(self.sd, _MODEL_ERROR)
-        is_open, (least, most) = near & ~self.launched & (scores > -_MOST_ERRORS), _DISTURBED
-        for place in np.flatnonzero(near & self.launched):
+        is_open, (least, most) = is_near & ~self.launched & (scores > -_MOST_ERRORS), _DISTURBED
+        for place in np.flatnonzero(is_near & self.launched):
             group = self._state.groups[self._grid.key(self.rows[place])]
             is_single = group.launches == 1 and not group.is_running
             if is_single and (estimate := group.estimate()):

@@ -151,8 +151,8 @@ def typical(log_ratios: Sequence[float]) -> list[float]:
         return list(log_ratios)
     median = statistics.median(log_ratios)
     deviation = statistics.median(abs(log_ratio - median) for log_ratio in log_ratios)
-    most = max(math.log(_OUTLIER_FACTOR), _OUTLIER_DEVIATIONS * deviation)
-    return [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most]
+    most_off = max(math.log(_OUTLIER_FACTOR), _OUTLIER_DEVIATIONS * deviation)
+    return [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most_off]
 
 
 def student(deviations: float, freedom: int) -> float:

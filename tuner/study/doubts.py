@@ -71,14 +71,14 @@ def _finished(history: History) -> list[LaunchRecord]:
 def _left_running(history: History) -> str:
     """Name what the first launch with background processes left running."""
     for record in _finished(history):
-        left = record.outcome.observation.left_running
-        if not left:
+        processes = record.outcome.observation.left_running
+        if not processes:
             continue
-        what = wording.count(len(left), "process was", "processes were")
-        doing = "computing" if any(computes for _, computes in left) else "there"
-        names = ", ".join(sorted({name for name, _ in left}))
+        who = wording.count(len(processes), "process was", "processes were")
+        state = "computing" if any(computes for _, computes in processes) else "there"
+        names = ", ".join(sorted({name for name, _ in processes}))
         return (
-            f"{what} still {doing} when the command of launch {record.number} ended, and tune ended"
+            f"{who} still {state} when the command of launch {record.number} ended, and tune ended"
             f" what was left ({names}): if that does a part of the work, --wait-for-children waits"
             " for it"
         )

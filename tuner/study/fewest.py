@@ -152,8 +152,8 @@ class FewestChanges:
 
     def without(self, setting: Setting, names: Collection[str]) -> Setting:
         """Return the (canonical) setting in which these knobs are left to the program."""
-        kept = {name: value for name, value in setting.items if name not in names}
-        return self.history.pooling.canonical(space.setting_of(self.history.knobs, kept))
+        values = {name: value for name, value in setting.items if name not in names}
+        return self.history.pooling.canonical(space.setting_of(self.history.knobs, values))
 
     def _can_leave_out(self, name: str) -> bool:
         """Return whether a knob may be left to the program: command and job do without it.

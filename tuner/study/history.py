@@ -99,14 +99,14 @@ class History:
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:
         """The launches of the confirmation, as long as no search came after them."""
-        last = takewhile(lambda record: record.purpose is Purpose.CONFIRM, reversed(self.valid))
-        return tuple(reversed(list(last)))
+        newest_first = takewhile(lambda r: r.purpose is Purpose.CONFIRM, reversed(self.valid))
+        return tuple(reversed(list(newest_first)))
 
     @cached_property
     def simplifying(self) -> tuple[LaunchRecord, ...]:
         """The launches that leave knobs out of what the search found, unless it went on since."""
-        last = takewhile(lambda record: record.purpose is Purpose.SIMPLIFY, reversed(self.searched))
-        return tuple(reversed(list(last)))
+        newest_first = takewhile(lambda r: r.purpose is Purpose.SIMPLIFY, reversed(self.searched))
+        return tuple(reversed(list(newest_first)))
 
     @cached_property
     def explored(self) -> tuple[LaunchRecord, ...]:
@@ -253,8 +253,8 @@ class History:
         """The last launches, as far back as all of them failed in one way."""
         newest_first = self.valid[::-1]
         way = _way_of_failing(newest_first[0]) if newest_first else None
-        last = takewhile(lambda r: way is not None and _way_of_failing(r) == way, newest_first)
-        return tuple(reversed(list(last)))
+        alike = takewhile(lambda r: way is not None and _way_of_failing(r) == way, newest_first)
+        return tuple(reversed(list(alike)))
 
     def no_longer_works(self) -> tuple[LaunchRecord, ...]:
         """Return the last launches if they fail alike and it is not the settings' fault.

@@ -87,24 +87,23 @@ class Joining(SearchThenConfirm):
         baselines = [r for r in history.valid if r.purpose is Purpose.BASELINE]
         if not any(record.machine.hostname == hostname for record in baselines):
             return Step(Purpose.BASELINE, history.default)
-        own, others = list[float](), list[float]()  # costs of the baseline, here and elsewhere
+        own_costs, other_costs = list[float](), list[float]()
         for record in baselines:
-            if (projected := _projected_cost(record)) is not None:
-                (own if record.machine.hostname == hostname else others).append(projected)
-        if own and others and not _are_alike(own, others):
-            if len(own) < BASELINES:
+            if (cost := _projected_cost(record)) is not None:
+                (own_costs if record.machine.hostname == hostname else other_costs).append(cost)
+        if own_costs and other_costs and not _are_alike(own_costs, other_costs):
+            if len(own_costs) < BASELINES:
                 return Step(Purpose.BASELINE, history.default)
-            raise self._exclude(history, statistics.median(own), statistics.median(others))
+            medians = statistics.median(own_costs), statistics.median(other_costs)
+            raise self._exclude(history, *medians)
         return super().search(history)
 
     def _exclude(self, history: History, own_cost: float, other_cost: float) -> TunerError:
         """Exclude the launches of this host, and return why."""
         hostname, objective = history.spec.machine.hostname, history.spec.objective
-        here, elsewhere = (figures.shown(objective, cost) for cost in (own_cost, other_cost))
-        text = (
-            f"{hostname} is left out: the defaults take {here} here and {elsewhere} on the other"
-            " hosts"
-        )
+        own, other = (figures.shown(objective, cost) for cost in (own_cost, other_cost))
+        times = f"the defaults take {own} here and {other} on the other hosts"
+        text = f"{hostname} is left out: {times}"
         launched = [r.number for r in history.valid if r.machine.hostname == hostname]
         self._store.exclude(history.spec.name, Exclusion(ExclusionKind.OTHER_HOST, text), launched)
         hint = "its launches count no more: is anything else running here, or is the CPU hot?"
@@ -124,10 +123,10 @@ class Joining(SearchThenConfirm):
         return None
 
 
-def _are_alike(own: Sequence[float], others: Sequence[float]) -> bool:
-    """Return whether two hosts are as fast, by the figures of the baseline on each."""
-    log_ratio = math.log(statistics.median(own) / statistics.median(others))
-    error = RUNS.sd * math.sqrt(1 / len(own) + 1 / len(others))
+def _are_alike(own_costs: Sequence[float], other_costs: Sequence[float]) -> bool:
+    """Return whether this host is as fast as the others, by the costs of the baseline."""
+    log_ratio = math.log(statistics.median(own_costs) / statistics.median(other_costs))
+    error = RUNS.sd * math.sqrt(1 / len(own_costs) + 1 / len(other_costs))
     return abs(log_ratio) <= max(math.log(MOST_OFF), DEVIATIONS * error)
 
 

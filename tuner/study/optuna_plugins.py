@@ -45,9 +45,9 @@ class ShownStudy(Study):
     All else is the study's own: what they write goes to its trials.
     """
 
-    def __init__(self, study: Study, shown: Callable[[], list[FrozenTrial]]) -> None:
+    def __init__(self, study: Study, shown_trials: Callable[[], list[FrozenTrial]]) -> None:
         super().__init__(study.study_name, study._storage)
-        self._shown = shown
+        self._shown_trials = shown_trials
 
     def _get_trials(
         self,
@@ -55,7 +55,7 @@ class ShownStudy(Study):
         states: Container[TrialState] | None = None,
         use_cache: bool = False,  # noqa: ARG002
     ) -> list[FrozenTrial]:
-        return [trial for trial in self._shown() if states is None or trial.state in states]
+        return [trial for trial in self._shown_trials() if states is None or trial.state in states]
 
     def stop(self) -> None:
         """Do nothing: it is not for a sampler to say when the search is over."""
@@ -75,8 +75,8 @@ class PacePruner(BasePruner):
         """Return whether the pruner stops the trial."""
         paced = ShownStudy(study, lambda: [*map(_with_paces, study.get_trials(deepcopy=False))])
         trial = _with_paces(trial)
-        if (last := trial.last_step) is not None:
-            trial.intermediate_values = {last: trial.intermediate_values[last]}
+        if (step := trial.last_step) is not None:
+            trial.intermediate_values = {step: trial.intermediate_values[step]}
         return self._pruner.prune(paced, trial)
 
 
@@ -150,10 +150,10 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
     options["consider_pruned_trials"] = True  # of CMA-ES: the race stops many trials
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
-    chosen = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    plugin = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
     if name == "brute-force":  # all that this does is to stop the study once all was tried
-        chosen.after_trial = lambda *_: None  # type: ignore[method-assign]
-    return chosen
+        plugin.after_trial = lambda *_: None  # type: ignore[method-assign]
+    return plugin
 
 
 def pruner(spec: StudySpec) -> BasePruner | None:
@@ -168,8 +168,8 @@ def pruner(spec: StudySpec) -> BasePruner | None:
             "--pruner race or none",
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
-    chosen = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
-    return PacePruner(chosen) if name in PRUNERS else chosen
+    plugin = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+    return PacePruner(plugin) if name in PRUNERS else plugin
 
 
 def terminator(spec: StudySpec) -> BaseTerminator | None:

@@ -175,16 +175,16 @@ class OptunaStudy:
 
     def _add(self, record: LaunchRecord, history: History) -> None:
         """Add a trial for a launch that ended, but whose record no trial has."""
-        study, chosen = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
+        study, values = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
         space = _SIDE
         if is_of_search(history, record.purpose, record.setting):
-            study, chosen = self._search, params(history, record.setting)
-            space = distributions(tuple(k for k in history.knobs if k.name in chosen))
+            study, values = self._search, params(history, record.setting)
+            space = distributions(tuple(k for k in history.knobs if k.name in values))
         state, value, attributes = trial_result(history, _as_judged(history, record))
         trial = create_trial(
             state=state,
             value=value,
-            params=chosen,
+            params=values,
             distributions=space,
             user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **attributes},
         )
@@ -255,10 +255,10 @@ class OptunaStudy:
         return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, local_host) != local_host
 
     def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
-        study, chosen = self._comparison, side(history, step.purpose, step.setting)
+        study = self._comparison
         template = create_trial(
             state=TrialState.RUNNING,
-            params={SIDE: chosen},
+            params={SIDE: side(history, step.purpose, step.setting)},
             distributions=_SIDE,
             user_attrs={HOST: history.spec.machine.hostname} if self._is_shared else {},
         )
@@ -285,8 +285,8 @@ class OptunaStudy:
 
     def _numbered(self, running: RunningTrial, history: History) -> RunningTrial:
         """Give the launch a number that no other one has, on whatever host; return the trial."""
-        last = max((record.number for record in history.records), default=0)
-        number = 1 + max(last, self._store.last_number(self._name))
+        last_number = max((record.number for record in history.records), default=0)
+        number = 1 + max(last_number, self._store.last_number(self._name))
         trial_id = running.trial._trial_id
         while True:
             running.launch = number
@@ -355,19 +355,19 @@ class OptunaStudy:
         }
         trials = []
         for trial in self._search.get_trials(deepcopy=False):
-            shown = trial
+            judged = trial
             if RECORD in trial.user_attrs and trial.state.is_finished():
                 record = by_trial.get(trial.number)
                 if record is None:  # its setting is of another space
                     continue
-                shown = as_trial(history, record)
-                shown.number, shown._trial_id = trial.number, trial._trial_id
-                shown.system_attrs = trial.system_attrs
-                shown.intermediate_values = trial.intermediate_values | shown.intermediate_values
-                # Optuna's GPSampler passes pruned trials over, and most launches are pruned.
-                if self._spec.sampler == "gp" and shown.state is TrialState.PRUNED:
-                    shown.state = TrialState.COMPLETE
-            trials.append(shown)
+                judged = as_trial(history, record)
+                judged.number, judged._trial_id = trial.number, trial._trial_id
+                judged.system_attrs = trial.system_attrs
+                judged.intermediate_values = trial.intermediate_values | judged.intermediate_values
+                # Optuna's GPSampler ignores pruned trials, and most launches are pruned.
+                if self._spec.sampler == "gp" and judged.state is TrialState.PRUNED:
+                    judged.state = TrialState.COMPLETE
+            trials.append(judged)
         return trials
 
     def _fail_lost(self, study: optuna.Study) -> None:
@@ -405,6 +405,6 @@ def _in_space(history: History, trial: FrozenTrial) -> dict[str, tuple[Any, Base
     """Return the parameters of a trial in the present space: its launch's setting, or none."""
     if RECORD not in trial.user_attrs:
         return {}
-    chosen = params(history, launch_record(trial.user_attrs[RECORD]).setting)
+    values = params(history, launch_record(trial.user_attrs[RECORD]).setting)
     space = distributions(history.knobs)
-    return {name: (value, space[name]) for name, value in chosen.items()}
+    return {name: (value, space[name]) for name, value in values.items()}

@@ -279,12 +279,12 @@ def why_in_turn(
     specs: Sequence[StudySpec],
     sides: Sides,
     launches: Sequence[LaunchRecord],
-    others: Sequence[LaunchRecord] = (),
+    searched: Sequence[LaunchRecord] = (),
 ) -> str | None:
     """Return why two sides are launched in turn; ``None``: they can be launched side by side.
 
     The reason is empty if the user has asked for it. The ``launches`` of any pair show what is
-    impossible, and ``others``, of any setting, which files are written.
+    impossible, and ``searched``, of any setting, which files are written.
     """
     if any(spec.compare == "in-turn" or spec.confirm == "exact" for spec in specs):
         return ""
@@ -294,7 +294,7 @@ def why_in_turn(
         return why
     if all(spec.compare == "side-by-side" for spec in specs):
         return None
-    return next((doubt for spec in specs for doubt in _doubts(spec, sides, others)), None)
+    return next((doubt for spec in specs for doubt in _doubts(spec, sides, searched)), None)
 
 
 def impossible(records: Sequence[LaunchRecord]) -> str:
@@ -312,7 +312,7 @@ def impossible(records: Sequence[LaunchRecord]) -> str:
     return ""
 
 
-def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> Iterator[str]:
+def _doubts(spec: StudySpec, sides: Sides, searched: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield what speaks against two launches at once; ``--compare side-by-side`` overrules it."""
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
@@ -327,7 +327,7 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
     # A launch that was stopped early may not have written yet what other launches write.
     # The windows of a job are one writer.
     writers = defaultdict[str, set[int]](set)
-    for record in others:
+    for record in searched:
         for path in record.outcome.observation.written:
             writers[path].add(record.job or record.number)
     paths = [{path for o in side for path in o.written} for side in observed]
@@ -382,7 +382,7 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):
-        alone = [
+        scales_alone = [
             scale
             for earlier in history.of(history.records, record.setting)
             if earlier.outcome.side_by_side is None
@@ -390,10 +390,10 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
             and (scale := _scale(earlier)) is not None
         ]
         scale = _scale(record)
-        if not alone or scale is None:
+        if not scales_alone or scale is None:
             return ""
         scales.append(scale)
-        changes.append(scale / statistics.median(alone))
+        changes.append(scale / statistics.median(scales_alone))
     numbers = " and ".join(str(record.number) for record in pair)
     text = f"the figures of launches {numbers} do not follow their running times as they did alone"
     if any(history.spec.objective.clock == "none" for history in histories):

@@ -169,8 +169,8 @@ class _TwoStudies:
     def _choose(self, records: pairing.Sides) -> None:
         """Choose between side by side and in turn, by what earlier launches have shown."""
         specs = [context.spec for context in self.contexts]
-        beside = [record for pair in pairing.side_by_side(records) for record in pair]
-        self._why_in_turn = pairing.why_in_turn(specs, records, beside)
+        in_pairs = [record for pair in pairing.side_by_side(records) for record in pair]
+        self._why_in_turn = pairing.why_in_turn(specs, records, in_pairs)
 
     @property
     def _sides(self) -> list[list[LaunchRecord]]:
@@ -209,8 +209,8 @@ class _TwoStudies:
             first = len(self.pairs.launches) % 2
             if self._why_in_turn is None:
                 self._launch(open_studies, first, 1 - first)
-                beside = pairing.side_by_side([history.records for history in self.histories])
-                why = pairing.impossible([record for pair in beside for record in pair])
+                pairs = pairing.side_by_side([history.records for history in self.histories])
+                why = pairing.impossible([record for pair in pairs for record in pair])
                 self._why_in_turn = why or None
             else:
                 sides = [[r for r in side if cost(r) is not None] for side in self._sides]

@@ -93,8 +93,8 @@ class RunningTrial:
         knobs, enqueued = history.knobs, step.setting.as_dict()
         if step.purpose.stage.may_leave_knobs_out:
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
-            chosen = attributes.get("fixed_params", trial.relative_params)
-            if chosen.keys() == enqueued.keys():
+            params = attributes.get("fixed_params", trial.relative_params)
+            if params.keys() == enqueued.keys():
                 knobs = tuple(knob for knob in knobs if knob.name in enqueued)
         setting = suggested(trial, knobs)
         if setting != step.setting:

@@ -119,12 +119,12 @@ def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
         progress = record.outcome.progress
         last_iteration = progress[-1].iteration if progress else 0
         by_iteration[history.expected_iterations(record.setting) or last_iteration] = value
-    chosen = params(history, record.setting)
+    values = params(history, record.setting)
     trial = create_trial(
         state=state,
         value=value,
-        params=chosen,
-        distributions=distributions(tuple(k for k in history.knobs if k.name in chosen)),
+        params=values,
+        distributions=distributions(tuple(k for k in history.knobs if k.name in values)),
         user_attrs={LAUNCH: record.number, **attributes},
         intermediate_values=by_iteration,
     )

@@ -264,8 +264,8 @@ def open_study(
             stored = store.find(name)
             if stored is not None and stored.state is StudyState.RUNNING:
                 is_closed = isinstance(error, BrokenPipeError)
-                other = "the output was closed" if is_closed else type(error).__name__
-                reason = error.message if isinstance(error, TunerError) else other
+                text = "the output was closed" if is_closed else type(error).__name__
+                reason = error.message if isinstance(error, TunerError) else text
                 store.set_state(name, StudyState.INTERRUPTED, reason)
         raise
 

@@ -96,10 +96,10 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
+def unkillable(pids: list[int], whose: str = "the trial") -> TunerError:
     """Return the error for processes that SIGKILL does not end."""
     return TunerError(
-        f"processes of {whose} do not end on SIGKILL: {left}",
+        f"processes of {whose} do not end on SIGKILL: {pids}",
         "they hang in the kernel (a dead network file system or device?)",
     )
 

@@ -130,8 +130,8 @@ class Remains(NamedTuple):
         roots = set() if self.root is None else {self.root}
         ours = {process for process in table if process.key in self.process_keys}
         ours.update(descendants(table, roots | {process.pid for process in ours}))
-        others = [p for p in table if p.started >= self.since and not p.dead and p not in ours]
-        ours.update(carriers(others, self.marker, wait_s=wait_s))
+        candidates = [p for p in table if p.started >= self.since and not p.dead and p not in ours]
+        ours.update(carriers(candidates, self.marker, wait_s=wait_s))
         ours.update(descendants(table, [process.pid for process in ours]))
         spared = {*roots, os.getpid()}
         return [process for process in ours if process.pid not in spared and not process.dead]
