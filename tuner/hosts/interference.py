@@ -80,7 +80,7 @@ def load_between(before: HostSnapshot, after: HostSnapshot) -> Load:
     start, end = before.counters, after.counters
     wall_s = end.at_s - start.at_s
     if wall_s <= 0:
-        return Load(0.0)
+        return Load(others_cores=0.0)
     others_cores = stolen_cores = 0.0
     if is_of_host(start, end):
         stolen_cores = max(0.0, end.cpu.steal - start.cpu.steal) / wall_s

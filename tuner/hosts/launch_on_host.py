@@ -27,7 +27,7 @@ class LaunchOnHost(LaunchObserver):
     """
 
     def __init__(self, marker: str, since: int, host: str) -> None:
-        self._remains = Remains(marker, None, since)
+        self._remains = Remains(marker, root=None, since=since)
         self._pause = Pause(self._remains)
         self._host = host
         self._recording = ExitStack()

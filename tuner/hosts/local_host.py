@@ -78,7 +78,7 @@ class LocalHost:
         """Begin a study on a host that is held, with a note for the process that holds it next."""
         self._note, self._folder = note, private_folder(marker)
         left_over.write(note, marker, str(self._folder))
-        self._remains = Remains(marker, None, now() - 1)
+        self._remains = Remains(marker, root=None, since=now() - 1)
 
     def place(self, files: Mapping[str, str]) -> None:
         """Put files, by path and text, into the study's private folder, until :meth:`close`."""

@@ -63,7 +63,7 @@ class Owner:
         if not self.pid:
             return "another tune"
         # Another user of the host can have written the note: no control codes reach the terminal.
-        study = one_line(self.study, 110)
+        study = one_line(self.study, most=110)
         return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
 
     def process(self) -> procfs.Stat | None:
@@ -174,8 +174,8 @@ def parse_owner(note: bytes) -> Owner:
     try:
         owner = codec.loads(Owner, note.decode())
     except (ValueError, KeyError, TypeError):
-        return Owner(0, "")
-    return owner if 0 <= owner.pid < 2**31 else Owner(0, "")
+        return Owner(pid=0, study="")
+    return owner if 0 <= owner.pid < 2**31 else Owner(pid=0, study="")
 
 
 def _kill_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> bool:

@@ -189,7 +189,7 @@ class Watcher:
         return Observation(tuple(views), memory_bytes=self._memory_bytes, written=written)
 
     def _view(self, rank: int, report: Report | None, notes: _RankNotes | None) -> RankView:
-        view = report.view if report else RankView(rank, 0, 0, ())
+        view = report.view if report else RankView(rank, threads=0, children=0, affinity=())
         if notes is None:
             return replace(view, reported=True)
         # A rank with a process that started after the report went on: the report was not of the

@@ -98,7 +98,7 @@ def _run(argv: Sequence[str], environ: Mapping[str, str]) -> ProgramOutput:
     try:
         result = process.run_tool(argv, timeout_s=_LIMIT_S, env=environ)
     except OSError as error:  # also a TimeoutError, if the program does not end
-        return ProgramOutput("", error.strerror or str(error))
+        return ProgramOutput(output="", fault=error.strerror or str(error))
     errors = result.stderr.strip().splitlines() or [f"it ended with {result.returncode}"]
     return ProgramOutput(result.stdout, one_line(errors[-1]) if result.returncode else "")
 

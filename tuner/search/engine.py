@@ -84,7 +84,7 @@ class Search:
         best, noise = state.best, state.noise
         if best is None:
             return None, noise
-        limit = Limit(math.exp(best.log_s), min(best.se, 0.1))
+        limit = Limit(math.exp(best.log_s), log_se=min(best.se, 0.1))
         if purpose is Purpose.BASELINE:
             # The baseline should run to its end, which shows its result, unless it is far slower.
             limit = replace(limit, log_se=0.0, factor=BASELINE_TIMES)
@@ -96,7 +96,7 @@ class Search:
             # A repeat that is far slower than the setting's own estimate is an outlier.
             row = self._grid.rows([key])
             mean, sd = state.fit.predict(row)
-            limit = Limit(math.exp(float(mean[0])), float(sd[0]), _OUTLIER_TIMES)
+            limit = Limit(math.exp(float(mean[0])), log_se=float(sd[0]), factor=_OUTLIER_TIMES)
             return limit, replace(noise, run_sd=float(state.fit.noise_sd(row)[0]))
         return limit, noise
 

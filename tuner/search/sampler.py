@@ -154,7 +154,7 @@ class RuntimeSampler(BaseSampler):
         axes = [Axis.of(name, values, self._roles) for name, values in distributions.items()]
         launches = observations(trials, study.direction, axes) if axes else []
         if not any(launch.ending == "finished" for launch in launches):
-            return Problem(None)
+            return Problem(search=None)
         space = Space(
             tuple(axis.knob for axis in axes),
             ranks_per_host=self._ranks,

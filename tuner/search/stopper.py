@@ -179,7 +179,7 @@ class ProjectionStopper(EarlyStopper):
             pace = max(0.0, bound_s - first_s) / (coming - first)
             late_s = bound_s + (iterations - coming) * pace
             if self._exceeds(late_s):
-                return Stopped(bound_s, late_s, late_s, None, log_sd=0.3, rule="late")
+                return Stopped(bound_s, late_s, late_s, high_s=None, log_sd=0.3, rule="late")
         return GoOn(finish_s)
 
     def _by_bounds(self, progress: Log, iterations: int, bound_s: float) -> Verdict:
@@ -199,7 +199,7 @@ class ProjectionStopper(EarlyStopper):
         if not self._exceeds(low_s):
             return GoOn()
         typical_s = finish_s(slowest, self.noise.warm_up_typical)
-        return Stopped(bound_s, typical_s, low_s, None, log_sd=0.15, rule="pace")
+        return Stopped(bound_s, typical_s, low_s, high_s=None, log_sd=0.15, rule="pace")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class TimeLimitStopper(EarlyStopper):
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if bound_s <= self.limit_s:
             return GoOn()
-        return Stopped(bound_s, bound_s, bound_s, None, log_sd=0.5, rule=CUT)
+        return Stopped(bound_s, bound_s, bound_s, high_s=None, log_sd=0.5, rule=CUT)
 
 
 @dataclass(frozen=True)

@@ -135,11 +135,11 @@ def judge(
         return None
     is_open = claim == "inconclusive" and pairs < rule.most_pairs
     return Finding(
-        math.exp(mean),
-        math.exp(mean - bias - width),
-        None if at_least else math.exp(mean + bias + width),
-        pairs,
-        claim,
+        ratio=math.exp(mean),
+        low=math.exp(mean - bias - width),
+        high=None if at_least else math.exp(mean + bias + width),
+        pairs=pairs,
+        claim=claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,
         is_side_by_side=rule is not IN_TURN,
     )

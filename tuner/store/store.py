@@ -407,7 +407,7 @@ class Store:
         with self._transaction() as connection:
             result = connection.execute(query.order_by(t.trial_id))
             for trial_id, number, study, key, text in result:
-                trial = _Trial(trial_id, number if study == name else None, {})
+                trial = _Trial(trial_id, number if study == name else None, attributes={})
                 by_id.setdefault(trial_id, trial).attributes[key] = text
         return list(by_id.values())
 

@@ -82,7 +82,7 @@ def _failed_if_doubted(record: LaunchRecord, usage: _Usage) -> LaunchRecord:
             return record
         ending = replace(sample, elapsed_s=usage.objective.cost(usage.figure(sample.reading)))
     except ValueError as error:
-        reason = wording.one_line(str(error), 500)
+        reason = wording.one_line(str(error), most=500)
         ending = Failed(FailureKind.DOUBTED_FIGURE, reason, doubted=sample)
     return replace(record, outcome=replace(record.outcome, ending=ending))
 

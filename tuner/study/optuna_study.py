@@ -396,7 +396,8 @@ def _as_judged(history: History, record: LaunchRecord) -> LaunchRecord:
 
 def _enqueue(study: optuna.Study, setting: Setting) -> None:
     """Enqueue a setting, unless a process that was killed has left it in the queue."""
-    values, waiting = setting.as_dict(), study.get_trials(False, (TrialState.WAITING,))
+    values = setting.as_dict()
+    waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
     if not any(trial.system_attrs.get("fixed_params") == values for trial in waiting):
         study.enqueue_trial(values)
 

@@ -71,7 +71,7 @@ class Policy:
 
     def problem(self, history: History) -> Problem:  # noqa: ARG002
         """Return the study in the words of the search."""
-        return Problem(None)
+        return Problem(search=None)
 
 
 class FixedSetting(Policy):

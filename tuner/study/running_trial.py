@@ -163,7 +163,7 @@ class PrunerStopper:
         bound_s = finish_s = elapsed_bound(log, since_launch_s, startup_s)
         if running.iterations and log and log[-1][0]:
             finish_s = max(bound_s, log[-1][1] * running.iterations / log[-1][0])
-        return Stopped(bound_s, finish_s, bound_s, None, _LOG_SD, "pruner")
+        return Stopped(bound_s, finish_s, bound_s, high_s=None, log_sd=_LOG_SD, rule="pruner")
 
     def in_window(self) -> PrunerStopper:
         """Return the stopper of a window."""

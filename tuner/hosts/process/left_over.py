@@ -78,7 +78,7 @@ def end(path: Path) -> None:
         if os.fstat(file.fileno()).st_uid == os.geteuid():
             flight = parse(file.read(_NOTE_BYTES))
     if flight is not None and flight.boot_id == boot_id():
-        remains = Remains(flight.marker, None, flight.since)
+        remains = Remains(flight.marker, root=None, since=flight.since)
         # A folder in memory is that of a study over several hosts, which has no supervisor.
         is_study = Path(flight.folder).parent == MEMORY
         _, left = remains.end(flight.folder, 0.0 if is_study else _GRACE_S)

@@ -127,7 +127,7 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
 def worst(loads: Mapping[str, Load]) -> Load:
     """Return the worst load of any host: the ranks of other hosts wait for those on it."""
     if not loads:
-        return Load(0.0)
+        return Load(others_cores=0.0)
     name = max(loads, key=lambda name: loads[name].others_cores)
     busiest = loads[name].busiest
     return Load(
