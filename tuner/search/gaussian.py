@@ -170,7 +170,7 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
         rows=kernel.grid.rows([g.key for g in chosen_groups]),
         log_s=fastest_log_s + loss,
         runs=runs,
-        extra_var=var + np.where(excess > 0, 0.15**2, 0.0),
+        extra_var=var + np.where(excess > 0, 0.15**2, 0.0),  # that loss is only a rough one
         repeats_var=repeats_var,
         repeats_dof=dof,
     )
@@ -199,7 +199,7 @@ class Incumbent:
     key: Key
     log_s: float
     se: float
-    second_log_s: float  # the lowest estimate among the other settings
+    second_log_s: float  # the lowest estimate of another setting; without any 35 % above this one
 
 
 def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
@@ -209,6 +209,6 @@ def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
         return None
     mean, se = model.predict(model.kernel.grid.rows(keys))
     best = int(np.argmin(mean))
-    others = np.delete(mean, best)
-    second_log_s = float(others.min()) if len(others) else float(mean[best]) + 0.3
+    other_means = np.delete(mean, best)
+    second_log_s = float(other_means.min()) if len(other_means) else float(mean[best]) + 0.3
     return Incumbent(keys[best], float(mean[best]), float(se[best]), second_log_s)

@@ -48,10 +48,11 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 
     def nearness(row: Rows) -> Floats:
         distance = sum(grid.steps(j, rows, row) for j in range(len(row)))
-        return np.asarray(np.exp(-np.asarray(distance) / 1.5))
+        return np.asarray(np.exp(-np.asarray(distance) / 1.5))  # it fades over 1.5 octaves
 
     failures = sum((nearness(row) for row in failed_rows), np.zeros(len(rows)))
     successes = sum((nearness(row) for row in rows_that_ran), np.zeros(len(rows)))
+    # Far from all launches the chance is 0.1.
     chance = np.minimum((failures + 0.01) / (failures + successes + 0.1), 1.0)
     rising = [knob.ordered for knob in grid.space.knobs]
     for row in rows_that_ran:
