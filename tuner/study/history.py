@@ -230,7 +230,7 @@ class History:
         return full_iterations(self.records, setting)
 
     @property
-    def fruitless(self) -> tuple[LaunchRecord, ...]:
+    def fruitless_launches(self) -> tuple[LaunchRecord, ...]:
         """All launches if none of them worked, or else the trials if none of those did."""
         if not any(record.outcome.samples for record in self.valid):
             return self.valid
@@ -256,24 +256,24 @@ class History:
         alike = takewhile(lambda r: way is not None and _way_of_failing(r) == way, newest_first)
         return tuple(reversed(list(alike)))
 
-    def no_longer_works(self) -> tuple[LaunchRecord, ...]:
+    def failures_since_it_worked(self) -> tuple[LaunchRecord, ...]:
         """Return the last launches if they fail alike and it is not the settings' fault.
 
-        Two settings among them had worked; the same one twice if nothing else had.
+        Then two settings among them had worked, or the same one twice if nothing else had.
         """
         settings = [self.pooling.canonical(record.setting) for record in self._last_failures]
         had_worked = [setting for setting in settings if setting in self._times_s]
         is_sure = len(had_worked) > 1 and len(set(had_worked)) >= min(2, len(self._times_s))
         return self._last_failures if is_sure else ()
 
-    def to_see_whether_it_works(self, *, is_end: bool) -> Setting | None:
+    def setting_to_probe(self, *, is_end: bool) -> Setting | None:
         """Return a setting that had worked, if only that shows whose fault the last failures are.
 
         That is so after many failures in a row, and before the study ends (``is_end``).
         """
         failures, times_s = self._last_failures, self._times_s
         settings = {self.pooling.canonical(record.setting) for record in failures}
-        if len(failures) < (FEW if is_end else GIVE_UP_AFTER) or self.no_longer_works():
+        if len(failures) < (FEW if is_end else GIVE_UP_AFTER) or self.failures_since_it_worked():
             return None
         if len(settings) < FEW and not settings & times_s.keys():
             return None  # one setting that never worked is at fault itself

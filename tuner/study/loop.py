@@ -107,11 +107,11 @@ class StudyRun:
                 self._tell_what_is_new(step)
                 launch_together([(self, trial) for trial in self.ask(step)])
                 if self.history.is_hopeless:
-                    raise why_given_up(self.history.fruitless, objective=objective)
-                if broken := self.history.no_longer_works():
-                    raise why_given_up(broken, "the program no longer works", objective)
+                    raise why_given_up(self.history.fruitless_launches, objective=objective)
+                if failures := self.history.failures_since_it_worked():
+                    raise why_given_up(failures, "the program no longer works", objective)
             if self.result(StudyState.RUNNING, "").candidate is None:
-                raise why_given_up(self.history.fruitless, objective=objective)
+                raise why_given_up(self.history.fruitless_launches, objective=objective)
             return step.reason
         finally:
             with self.context.stop.held():

@@ -120,7 +120,7 @@ class SearchThenConfirm(Policy):
             return _step(history, last)
         comparison = self.confirmation(history)
         is_end = comparison is None or not comparison.next
-        probe = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
+        probe = history.setting_to_probe(is_end=is_end) if history.confirming else None
         if probe is not None:
             return Step(Purpose.CONFIRM, probe)
         if comparison is None or not comparison.next:
@@ -168,7 +168,7 @@ class SearchThenConfirm(Policy):
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)
         # This setting shows whether the program works at all, if that is in doubt.
-        probe = None if history.confirming else history.to_see_whether_it_works(is_end=False)
+        probe = None if history.confirming else history.setting_to_probe(is_end=False)
         if probe is None and history.size == 0 and history.default not in history.tried:
             probe = history.default
         problem = Problem(
@@ -199,7 +199,7 @@ class SearchThenConfirm(Policy):
         comparison = self.confirmation(history)
         if history.confirming or (comparison is not None and comparison.next):
             return None  # the launches of the comparison show it
-        probe = history.to_see_whether_it_works(is_end=True)
+        probe = history.setting_to_probe(is_end=True)
         return None if probe is None else _launch_to_see(history, probe)
 
     def confirmation(self, history: History) -> Confirmation | None:

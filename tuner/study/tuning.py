@@ -287,7 +287,7 @@ def _resume(
     history = optuna_study.history()
     if row.state is StudyState.FAILED:
         # Where nothing worked, or works any more, the fault was not the settings'.
-        failures = history.no_longer_works() or history.fruitless
+        failures = history.failures_since_it_worked() or history.fruitless_launches
         history = optuna_study.exclude([record.number for record in failures], FAILED_STUDY)
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
