@@ -52,8 +52,7 @@ def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
 
     failures = sum((nearness(row) for row in failed_rows), np.zeros(len(rows)))
     successes = sum((nearness(row) for row in rows_that_ran), np.zeros(len(rows)))
-    # Far from all launches the chance is 0.1.
-    chance = np.minimum((failures + 0.01) / (failures + successes + 0.1), 1.0)
+    chance = np.minimum((failures + 0.01) / (failures + successes + 0.1), 1.0)  # 0.1 far from all
     rising = [knob.ordered for knob in grid.space.knobs]
     for row in rows_that_ran:
         chance[grid.beyond(rows, row, rising, below=True)] = 0.0

@@ -48,9 +48,8 @@ _HIDDEN_SHARE_OF_WINDOWS = 2.0
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5
 
-#: The candidates in a space that is too large to list: the number of random rows, how many of them
-#: are kept (by the prior mean), of the fastest settings whose surroundings are added, and of random
-#: steps about each of these.
+#: Candidates in a space that is too large to list: random rows, how many of them are kept (by the
+#: prior mean), the fastest settings whose surroundings are added, and random steps about each.
 _RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
 
 #: The best setting is compared with this many others, the likeliest to be better.
@@ -176,8 +175,7 @@ class Live:
     def cost_s(self, fits: Flags, mean: Floats, finishes: Floats, fails: Floats) -> Floats:
         """Return the expected seconds of each launch; see :meth:`ScoredCandidates.cost_s`.
 
-        ``finishes`` and ``fails`` are chances. A failure shows after about as long as a start
-        takes, and ends the job: two starts are lost.
+        ``finishes`` and ``fails`` are chances. A failure costs a start, and the next job another one.
         """
         window_s = self.share * np.exp(mean) * (finishes + (1 - finishes) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
