@@ -175,7 +175,7 @@ class Live:
     def cost_s(self, fits: Flags, mean: Floats, finishes: Floats, fails: Floats) -> Floats:
         """Return the expected seconds of each launch; see :meth:`ScoredCandidates.cost_s`.
 
-        ``finishes`` and ``fails`` are chances. A failure costs a start, and the next job another one.
+        ``finishes`` and ``fails`` are chances; a failure costs a start, and the next job one more.
         """
         window_s = self.share * np.exp(mean) * (finishes + (1 - finishes) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
