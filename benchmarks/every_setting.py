@@ -40,7 +40,7 @@ class EverySetting(Policy):
         best = evidence.best(each for each in measured if history.contains(each.setting))
         return best.setting if best else None
 
-    def then(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
+    def after_search(self, history: History, over: Done) -> Step | Stop:  # noqa: ARG002
         """Return the setting that comes next in the first round that is not done."""
         finished, failed = Counter[Setting](), Counter[Setting]()
         for record in history.valid:

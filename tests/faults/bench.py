@@ -78,7 +78,7 @@ class EachInTurn(Policy):
         """The first that worked."""
         return next((record.setting for record in history.valid if record.outcome.samples), None)
 
-    def then(self, history: History, over: Done) -> Step | Stop:
+    def after_search(self, history: History, over: Done) -> Step | Stop:
         """Return the first that nothing is known of; the last one judges the others' results."""
         launched = {record.setting for record in history.valid}
         left = [setting for setting in self.settings if setting not in launched]

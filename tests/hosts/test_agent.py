@@ -161,7 +161,7 @@ def test_however_an_agent_ends_nothing_is_left_and_the_host_is_free(
     assert marked(marker) == []
     if end != "killed":
         with agent() as third:
-            lock.waited(lambda: hold(third), most_s=PATIENCE_S)
+            lock.retry_if_busy(lambda: hold(third), most_s=PATIENCE_S)
 
 
 def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(

@@ -172,7 +172,7 @@ def after_a_pair(
             (5, BASELINE, baseline, baseline.side_by_side or SideBySide(4)),
         )
     ]
-    pair = pairing.judged(pair, [history, history])
+    pair = pairing.check_pair(pair, [history, history])
     return confirmation(history.with_records((*history.records, *pair)), BEST)
 
 
@@ -225,7 +225,7 @@ def test_a_window_of_a_job_does_not_show_how_a_figure_lies_to_its_running_time()
         for n, setting, cost in ((4, BEST, 1.0), (5, BASELINE, 2.0))
     ]
     history = History.judged(PAIRED, records)
-    assert all(r.outcome.exclusion is None for r in pairing.judged(pair, [history, history]))
+    assert all(r.outcome.exclusion is None for r in pairing.check_pair(pair, [history, history]))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from tuner.hosts import procfs
 
-#: Code in which a thread waits (MPIs and what they are made of, OpenMP's barriers), or that belongs
-#: to whatever called it, and says nothing by itself.
+#: Code in which a thread waits (MPIs and what they are made of, OpenMP's barriers), or that works
+#: for its caller and says nothing by itself (the C library).
 _WAITS = re.compile(
     r"lib(mpi|open-|openpmix|pmix|prrte|mpich|fabric|uc[pstm]|psm|efa|event|hwloc|ibverbs|rdmacm"
     r"|gomp|iomp|omp)[\w.+-]*\.so|mca_\w+\.so"
@@ -30,9 +30,9 @@ _WAITS = re.compile(
 #: What the probe's threads in a rank call themselves (``wrappers/probe/rank_thread.py``). They read
 #: and write a little each second, whatever the program does: that is no sign of life.
 THREAD_NAME = b"tune-probe"
-#: A thread is asked this often, a moment apart, before it counts as not computing, times …
+#: A thread counts as not computing after this many looks, a moment apart.
 LOOKS = 3
-#: … and all of them for this long: nothing else is noticed meanwhile, s.
+#: The looks at all threads take this long at most, as nothing else is noticed meanwhile, s.
 MOST_S = 0.5
 
 
@@ -59,14 +59,7 @@ def activities(ranks: Mapping[int, int | None]) -> tuple[Activity, ...]:
     stats = ((procfs.stat(pid), rank) for pid, rank in ranks.items())
     return tuple(
         # Major faults are pages from a file.
-        Activity(
-            stat.pid,
-            stat.started,
-            rank,
-            stat.state,
-            stat.cpu_s,
-            transfers(stat.pid) + stat.major_faults,
-        )
+        Activity(*stat.key, rank, stat.state, stat.cpu_s, transfers(stat.pid) + stat.major_faults)
         for stat, rank in stats
         if stat is not None
     )
@@ -78,18 +71,18 @@ def transfers(pid: int, proc: str = "/proc") -> int:
     The kernel counts its threads that have ended, and the children that it has waited for, too.
     """
 
-    def of_probe() -> int:
-        return sum(_moved(thread) for _, thread in _threads(pid, proc, of_probe=True))
+    def probe_bytes() -> int:
+        return sum(_moved_bytes(folder) for _, folder in _threads(pid, proc, of_probe=True))
 
-    moved, ours = 0, of_probe()
+    all_bytes, ours = 0, probe_bytes()
     for _ in range(LOOKS):
-        moved, before, ours = _moved(f"{proc}/{pid}"), ours, of_probe()
-        if ours == before:  # it has done nothing in between, which would look like a sign of life
+        all_bytes, before, ours = _moved_bytes(f"{proc}/{pid}"), ours, probe_bytes()
+        if ours == before:  # else what the probe moved in between would look like a sign of life
             break
-    return moved - ours
+    return all_bytes - ours
 
 
-def _moved(folder: str) -> int:
+def _moved_bytes(folder: str) -> int:
     io = procfs.read(f"{folder}/io")
     return sum(map(int, re.findall(rb"(?:rchar|wchar|read_bytes|write_bytes): (\d+)", io)))
 
@@ -106,7 +99,8 @@ class ComputeDetector:
     """Tells processes that compute from those that use a CPU only to wait."""
 
     def __init__(self) -> None:
-        self._kernel: dict[int, tuple[float, float]] = {}
+        #: The CPU time in the program and in the kernel at the last look, s, by process.
+        self._cpu_times: dict[int, tuple[float, float]] = {}
 
     def any_computes(self, pids: Collection[int], most_s: float = MOST_S) -> bool:
         """Return whether a thread of one of these processes was seen in code of its own.
@@ -118,8 +112,8 @@ class ComputeDetector:
             return thread.submit(self._any_computes, pids, most_s).result()
 
     def _any_computes(self, pids: Collection[int], most_s: float) -> bool:
-        # Of each, also those after one that computes: their times are compared with the next.
-        waits = {pid: self._mostly_in_kernel(pid) for pid in pids}
+        # All are read now: the next call compares its times with these.
+        is_in_kernel = {pid: self._mostly_in_kernel(pid) for pid in pids}
         deadline_s = time.monotonic() + most_s
         for _ in range(LOOKS):
             threads = [(pid, thread) for pid in pids for thread in running_threads(pid)]
@@ -130,9 +124,9 @@ class ComputeDetector:
                 try:
                     address = program_counter(thread)
                 except OSError:  # not allowed
-                    computes = not waits[pid]
+                    computes = not is_in_kernel[pid]
                 else:
-                    computes = address is not None and is_own(_mapped(pid, address))
+                    computes = address is not None and is_own(_mapped_file(pid, address))
                 if computes:
                     return True
         return False
@@ -142,13 +136,13 @@ class ComputeDetector:
         stat = procfs.stat(pid)
         if stat is None:
             return True
-        user_s, system_s = self._kernel.get(pid, (0.0, 0.0))
-        self._kernel[pid] = stat.user_s, stat.system_s
+        user_s, system_s = self._cpu_times.get(pid, (0.0, 0.0))
+        self._cpu_times[pid] = stat.user_s, stat.system_s
         return stat.system_s - system_s > stat.user_s - user_s
 
 
 def is_own(path: str) -> bool:
-    """Return whether the code of a library or program is computing: no MPI, OpenMP or C library."""
+    """Return whether a thread in this file of code computes: it is no MPI, OpenMP or C library."""
     return not _WAITS.match(path.rpartition("/")[2])
 
 
@@ -158,8 +152,8 @@ def running_threads(pid: int) -> list[int]:
     return [stat.pid for stat in stats if stat is not None and stat.state == "R"]
 
 
-def _mapped(pid: int, address: int) -> str:
-    """Return the file that the address lies in; empty if it lies in none (made at run time)."""
+def _mapped_file(pid: int, address: int) -> str:
+    """Return the file that the address lies in; empty for code that was made at run time."""
     for line in procfs.read(f"/proc/{pid}/maps").splitlines():
         span, _, rest = line.partition(b" ")
         low, _, high = span.partition(b"-")
@@ -186,21 +180,21 @@ def program_counter(thread: int) -> int | None:
     try:
         _ptrace(_SEIZE, thread)
         _ptrace(_INTERRUPT, thread)
-        deadline, pause_s = time.monotonic() + STOP_S, 50e-6
-        while (waited := os.waitpid(thread, _WALL | os.WNOHANG)) == (0, 0):
-            if time.monotonic() > deadline:
+        deadline_s, pause_s = time.monotonic() + STOP_S, 50e-6
+        while (change := os.waitpid(thread, _WALL | os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline_s:
                 return None
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 0.01)
-        status = waited[1]
+        _, status = change
         if not os.WIFSTOPPED(status):
             return None
         try:
             *_, counter = procfs.read(f"/proc/{thread}/syscall").split() or [b"-1"]
         finally:
-            # It may have stopped for a signal of its own, which it is to get.
-            own = status >> 16 == 0 and os.WSTOPSIG(status) != signal.SIGTRAP
-            _ptrace(_DETACH, thread, os.WSTOPSIG(status) if own else 0)
+            # It may have stopped for a signal of its own, which is passed on to it.
+            has_signal = status >> 16 == 0 and os.WSTOPSIG(status) != signal.SIGTRAP
+            _ptrace(_DETACH, thread, os.WSTOPSIG(status) if has_signal else 0)
     except (ProcessLookupError, ChildProcessError):
         return None
     if not counter.startswith(b"0x"):

@@ -1,8 +1,8 @@
 """What other processes did on the host, beside a launch or before a study: two snapshots compared.
 
 ``/proc/stat`` counts the CPU time of the whole host, this process's own accounts that of
-``tune`` and of every child it waited for; what is left is the others'. A file that is missing or
-foreign is never an error: what it would tell then counts as nothing.
+``tune`` and of every child it waited for; the rest is the CPU time of others. A file that is
+missing or foreign is never an error: what it counts is then taken for nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tuner.model import Load, Machine, wording
 #: A process that used less than this, in cores, is not named.
 NAMED_CORES = 0.05
 
-#: Who takes the time that a hypervisor gives to other guests.
+#: The name for whoever takes the time that a hypervisor gives to other guests.
 HYPERVISOR = "other virtual machines on this hardware"
 
 #: How long the look before a study takes, s.
 LOOK_S = 0.5
 
-#: What others may use, in cores, before it is told.
+#: Other processes may use this much, in cores, before a note says so.
 QUIET_CORES = 0.25
 
 #: How often a CPU, or all of a package, was slowed down for its temperature (Intel counts it).
@@ -40,8 +40,8 @@ class HostSnapshot(NamedTuple):
     """What the counters stood at; all of them only grow."""
 
     counters: HostCounters
-    ours_s: float  # CPU time of this process, the children it waited for, and the processes named
-    hot: int = 0  # events
+    ours_s: float  # CPU time of this process, the children it waited for, and those of the launch
+    hot: int = 0  # how often a CPU or a package was slowed down
     swapped_bytes: int = 0
     table: tuple[procfs.Stat, ...] = ()  # the other processes
 
@@ -77,35 +77,35 @@ def load_between(before: HostSnapshot, after: HostSnapshot) -> Load:
     Each snapshot must have been given the processes of the launch that were alive at its moment:
     all others count as other people's.
     """
-    then, now = before.counters, after.counters
-    wall_s = now.at_s - then.at_s
+    start, end = before.counters, after.counters
+    wall_s = end.at_s - start.at_s
     if wall_s <= 0:
-        return Load(0.0)
-    others = stolen = 0.0
-    if is_of_host(then, now):
-        stolen = max(0.0, now.cpu.steal - then.cpu.steal) / wall_s
-        busy_s = now.cpu.busy - then.cpu.busy
-        others = stolen + max(0.0, busy_s - (after.ours_s - before.ours_s)) / wall_s
+        return Load(others_cores=0.0)
+    others_cores = stolen_cores = 0.0
+    if is_of_host(start, end):
+        stolen_cores = max(0.0, end.cpu.steal - start.cpu.steal) / wall_s
+        busy_s = end.cpu.busy - start.cpu.busy
+        others_cores = stolen_cores + max(0.0, busy_s - (after.ours_s - before.ours_s)) / wall_s
     held_s = [
-        quota.held_s - then.quotas[path].held_s
-        for path, quota in now.quotas.items()
-        if path in then.quotas
+        quota.held_s - start.quotas[path].held_s
+        for path, quota in end.quotas.items()
+        if path in start.quotas
     ]
     return Load(
-        others_cores=round(others, 3),
-        busiest=_busiest(before, after, wall_s, stolen),
+        others_cores=round(others_cores, 3),
+        busiest=_busiest(before, after, wall_s, stolen_cores),
         throttled_s=round(max([0.0, *held_s]), 3),
         hot=after.hot > before.hot,
         swapped_bytes=max(0, after.swapped_bytes - before.swapped_bytes),
     )
 
 
-def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: float) -> str:
-    """Return the other process that used the most CPU, by name; empty if none is worth it."""
-    used = {row.key: row.cpu_s for row in before.table}
-    grown = [(row.cpu_s - used.get(row.key, 0.0), row) for row in after.table]
+def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen_cores: float) -> str:
+    """Return the name of what else used the most CPU; empty if nothing used `NAMED_CORES`."""
+    cpu_s = {row.key: row.cpu_s for row in before.table}
+    grown = [(row.cpu_s - cpu_s.get(row.key, 0.0), row) for row in after.table]
     most_s, process = max(grown, key=lambda pair: pair[0], default=(0.0, None))
-    if stolen >= NAMED_CORES and stolen * wall_s >= most_s:
+    if stolen_cores >= NAMED_CORES and stolen_cores * wall_s >= most_s:
         return HYPERVISOR
     if process is None or most_s / wall_s < NAMED_CORES:
         return ""
@@ -120,7 +120,7 @@ def _busiest(before: HostSnapshot, after: HostSnapshot, wall_s: float, stolen: f
 
 
 def load_now() -> Load:
-    """Return what other processes do on this host, as seen for half a second."""
+    """Return what other processes do on this host, after a look of `LOOK_S` seconds."""
     first = host_snapshot()
     time.sleep(LOOK_S)
     return load_between(first, host_snapshot())
@@ -128,14 +128,14 @@ def load_now() -> Load:
 
 def complaint(load: Load, machine: Machine) -> str:
     """Say what makes the times of the launches to come doubtful; empty on a quiet machine."""
-    said = []
+    reasons = []
     if load.others_cores >= QUIET_CORES:
         cores = wording.cores(load.others_cores, machine.affinity_cpus)
-        said.append(f"other processes use {cores}{wording.most_of_it(load)}")
+        reasons.append(f"other processes use {cores}{wording.most_of_it(load)}")
     if load.throttled_s > 0:
-        said.append("the CPU quota of its cgroup is used up")
+        reasons.append("the CPU quota of its cgroup is used up")
     if load.hot:
-        said.append("CPUs are slowed down for their temperature")
+        reasons.append("CPUs are slowed down for their temperature")
     if load.swapped_bytes:
-        said.append("memory is swapped")
-    return f"this machine is not quiet: {'; '.join(said)}" if said else ""
+        reasons.append("memory is swapped")
+    return f"this machine is not quiet: {'; '.join(reasons)}" if reasons else ""

@@ -1,7 +1,7 @@
-"""What is seen of one launch: its ranks, what they do, and what else the host does meanwhile.
+"""Observes one launch: its ranks, what they do, and what else the host does meanwhile.
 
-:class:`LaunchObserver` sees it on this host. For a job over several hosts each agent has one, and
-:class:`tuner.hosts.remote.hosts_observer.HostsObserver` joins what they see.
+A :class:`LaunchObserver` looks at this host. For a job over several hosts each agent has one, and
+:class:`tuner.hosts.remote.hosts_observer.HostsObserver` joins what they observe.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LaunchView:
 class LaunchObserver:
     """Looks at a launch on this host while it runs; its probe reports to ``probe/`` in the folder.
 
-    ``reaps``: it is below this process, so that the kernel counts its CPU time with ours once it
-    has ended. For another launch the time of the last sample is taken.
+    ``reaps``: the launch runs below this process, so that the kernel counts its CPU time with ours
+    once it has ended. For another launch the time of the last sample is taken.
     """
 
     def __init__(
@@ -64,20 +64,17 @@ class LaunchObserver:
         self._pids = pids
 
     def begin(self) -> None:
-        """Forget what was seen so far."""
+        """Begin anew: nothing that was observed so far counts."""
         pids = self._pids()
         self._watcher = Watcher(self._folder)
         self._watcher.sample(pids)
-        self._before = self._last = host_snapshot(pids)
+        self._first_snapshot = self._last_snapshot = host_snapshot(pids)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record the telemetry meanwhile."""
+        """Record the telemetry while the block runs."""
         recorder = Recorder(
-            lambda: self._watcher.members,
-            ranks=self._ranks,
-            gpus=self._gpus,
-            environ=self._environ,
+            lambda: self._watcher.members, ranks=self._ranks, gpus=self._gpus, environ=self._environ
         )
         try:
             with recorder:
@@ -91,7 +88,7 @@ class LaunchObserver:
         pids = self._pids()
         self._watcher.sample(pids)
         if pids and not self._reaps:
-            self._last = host_snapshot(pids)
+            self._last_snapshot = host_snapshot(pids)
         return time.thread_time() - before_s
 
     def wants_cpu(self) -> bool | None:
@@ -114,11 +111,11 @@ class LaunchObserver:
         return stacks.take(self._watcher.ranks())
 
     def view(self) -> LaunchView:
-        """Return all that was seen."""
-        after = host_snapshot(self._pids()) if self._reaps else self._last
-        load = load_between(self._before, after)
+        """Return all that was observed, with what the host did since :meth:`begin`."""
+        after = host_snapshot(self._pids()) if self._reaps else self._last_snapshot
+        load = load_between(self._first_snapshot, after)
         telemetry = replace(self._telemetry, phases=read_phases(self._folder))
         columns = (track.columns.get("gpu_memory_share", ()) for track in telemetry.tracks)
-        most = max((share for column in columns for share in column if share), default=0.0)
-        observation = replace(self._watcher.result(), gpu_memory_share=most)
+        most_share = max((share for column in columns for share in column if share), default=0.0)
+        observation = replace(self._watcher.result(), gpu_memory_share=most_share)
         return LaunchView(observation, telemetry, load)

@@ -1,4 +1,4 @@
-"""One launch of a study over several hosts, as far as it is on this host."""
+"""The part on this host of a launch that runs on several hosts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tuner.hosts.supervisor.pausing import Pause
 from tuner.hosts.untrusted_files import make_folder, read_untrusted
 from tuner.model.errors import TunerError
 
-#: No more of a log is brought from another host, bytes.
+#: At most so much of a log is copied from another host, bytes.
 MOST_LOG_BYTES = 64 << 20
 
 
 class LaunchOnHost(LaunchObserver):
-    """The processes of a launch on the host of this name, what is seen of them and what they write.
+    """Observes, pauses and ends the processes of a launch on a host, and reads what they write.
 
     They carry its ``marker``, and were started after ``since`` (clock ticks since boot).
     """
 
     def __init__(self, marker: str, since: int, host: str) -> None:
-        self._remains = Remains(marker, None, since)
+        self._remains = Remains(marker, root=None, since=since)
         self._pause = Pause(self._remains)
         self._host = host
-        self._record = ExitStack()
-        self._out = Path()  # what the program writes lies there
-        self._new_folder = ""  # the first of its folders that was missing; empty: none was
+        self._recording = ExitStack()
+        self._out = Path()  # the folder that the program writes into
+        self._new_folder = ""  # the topmost of its folders that was made here; empty: none was
         self._versions: dict[str, tuple[int, ...]] = {}
         self.is_over = False  # its processes have been ended
         super().__init__(private_folder(marker), ranks=0, gpus=False, environ={}, reaps=False)
@@ -41,8 +41,8 @@ class LaunchOnHost(LaunchObserver):
     def share(self, folder: str, inode: int) -> bool:
         """Make the folder that the program writes into, unless this host shares it.
 
-        Return whether it is the one that has this inode where ``tune`` runs. If not, it is made,
-        and goes with the launch; if another one is in its place, that is a ``TunerError``.
+        Return whether this host shares it: the folder has this inode where ``tune`` runs. A folder
+        that is made goes with the launch; another one in its place is a ``TunerError``.
         """
         remove_folder(self._new_folder)
         self._new_folder, self._out, self._versions, self.is_over = "", Path(folder), {}, False
@@ -80,32 +80,32 @@ class LaunchOnHost(LaunchObserver):
 
     def watch(self, ranks: Mapping[str, int], gpus: bool, environ: Mapping[str, str]) -> None:
         """Begin to observe the launch; ``ranks`` has the number of its ranks by host."""
-        self._record.close()
+        self._recording.close()
         make_folder(probe_folder(self._folder))
         self._ranks, self._gpus, self._environ = ranks.get(self._host, 0), gpus, environ
         self.begin()
 
     def record(self) -> None:
         """Record the telemetry until the next :meth:`view`."""
-        self._record.close()
-        self._record.enter_context(self.recording())
+        self._recording.close()
+        self._recording.enter_context(self.recording())
 
     def activities(self) -> tuple[Activity, ...]:
         return tuple(replace(activity, host=self._host) for activity in super().activities())
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
-        own = tuple(process for process in processes if process.host == self._host)
-        return super().computes(own, most_s)
+        local = tuple(process for process in processes if process.host == self._host)
+        return super().computes(local, most_s)
 
     def view(self) -> LaunchView:
-        self._record.close()
+        self._recording.close()
         return super().view()
 
     def pause(self) -> None:
         """Stop the processes, and return once they stand still; harmless if they do.
 
-        What sshd starts just then goes on until the next pause. That is a daemon of the MPI, which
-        waits for its launcher, and that is paused too.
+        A process that sshd starts just then goes on until the next pause. It is a daemon of the
+        MPI, which waits for its launcher, and that is paused too.
         """
         self._pause.begin()
 
@@ -123,6 +123,6 @@ class LaunchOnHost(LaunchObserver):
 
     def close(self) -> None:
         """Remove the files that this host has of the launch."""
-        self._record.close()
+        self._recording.close()
         remove_folder(self._new_folder)
         remove_folder(str(self._folder))

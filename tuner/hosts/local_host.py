@@ -1,6 +1,6 @@
 """What a study does on one host: hold it, place files there, and prove that nothing is left.
 
-``tune`` has a :class:`LocalHost` of the host that it runs on, and so has the agent of each other
+``tune`` has a :class:`LocalHost` for the host that it runs on. Each other host has an agent with
 one (:mod:`tuner.hosts.remote.agent`).
 """
 
@@ -28,9 +28,9 @@ from tuner.model import Machine
 
 @dataclass(frozen=True)
 class HostDescription:
-    """What a host is: what tells it from others whatever it is called, and what it has."""
+    """What a host has, and which it is."""
 
-    identity: tuple[str, ...]
+    identity: tuple[str, ...]  # no other host has the same, by whatever name this one is reached
     python: str  # the version of the interpreter there
     machine: Machine
     networks: tuple[Network, ...]
@@ -43,14 +43,14 @@ class LocalHost:
         self._name = ""
         self._remains: Remains | None = None
         self._note = self._folder = Path()
-        self._held = ExitStack()
+        self._lock = ExitStack()
         self._launches: dict[str, LaunchOnHost] = {}  # by their markers
 
     def launch(self, marker: str) -> LaunchOnHost:
         """Return the launch with this marker; a new one first removes those that are over."""
         if marker not in self._launches:
-            for over in [key for key, launch in self._launches.items() if launch.is_over]:
-                self._launches.pop(over).close()
+            for key in [key for key, launch in self._launches.items() if launch.is_over]:
+                self._launches.pop(key).close()
             since = now() - 1 if self._remains is None else self._remains.since
             self._launches[marker] = LaunchOnHost(marker, since, self._name)
         return self._launches[marker]
@@ -59,8 +59,8 @@ class LocalHost:
         """Describe this host, which the launcher knows by ``name``."""
         self._name = name
         # Containers of a kernel share the boot id, but not the name space of process ids.
-        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (no path)
-        identity = (socket.gethostname(), left_over.boot_id(), space)
+        pid_namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (no path)
+        identity = (socket.gethostname(), left_over.boot_id(), pid_namespace)
         python = sys.version.split()[0]
         return HostDescription(identity, python, this_machine(), networks.networks())
 
@@ -68,17 +68,17 @@ class LocalHost:
         """Take the host for a study, until :meth:`close`; end what a killed ``tune`` has left.
 
         Arguments and errors are those of :func:`tuner.hosts.lock.measuring`. ``marker`` is that of
-        the study, and an empty ``lock_folder`` the usual one.
+        the study, and an empty ``lock_folder`` stands for the usual one.
         """
         environ = {lock.LOCK_DIR_VARIABLE: lock_folder} if lock_folder else {}
-        held = lock.measuring(study, environ=environ, database=database, is_agent=True)
-        self.begin(marker, left_over.note_of(self._held.enter_context(held), marker))
+        measuring = lock.measuring(study, environ=environ, database=database, is_agent=True)
+        self.begin(marker, left_over.note_of(self._lock.enter_context(measuring), marker))
 
     def begin(self, marker: str, note: Path) -> None:
-        """Begin a study on a host that is held, with a note for who holds it next."""
+        """Begin a study on a host that is held, with a note for the process that holds it next."""
         self._note, self._folder = note, private_folder(marker)
         left_over.write(note, marker, str(self._folder))
-        self._remains = Remains(marker, None, now() - 1)
+        self._remains = Remains(marker, root=None, since=now() - 1)
 
     def place(self, files: Mapping[str, str]) -> None:
         """Put files, by path and text, into the study's private folder, until :meth:`close`."""
@@ -94,7 +94,7 @@ class LocalHost:
 
     def close(self) -> None:
         """End the processes of all launches, and give the host back."""
-        with self._held:
+        with self._lock:
             left = [] if self._remains is None else self._remains.sweep()[1]
             for launch in self._launches.values():
                 launch.close()

@@ -42,10 +42,10 @@ SHARED_FOLDER = Path("/tmp")
 #: How often a waiting process looks again, s.
 POLL_S = 0.2
 
-#: A process has ended sooner after SIGKILL, s.
+#: Within this time after SIGKILL a process has ended, s.
 KILLED_S = 2.0
 
-#: More than any owner's note takes.
+#: No note of an owner is longer.
 _NOTE_BYTES = 1 << 14
 
 
@@ -53,17 +53,17 @@ _NOTE_BYTES = 1 << 14
 class Owner:
     """Who holds the lock."""
 
-    pid: int  # 0: that could not be read
+    pid: int  # 0: the note could not be read
     study: str
     database: str = ""
     started: int = 0  # clock ticks since boot: tells the process from a later one with its id
-    is_agent: bool = False  # it holds the host for a tune on another one
+    is_agent: bool = False  # it holds the host for a ``tune`` on another host
 
     def __str__(self) -> str:
         if not self.pid:
             return "another tune"
-        # Another user of the host can have written that: nothing in it may reach the terminal.
-        study = one_line(self.study, 110)
+        # Another user of the host can have written the note: no control codes reach the terminal.
+        study = one_line(self.study, most=110)
         return f"process {self.pid} (study {study})" if study else f"process {self.pid}"
 
     def process(self) -> procfs.Stat | None:
@@ -72,7 +72,7 @@ class Owner:
         return process if process is not None and process.started == self.started else None
 
 
-def waited(
+def retry_if_busy(
     take: Callable[[], T],
     *,
     most_s: float,
@@ -85,7 +85,7 @@ def waited(
 
     Raises:
         BusyError: Another process measured there for all of ``most_s``.
-        KeyboardInterrupt: ``cancelled`` said so.
+        KeyboardInterrupt: ``cancelled`` returned true.
     """
     deadline_s, has_waited = time.monotonic() + most_s, False
     while True:
@@ -113,11 +113,11 @@ def measuring(
     on_wait: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Path]:
-    """Lock the host for one measuring process; gives the beginning of the paths of launch notes.
+    """Lock the host for one measuring process; yield the beginning of the paths of launch notes.
 
     What a killed owner has left running is ended first. Other processes that find the host locked
-    are told of ``study``. With ``wait`` they queue up, as in :func:`waited`. An agent of the same
-    study in the same database that somebody has stopped (SIGSTOP) is killed.
+    learn of ``study``. With ``wait`` this one queues up, as in :func:`retry_if_busy`. An agent
+    of the same study in the same database that somebody has stopped (SIGSTOP) is killed.
 
     Raises:
         BusyError: Another process measures here.
@@ -131,10 +131,10 @@ def measuring(
     if is_agent and _kill_stopped_agent(study, database, environ):
         most_s = KILLED_S
     take = partial(_acquire, path)
-    descriptor = waited(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
+    descriptor = retry_if_busy(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
     try:
-        me = procfs.stat(os.getpid())
-        owner = Owner(os.getpid(), study, database, me.started if me else 0, is_agent)
+        process = procfs.stat(os.getpid())
+        owner = Owner(os.getpid(), study, database, process.started if process else 0, is_agent)
         with contextlib.suppress(OSError):  # the disk is full: an owner without a name
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, codec.dumps(owner).encode(), 0)
@@ -174,8 +174,8 @@ def parse_owner(note: bytes) -> Owner:
     try:
         owner = codec.loads(Owner, note.decode())
     except (ValueError, KeyError, TypeError):
-        return Owner(0, "")
-    return owner if 0 <= owner.pid < 2**31 else Owner(0, "")
+        return Owner(pid=0, study="")
+    return owner if 0 <= owner.pid < 2**31 else Owner(pid=0, study="")
 
 
 def _kill_stopped_agent(study: str, database: str, environ: Mapping[str, str]) -> bool:
@@ -211,9 +211,9 @@ def may_measure(study: str, *, database: str, environ: Mapping[str, str]) -> boo
 
 def lock_path(environ: Mapping[str, str]) -> Path:
     """Return the lock file of this host."""
-    chosen = environ.get(LOCK_DIR_VARIABLE)
+    folder = environ.get(LOCK_DIR_VARIABLE)
     host = re.sub(r"[^A-Za-z0-9.-]", "_", socket.gethostname()) or "localhost"
-    return (Path(chosen) if chosen else SHARED_FOLDER / f"tuner-{host}") / "measuring.lock"
+    return (Path(folder) if folder else SHARED_FOLDER / f"tuner-{host}") / "measuring.lock"
 
 
 def _open(path: Path) -> int:

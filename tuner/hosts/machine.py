@@ -19,15 +19,15 @@ from pathlib import Path
 from tuner.hosts.procfs import cgroup_folders, names
 from tuner.model import Machine
 
-#: cgroup v1 says "no limit" with the largest multiple of the page size; anything of this
-#: size (4 EiB) is none.
+#: cgroup v1 says "no limit" with the largest multiple of the page size: a limit of this many bytes
+#: (4 EiB) or more is none.
 _NO_MEMORY_LIMIT = 2**62
 
 #: A number as the kernel writes it, of at most 64 bits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _GPU_DEVICE = re.compile(r"nvidia(\d{1,9})", re.ASCII)
 
-#: File names of the allocators' libraries, the better first.
+#: File names of the allocators' libraries; of several the first is the best.
 _ALLOCATORS = {
     "jemalloc": ("libjemalloc.so.2",),
     "tcmalloc": ("libtcmalloc.so.4", "libtcmalloc_minimal.so.4"),
@@ -43,8 +43,8 @@ def this_machine(
 ) -> Machine:
     """Describe the host as the ranks will find it.
 
-    ``root`` holds ``proc``, ``sys`` and ``dev``; ``environ`` of ``None`` is the process's own;
-    ``affinity_cpus`` are those that may be used, ``None`` asks the kernel.
+    ``root`` holds ``proc``, ``sys`` and ``dev``; ``environ`` of ``None`` is that of this process;
+    ``affinity_cpus`` CPUs may be used, and with ``None`` the kernel says how many.
     """
     if affinity_cpus is None:
         affinity_cpus = len(os.sched_getaffinity(0))
@@ -54,11 +54,12 @@ def this_machine(
     siblings = {_read(path) for path in cpus.glob("cpu[0-9]*/topology/thread_siblings_list")}
     model = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo"), re.MULTILINE)
     total = re.search(r"^MemTotal:\s*(\d{1,15}) kB", _read(root / "proc/meminfo"), re.MULTILINE)
-    memory = [int(total.group(1)) * 1024] if total else []
-    for limit in _limits(root, "memory.max", "memory", "memory.limit_in_bytes"):
-        memory += [most for most in limit if most < _NO_MEMORY_LIMIT]
+    limits_bytes = [int(total.group(1)) * 1024] if total else []
+    for numbers in _limits(root, "memory.max", "memory", "memory.limit_in_bytes"):
+        limits_bytes += [number for number in numbers if number < _NO_MEMORY_LIMIT]
+    # A quota and its period; without a quota the first is a word, or negative.
     times_us = _limits(root, "cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")
-    quotas = [limit[0] / limit[1] for limit in times_us if len(limit) == 2]
+    quotas = [numbers[0] / numbers[1] for numbers in times_us if len(numbers) == 2]
     return Machine(
         hostname=socket.gethostname(),
         cpu_model=model.group(1).strip() if model else platform.machine(),
@@ -67,7 +68,7 @@ def this_machine(
         affinity_cpus=max(1, affinity_cpus),
         quota_cpus=min(quotas, default=None),
         numa_nodes=_count_list(_read(root / "sys/devices/system/node/online")) or 1,
-        memory_bytes=min(memory, default=0),
+        memory_bytes=min(limits_bytes, default=0),
         gpus=_gpus(root, os.environ if environ is None else environ),
     )
 
@@ -75,7 +76,7 @@ def this_machine(
 def _read(path: Path) -> str:
     """Return the text of a small file; empty if it is missing or unreadable.
 
-    Of a long one (``/proc/cpuinfo`` of a large host) only the first page is made and read.
+    Of a long one (``/proc/cpuinfo`` of a large host) only the first page is read.
     """
     try:
         with path.open(errors="replace") as file:
@@ -93,7 +94,7 @@ def _count_list(text: str) -> int:
 def _limits(root: Path, in_v2: str, controller: str, *in_v1: str) -> Iterator[list[int]]:
     """Yield the limit of each cgroup above this process that has one: the numbers in its files.
 
-    cgroup v2 has one file for it, v1 several below the folder of a controller.
+    cgroup v2 has one file for a limit, v1 one or more below the folder of a controller.
     """
     files: list[tuple[str, tuple[str, ...]]]
     files = [(folder, (in_v2,)) for folder in cgroup_folders(root=str(root))]
@@ -110,8 +111,8 @@ def _limits(root: Path, in_v2: str, controller: str, *in_v1: str) -> Iterator[li
 def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the NVIDIA GPUs that a process started here can open, in bus order.
 
-    A GPU counts if its device file is to be seen (a container is often given only some)
-    and ``CUDA_VISIBLE_DEVICES`` does not hide it.
+    A GPU counts if its device file is there (a container often has only some of them) and
+    ``CUDA_VISIBLE_DEVICES`` does not hide it.
     """
     matches = filter(None, map(_GPU_DEVICE.fullmatch, names(f"{root}/dev")))
     devices = sorted(int(match.group(1)) for match in matches)
@@ -126,29 +127,29 @@ def _gpus(root: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     order = [minor for minor in by_minor if minor in devices]
     order += [minor for minor in devices if minor not in by_minor]
     gpus = [by_minor.get(minor, ("NVIDIA GPU", "")) for minor in order]
-    chosen = visible_gpus([uuid for _, uuid in gpus], environ.get("CUDA_VISIBLE_DEVICES"))
-    return tuple("MIG device" if index is None else gpus[index][0] for index in chosen)
+    visible = visible_gpus([uuid for _, uuid in gpus], environ.get("CUDA_VISIBLE_DEVICES"))
+    return tuple("MIG device" if index is None else gpus[index][0] for index in visible)
 
 
 def visible_gpus(uuids: Sequence[str], visible: str | None) -> list[int | None]:
     """Return the GPUs that ``CUDA_VISIBLE_DEVICES`` lists, by index; ``None`` for a part of one.
 
-    As for CUDA, nothing after the first bad entry counts; without the variable all do.
+    As in CUDA, entries after the first bad one do not count; without the variable all GPUs do.
     """
     if visible is None:
         return [*range(len(uuids))]
-    chosen: list[int | None] = []
+    indices: list[int | None] = []
     for entry in (part.strip() for part in visible.split(",")):
-        named = [index for index, uuid in enumerate(uuids) if uuid.startswith(entry)]
+        with_prefix = [index for index, uuid in enumerate(uuids) if uuid.startswith(entry)]
         if _NUMBER.fullmatch(entry) and int(entry) < len(uuids):
-            chosen.append(int(entry))
+            indices.append(int(entry))
         elif entry.startswith("MIG-") and uuids:
-            chosen.append(None)
-        elif entry.startswith("GPU-") and named:
-            chosen.append(named[0])
+            indices.append(None)
+        elif entry.startswith("GPU-") and with_prefix:
+            indices.append(with_prefix[0])
         else:
             break
-    return chosen
+    return indices
 
 
 # --- what knobs depend on besides cores ----------------------------------------------------
@@ -161,9 +162,9 @@ class HostFeatures:
     allocators: Mapping[str, str]  # paths by name
     preload: str = ""  # the user's own LD_PRELOAD
     tunables: str = ""  # the user's own GLIBC_TUNABLES
-    huge_pages: str = ""  # the kernel's word for transparent ones
+    huge_pages: str = ""  # the kernel's setting of transparent huge pages: always, madvise, never
     glibc: tuple[int, ...] = ()
-    interfaces: tuple[str, ...] = ()  # of networks that all of several hosts share
+    interfaces: tuple[str, ...] = ()  # of the networks that all hosts share, if there are several
     sockets: int = 1  # processors
 
 
@@ -173,25 +174,23 @@ def host_features(
     """Find what knobs depend on; ``glibc`` is its version in words, ``None`` asks the system."""
     if glibc is None and "CS_GNU_LIBC_VERSION" in os.confstr_names:
         glibc = os.confstr("CS_GNU_LIBC_VERSION")
-    number = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")
-    chosen = re.search(r"\[(\w+)\]", _read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    version = re.search(r"(\d{1,3})\.(\d{1,3})", glibc or "")
+    pages = re.search(r"\[(\w+)\]", _read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     packages = (root / "sys/devices/system/cpu").glob("cpu*/topology/physical_package_id")
     return HostFeatures(
         allocators=dict(_allocators(root, environ)),
         preload=environ.get("LD_PRELOAD", ""),
         tunables=environ.get("GLIBC_TUNABLES", ""),
-        huge_pages=chosen.group(1) if chosen else "",
-        glibc=tuple(map(int, number.groups())) if number else (),
+        huge_pages=pages.group(1) if pages else "",
+        glibc=tuple(map(int, version.groups())) if version else (),
         sockets=max(1, len({_read(path) for path in packages} - {""})),
     )
 
 
 def is_allocator(library: str) -> bool:
-    """Return whether a library, by its path, is one that malloc may come from."""
-    name = library.rpartition("/")[2]
-    return name.startswith(
-        ("libjemalloc", "libtcmalloc", "libmimalloc", "libhoard", "libtbbmalloc")
-    )
+    """Return whether a library, by its path, replaces malloc."""
+    lib = library.rpartition("/")[2]
+    return lib.startswith(("libjemalloc", "libtcmalloc", "libmimalloc", "libhoard", "libtbbmalloc"))
 
 
 def _allocators(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

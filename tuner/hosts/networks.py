@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-#: The bridges of containers and virtual machines, by the begin of their names: what is sent there
-#: stays on the host.
+#: How the names of bridges of containers and virtual machines begin: what is sent there stays on
+#: the host.
 BRIDGES = ("docker", "br-", "virbr", "cni", "flannel", "cali", "lxc", "lxd", "podman", "veth")
 
 # linux/sockios.h and linux/if.h
@@ -36,14 +36,14 @@ def networks() -> tuple[Network, ...]:
             request = struct.pack("256s", name.encode())
             try:
                 flags, address, mask = (
-                    fcntl.ioctl(sock, what, request)[16:24]
-                    for what in (_SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFNETMASK)
+                    fcntl.ioctl(sock, code, request)[16:24]  # the answer, behind the name
+                    for code in (_SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFNETMASK)
                 )
-            except OSError:  # it has no address, or is gone
+            except OSError:  # the interface has no address, or is gone
                 continue
             if flags[0] & (_IFF_UP | _IFF_LOOPBACK) == _IFF_UP:
-                own, bits = (socket.inet_ntoa(sockaddr[4:]) for sockaddr in (address, mask))
-                host_networks.append(Network(name, own, str(ip_interface(f"{own}/{bits}").network)))
+                ip, bits = (socket.inet_ntoa(sockaddr[4:]) for sockaddr in (address, mask))
+                host_networks.append(Network(name, ip, str(ip_interface(f"{ip}/{bits}").network)))
     return tuple(host_networks)
 
 
@@ -55,18 +55,18 @@ def own_addresses(hosts: Sequence[str]) -> list[str]:
             suppress(OSError),  # a name that only ssh knows
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
         ):
-            sock.connect((name, 9))  # sends nothing: the kernel only picks the route
+            sock.connect((name, 9))  # this sends nothing: the kernel only picks the route
             addresses[sock.getsockname()[0]] = None
     with suppress(OSError):
         addresses |= dict.fromkeys(socket.gethostbyname_ex(socket.gethostname())[2])
-    # A host that reaches itself by the loopback tells nothing of how others reach it.
+    # Other hosts cannot reach this one by its loopback address.
     return sorted(addresses, key=lambda address: address.startswith("127."))
 
 
 def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]:
     """Return, by subnet, the interfaces of all hosts, if each host has its own address there.
 
-    Bridges have the same address on all hosts, or are known by their names.
+    Bridges are left out: they have the same address on all hosts, or one of the usual names.
     """
     ends_by_subnet = {}
     for subnet in dict.fromkeys(network.subnet for network in hosts[0]):
@@ -79,5 +79,5 @@ def shared(hosts: Sequence[Sequence[Network]]) -> dict[str, tuple[Network, ...]]
 
 def common_interfaces(hosts: Sequence[Sequence[Network]]) -> tuple[str, ...]:
     """Return the interfaces of shared networks that have the same name on all hosts."""
-    named = ({end.interface for end in ends} for ends in shared(hosts).values())
-    return tuple(name for (name, *more) in named if not more)
+    names_by_subnet = ({end.interface for end in ends} for ends in shared(hosts).values())
+    return tuple(name for (name, *more) in names_by_subnet if not more)

@@ -1,7 +1,7 @@
 """The probe inside Python ranks: what brings it in, and what it reports.
 
-The probe (``wrappers/probe/sitecustomize.py``) writes one report a rank when the rank ends. What
-of one is not as the probe writes it is passed over.
+The probe (``wrappers/probe/sitecustomize.py``) writes one report a rank when the rank ends. Another
+file in its place is passed over.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tuner.model.wording import one_line
 #: A longer report is not the probe's, bytes.
 _MOST_BYTES = 1 << 20
 
-#: Library names (prefixes) whose pool is a BLAS: the other pools are OpenMP runtimes.
+#: How the libraries of BLAS pools are called, at the begin: the other pools are OpenMP runtimes.
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libblas", "libmkl_rt", "libblis")
 
 #: The place of the probe's code in a host's private folder.
 CODE = "code"
 
-#: What tells the ranks of a launch how to reach the tool, in its folder or in the private ones.
+#: The file that tells the ranks of a launch how to reach the tool, in its folder or a private one.
 LIVE = "live.json"
 
-#: The files that tell of phases: the rank, and the process that wrote it.
+#: The names of files of phases: the rank, and the process that wrote the file.
 _PHASES = re.compile(r"rank-(\d{1,9})\.\d{1,9}\.phases")
 
 
@@ -43,13 +43,13 @@ def probe_environment(
 ) -> dict[str, str]:
     """Return the variables that bring the probe into the ranks of the trial in ``folder``.
 
-    The ``PYTHONPATH`` of ``environ`` is kept after the probe. There is a ``TUNE_LIVE_FILE`` only
-    if the launch is measured live. ``probe`` is where the probe's code is; by default with ours.
+    The ``PYTHONPATH`` of ``environ`` is kept after the probe. The ``TUNE_LIVE_FILE`` exists only if
+    the launch is measured live. ``probe`` is the folder of the probe's code, by default ours.
     """
     probe = probe or shipped_probe()
-    rest = environ.get("PYTHONPATH", "")
+    users_path = environ.get("PYTHONPATH", "")
     return {
-        "PYTHONPATH": f"{probe}{os.pathsep}{rest}" if rest else str(probe),
+        "PYTHONPATH": f"{probe}{os.pathsep}{users_path}" if users_path else str(probe),
         "TUNE_PROBE_DIR": str(probe_folder(folder)),
         "TUNE_LIVE_FILE": str(live_file(folder)),
     }
@@ -66,7 +66,7 @@ def shipped_probe() -> Path:
 def private_folder(marker: str) -> Path:
     """Return the folder in memory that each of several hosts has of a study or of a launch.
 
-    Nothing needs to be shared or installed for it. A launch's is in that of its study.
+    Hosts need to share or install nothing for it. That of a launch lies in that of its study.
     """
     study = study_of(marker)
     return MEMORY / name_of(study) / marker[len(study) + 1 :]
@@ -91,11 +91,11 @@ def connections_folder(folder: Path) -> Path:
 
 
 class Report(NamedTuple):
-    """What the probe says of one rank; of the view, what only others can tell is missing."""
+    """What the probe says of one rank; its view lacks what only ``/proc`` can tell."""
 
     view: RankView
     pid: int
-    #: It ran in the program, not in a Python which only helps one in another language.
+    #: The probe ran in the program, not in a Python which only helps one in another language.
     is_program: bool
     ended_s: float  # since boot
 
@@ -104,7 +104,7 @@ class Report(NamedTuple):
 class _Pool:
     library: str
     threads: int
-    built_for: int | None = None  # the most that it can have
+    built_for: int | None = None  # the most threads that the library can have
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _report_of(file: _ReportFile) -> Report:
         affinity=file.affinity or (),
         blas_threads=blas.threads if blas else None,
         opencv_threads=file.opencv_threads,
-        # MPI's own word in the rank, else the launcher's.
+        # As MPI says in the rank, or else as the launcher says.
         world_size=file.mpi.world_size if file.mpi else file.launcher_size,
         mpi_library=one_line(file.mpi.library) if file.mpi else None,
         pools=tuple((pool.library, pool.threads) for pool in pools),
@@ -195,7 +195,7 @@ def read_phases(folder: Path) -> tuple[PhaseShare, ...]:
 def _parse_phases(text: str, rank: int) -> tuple[float, list[PhaseShare]]:
     """Return the seconds on a CPU or waiting for one, and the phases; or raise ``ValueError``.
 
-    A line has the phase, the seconds on a CPU, waiting for one and asleep, and where that was most.
+    A line has the phase, the seconds on a CPU, waiting for one and asleep, and the costliest place.
     """
     rows = [line.split("\t") for line in text.splitlines()]
     all_s = sum(float(number) for row in rows for number in row[1:4])
@@ -204,11 +204,11 @@ def _parse_phases(text: str, rank: int) -> tuple[float, list[PhaseShare]]:
     shares: list[PhaseShare] = []
     busy_s = 0.0
     for phase, *numbers, where in rows:
-        running, queued, blocked = parts = [float(number) / all_s for number in numbers]
-        if phase not in PHASES or min(parts) < 0:
+        running, queued, blocked = states = [float(number) / all_s for number in numbers]
+        if phase not in PHASES or min(states) < 0:
             raise ValueError(text)
         busy_s += all_s * (running + queued)
-        if any(parts):
-            at = one_line(where)
-            shares.append(PhaseShare(rank, phase, sum(parts), running, queued, blocked, at))
+        if any(states):
+            place = one_line(where)
+            shares.append(PhaseShare(rank, phase, sum(states), running, queued, blocked, place))
     return busy_s, shares

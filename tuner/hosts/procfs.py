@@ -32,7 +32,7 @@ class Stat(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What names the process for good, also once the kernel gives its id to another one."""
+        """The id and the start, which no later process shares, even if it gets the same id."""
         return self.pid, self.started
 
     @property
@@ -42,12 +42,12 @@ class Stat(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """A zombie that only waits to be reaped; not one whose other threads still run."""
+        """Whether it is a zombie that only waits to be reaped: none of its threads still runs."""
         return self.state in "ZXx" and self.threads <= 1
 
 
 class CpuTimes(NamedTuple):
-    """What CPUs did since boot, s; guests are in user."""
+    """What CPUs did since boot, s; the time of guests is in ``user``."""
 
     user: float = 0.0
     system: float = 0.0  # with interrupts
@@ -96,13 +96,13 @@ def parse_stat(text: bytes) -> Stat | None:
     # The name is in parentheses and may itself hold blanks and parentheses.
     head, _, tail = text.rpartition(b")")
     number, _, name = head.partition(b" (")
-    fields = tail.split()
+    fields = tail.split()  # field N of proc(5) stands at N - 3
     try:
         counts = [int(fields[index]) for index in (1, 6, 9, 11, 12, 13, 14, 17, 19, 21)]
         pid, state = int(number), fields[0].decode("ascii", "replace")
     except (IndexError, ValueError):
         return None
-    parent, flags, faults, user, system, reaped, theirs, threads, started, pages = counts
+    parent, flags, faults, user, system, child_user, child_system, threads, started, pages = counts
     return Stat(
         pid=pid,
         started=started,
@@ -114,7 +114,7 @@ def parse_stat(text: bytes) -> Stat | None:
         major_faults=faults,
         user_s=user / TICKS,
         system_s=system / TICKS,
-        reaped_s=(reaped + theirs) / TICKS,
+        reaped_s=(child_user + child_system) / TICKS,
         resident_bytes=pages * _PAGE,
     )
 
@@ -131,7 +131,7 @@ def processes(proc: str = "/proc") -> list[Stat]:
 
 
 def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
-    """Return how many of these CPUs ``/proc/stat`` tells of, and what they did together."""
+    """Return how many of these CPUs ``/proc/stat`` lists, and the sum of what they did."""
     rows = []
     for line in text.splitlines():
         name, *fields = line.split() or [b""]
@@ -146,10 +146,10 @@ def parse_cpus(text: bytes, cpus: Collection[int]) -> tuple[int, CpuTimes]:
 
 
 def cgroup_folders(controller: str = "", process: str = "self", root: str = "/") -> Iterator[str]:
-    """Yield a process's control group and all above it, of a controller of v1; empty for v2.
+    """Yield a process's control group and all above it: of v2, or of this controller of v1.
 
-    In a container the path may be the host's, of which only the mount's root is to be seen:
-    the walk upwards ends there, at the container's own limits.
+    In a container the path may be that of the host, of which only the root of the mount is there:
+    the walk upwards ends at it, with the limits of the container.
     """
     root = root.rstrip("/")
     for line in read(f"{root}/proc/{process}/cgroup").decode(errors="replace").splitlines():

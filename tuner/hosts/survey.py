@@ -1,4 +1,4 @@
-"""What ``tune doctor`` sees of a host: files, limits, folders, programs, what others do there."""
+"""Looks at a host for ``tune doctor``: its CPUs, networks, folders, programs, and who uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tuner.hosts.networks import Network, networks
 from tuner.model import Load, Machine
 from tuner.model.wording import one_line
 
-#: Each of these says that this is a container.
+#: A host that has one of these files is a container.
 CONTAINER_FILES = (
     ".dockerenv",
     "run/.containerenv",
@@ -24,7 +24,7 @@ CONTAINER_FILES = (
     "run/secrets/kubernetes.io/serviceaccount/namespace",
 )
 
-#: Answers of programs that take longer than this are not waited for, s.
+#: A program that takes longer than this is ended, s.
 _LIMIT_S = 20.0
 
 _ASK_ADDRESS = "import socket; print(socket.gethostbyname(socket.gethostname()))"
@@ -50,17 +50,17 @@ class ProgramOutput:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of a host; what could not be seen is empty, ``None`` or missing."""
+    """What a look at a host shows; what could not be read is empty, ``None`` or missing."""
 
     machine: Machine
     cpus: tuple[int, ...]  # those that may be used, by number
     networks: tuple[Network, ...]
     address: str  # what the host's own name resolves to
-    is_container: bool  # all this was seen from inside one
+    is_container: bool  # the look was taken from inside a container
     folders: Mapping[str, FolderSpace]  # by what they are for: shared memory, launches, …
     said: Mapping[str, ProgramOutput]  # by the names of the programs
-    load: Load  # what others do
-    owner: str  # who measures here
+    load: Load  # what other processes do
+    owner: str  # the process that measures here; empty: none
 
 
 def survey(
@@ -72,15 +72,15 @@ def survey(
 ) -> Survey:
     """Look at this host, in about a second. Nothing is written.
 
-    ``programs`` are short commands to run, by name; ``folders`` those whose space counts, by what
-    they are for, beside those that each host has; ``root`` holds ``proc``, ``sys`` and ``dev``.
+    ``programs`` are short commands to run, by name. The space of ``folders``, by what they are for,
+    is read, with that of folders which each host has. ``root`` holds ``proc``, ``sys`` and ``dev``.
     """
     owner = None
     with suppress(OSError):
         owner = lock.holder(environ)
     folders = {**folders, "temporary files": tempfile.gettempdir()}
-    if (shared := root / "dev/shm").is_dir():
-        folders["shared memory"] = str(shared)
+    if (shared_memory := root / "dev/shm").is_dir():
+        folders["shared memory"] = str(shared_memory)
     return Survey(
         machine=this_machine(root=root, environ=environ),
         cpus=tuple(sorted(os.sched_getaffinity(0))),
@@ -96,11 +96,11 @@ def survey(
 
 def _run(argv: Sequence[str], environ: Mapping[str, str]) -> ProgramOutput:
     try:
-        done = process.run_tool(argv, timeout_s=_LIMIT_S, env=environ)
-    except OSError as error:  # also if it does not end: TimeoutError is one
-        return ProgramOutput("", error.strerror or str(error))
-    last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
-    return ProgramOutput(done.stdout, one_line(last[0]) if done.returncode else "")
+        result = process.run_tool(argv, timeout_s=_LIMIT_S, env=environ)
+    except OSError as error:  # also a TimeoutError, if the program does not end
+        return ProgramOutput(output="", fault=error.strerror or str(error))
+    errors = result.stderr.strip().splitlines() or [f"it ended with {result.returncode}"]
+    return ProgramOutput(result.stdout, one_line(errors[-1]) if result.returncode else "")
 
 
 def _space(folder: Path) -> FolderSpace | None:

@@ -1,4 +1,4 @@
-"""Where every path that the user typed is taken: on the command line, in a file, in a variable."""
+"""Checks every path that the user typed: on the command line, in a file, in a variable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def typed_path(text: str | Path, place: str, folder: Path | None = None) -> Path
 
 
 def require_text(typed: str, place: str = "") -> None:
-    """Raise ``UsageError`` for a word that is no text: no database and no JSON takes it."""
+    """Raise ``UsageError`` for a word that is no UTF-8: no database and no JSON takes it."""
     try:
         typed.encode()
     except UnicodeEncodeError as error:

@@ -1,6 +1,6 @@
 """The knobs that ``tune`` knows by itself: one row a knob.
 
-A study file can give each another domain or route, and define knobs of its own.
+A study file can give a knob another domain or route, and define knobs of its own.
 """
 
 from __future__ import annotations

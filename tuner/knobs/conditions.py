@@ -1,8 +1,8 @@
 """Which knobs a setting has if some exist only for certain values of others. Pure.
 
-A condition on a knob that is not tuned holds; one on a knob that a setting does not have does
-not. So a space with conditions, or with requirements (:mod:`tuner.knobs.requirements`), is a union
-of products, its :func:`worlds`, that have no setting in common; one without is a single product.
+A condition on a knob that is not tuned holds; a condition on a knob that a setting does not have
+fails. So a space with conditions, or with requirements (:mod:`tuner.knobs.requirements`), is a
+union of products, its :func:`worlds`, that have no setting in common; without it is one product.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ class KnobAxis:
         return len(self.values) > 1 and all(isinstance(v, int) for v in self.values)
 
 
-#: For each knob of a study when it exists.
+#: When each knob of a study exists.
 Conditions = Mapping[str, When]
 
 
 def active(conditions: Conditions, chosen: Mapping[str, Value]) -> frozenset[str]:
     """Return the knobs that a setting with these values has.
 
-    Values of knobs that turn out not to exist are not looked at.
+    Values of knobs that do not exist in the setting count for no condition.
     """
     names = set(conditions)
-    while gone := {
+    while failing := {
         name
         for name in names
         if not all(
@@ -72,15 +72,15 @@ def active(conditions: Conditions, chosen: Mapping[str, Value]) -> frozenset[str
             for parent, values in conditions[name]
         )
     }:
-        names -= gone
+        names -= failing
     return frozenset(names)
 
 
 def worlds(axes: Sequence[KnobAxis], requirements: Requirements = NONE) -> Iterator[World]:
     """Yield the products that make up the space: per existing knob the values that it can have.
 
-    Together they hold each setting once. Without a condition it is one, in the axes' order.
-    There may be exponentially many; the first few cost no more than themselves.
+    Together they hold each setting once. Without a condition there is one, in the order of the
+    axes. There may be exponentially many, and each is made only when it is asked for.
     """
     ordered, names = parents_first(axes), {axis.name for axis in axes}
     parts = {axis.name: _parts(axis, axes) for axis in axes}
@@ -107,8 +107,8 @@ def parents_first(axes: Iterable[Conditional]) -> list[Conditional]:
     waiting, ordered = list(axes), list[Conditional]()
     while waiting:
         names = {axis.name for axis in waiting}
-        free = (i for i, axis in enumerate(waiting) if names.isdisjoint(dict(axis.when)))
-        ordered.append(waiting.pop(next(free, 0)))
+        ready = (i for i, axis in enumerate(waiting) if names.isdisjoint(dict(axis.when)))
+        ordered.append(waiting.pop(next(ready, 0)))
     return ordered
 
 
@@ -118,11 +118,11 @@ def size(axes: Sequence[KnobAxis], requirements: Requirements = NONE) -> int:
 
 
 def _parts(axis: KnobAxis, axes: Iterable[KnobAxis]) -> list[tuple[Value, ...]]:
-    """Return the values in groups: no condition of another knob tells those of a group apart."""
+    """Return the values in groups: a condition of another knob holds for a whole group or none."""
     value_sets = [
         frozenset(values) for other in axes for parent, values in other.when if parent == axis.name
     ]
-    alike: dict[tuple[bool, ...], list[Value]] = {}
+    groups: dict[tuple[bool, ...], list[Value]] = {}
     for value in axis.values:
-        alike.setdefault(tuple(value in value_set for value_set in value_sets), []).append(value)
-    return [tuple(values) for values in alike.values()] or [()]
+        groups.setdefault(tuple(value in value_set for value_set in value_sets), []).append(value)
+    return [tuple(values) for values in groups.values()] or [()]

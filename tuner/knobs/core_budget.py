@@ -1,4 +1,4 @@
-"""The core budget: what a setting asks of a host's cores against what there is. Pure.
+"""The core budget: how many cores of a host a setting asks for, and how many there are. Pure.
 
 A setting asks for ranks on the host x (threads + workers x threads of a worker). Cores are
 physical ones, within affinity and cgroup quota: two hardware threads of a core share its units.
@@ -15,22 +15,22 @@ from tuner.knobs.requirements import requirements_of
 from tuner.knobs.space import axes
 from tuner.model import StudySpec, Value, wording
 
-#: If nothing else is asked for, settings are tried that want up to this many times the cores.
+#: By default settings are tried that ask for up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
 
-#: What a rank has of each if no knob says otherwise.
+#: The number that a rank has in each role if no knob gives another.
 UNASKED: dict[Role, int] = {"threads": 1, "workers": 0, "worker_threads": 1}
 
 
 def asked_per_rank(threads: Any, workers: Any, worker_threads: Any) -> Any:
-    """Return the cores that a rank with its workers keeps busy; of numbers or of arrays."""
+    """Return how many cores a rank with its workers keeps busy, from numbers or from arrays."""
     return threads + workers * worker_threads
 
 
 def most_demand(spec: StudySpec) -> float | None:
-    """Return the most that is tried, in multiples of the usable cores; ``None``: no bound.
+    """Return how many times the usable cores a setting may ask for; ``None``: no bound.
 
-    The least that the knobs can ask for is always tried, and as many times as much.
+    If the knobs ask for more than the cores at least, the bound is a multiple of that.
     """
     if spec.oversubscription is None or not any(knob.name in ROLES for knob in spec.knobs):
         return None
@@ -48,7 +48,7 @@ def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
 
 
 def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ...]]:
-    """Return the numbers that each role can take; what is not a number, such as ``unset``, is 1."""
+    """Return the numbers that each role can take; a value that is none (``unset``) counts as 1."""
     numbers_by_role: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
     for name, values in world.items():
         if role := ROLES.get(name):
@@ -59,7 +59,7 @@ def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ..
 
 
 def summary(spec: StudySpec) -> str:
-    """Return what the space asks for against what there is; empty if no knob counts cores."""
+    """Return how many cores settings ask for and how many there are; empty: no knob counts them."""
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
     least, most = (_cores_used(spec, pick) for pick in (min, max))

@@ -1,4 +1,4 @@
-"""Says of each knob whether it took effect in the ranks (pure: `Observation` in, `Effect` out)."""
+"""Judges whether each knob took effect in the ranks: `Observation` in, `Effect` out. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuner.model import (
     Verdict,
 )
 
-#: The variables of the knobs that are judged by what they set.
+#: The variables of threads: a knob of any name that sets one is judged by the threads.
 _OMP_VARIABLES = frozenset(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "BLIS"))
 _OPENCV_VARIABLES = frozenset({"OPENCV_FOR_THREADS_NUM"})
 
@@ -29,8 +29,8 @@ _NO_REPORT = (
 
 #: Why a number of threads is not tuned.
 _IGNORED = "the program loads no OpenMP runtime, and no BLAS with threads"
-#: What a running program does not show, and what tells it otherwise.
-_UNSEEN = {
+#: For knobs whose effect a running program does not show: how the user can see it.
+_HOW_TO_SEE = {
     "map_by": "which rank is where is the launcher's to say: mpirun --report-bindings",
     "ompi_btl": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
     "ompi_allreduce": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
@@ -45,65 +45,66 @@ def effects(
     """Return the verdict on each knob of `setting`, in its order."""
     by_name = {knob.name: knob for knob in knobs}
     return tuple(
-        Effect(name, value, *_judged(name, value, by_name.get(name), observation.ranks, machine))
+        Effect(name, value, *_judge(name, value, by_name.get(name), observation.ranks, machine))
         for name, value in setting.items
     )
 
 
-#: What was observed, the verdict, and its reason.
-_Seen = tuple[Value | None, Verdict, str]
+#: The observed value, the verdict, and its reason.
+_Judgement = tuple[Value | None, Verdict, str]
 
 
-def _judged(
+def _judge(
     name: str, requested: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
-) -> _Seen:
-    """Return what one knob came to in the ranks."""
+) -> _Judgement:
+    """Return the judgement on one knob."""
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
     option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
     if option == "bind_to":
         return _binding(requested, ranks, machine)
     if name == "allocator":
         return _allocator(requested, ranks)
-    for usual_name, usual_variables, judge in JUDGES:
-        if name == usual_name or variables & usual_variables:
+    for knob_name, knob_variables, judge in JUDGES:
+        if name == knob_name or variables & knob_variables:
             if isinstance(requested, int):
                 return judge(requested, ranks, machine)
-            return _unseen("left to the library" if requested == UNSET else "not a number")
-    return _unseen(_UNSEEN.get(name, "nothing in a running program shows it"))
+            return _not_observable("left to the library" if requested == UNSET else "not a number")
+    return _not_observable(_HOW_TO_SEE.get(name, "nothing in a running program shows it"))
 
 
-def _unseen(reason: str) -> _Seen:
+def _not_observable(reason: str) -> _Judgement:
     return None, Verdict.NOT_OBSERVABLE, reason
 
 
-def _allocator(requested: Value, ranks: Sequence[RankView]) -> _Seen:
+def _allocator(requested: Value, ranks: Sequence[RankView]) -> _Judgement:
     """Judge by the library that is mapped in each rank."""
     allocators = [rank.allocator for rank in ranks if rank.allocator is not None]
     if not allocators:
-        return _unseen(_NO_REPORT)
-    other = next((name for name in allocators if name != requested), None)
-    if other is None:
+        return _not_observable(_NO_REPORT)
+    different = next((name for name in allocators if name != requested), None)
+    if different is None:
         return requested, Verdict.HONOURED, ""
-    return other, Verdict.OVERRIDDEN, f"malloc comes from {other} all the same"
+    return different, Verdict.OVERRIDDEN, f"malloc comes from {different} all the same"
 
 
-def _binding(requested: Value, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _binding(requested: Value, ranks: Sequence[RankView], machine: Machine) -> _Judgement:
     """Judge by the CPUs that each rank may run on."""
     if requested == UNSET:
-        return _unseen("left to the launcher")
+        return _not_observable("left to the launcher")
     cpus = [len(rank.affinity) for rank in ranks if rank.affinity]
     if not cpus:
-        return _unseen("no rank was seen while it ran")
-    is_free, may = max(cpus) >= machine.affinity_cpus, f"a rank may run on {max(cpus)} CPUs"
+        return _not_observable("no rank was seen while it ran")
+    is_free, text = max(cpus) >= machine.affinity_cpus, f"a rank may run on {max(cpus)} CPUs"
     if requested == "none":
         fits, why = is_free, f"a rank may run on {min(cpus)} CPUs only"
     elif requested == "core":
-        fits, why = max(cpus) <= max(1, machine.logical_cpus // max(1, machine.physical_cores)), may
+        cpus_per_core = machine.logical_cpus // max(1, machine.physical_cores)
+        fits, why = max(cpus) <= max(1, cpus_per_core), text
     else:
         fits, why = not is_free, "each rank may run on every CPU: there is one such place"
     if not fits:
-        return _unseen(why)
-    return requested, Verdict.HONOURED, "" if requested in {"none", "core"} else may
+        return _not_observable(why)
+    return requested, Verdict.HONOURED, "" if requested in {"none", "core"} else text
 
 
 #: Variables by which an OpenMP library pins threads, whatever the launcher did.
@@ -115,13 +116,13 @@ def shared_cpus(
 ) -> str:
     """Return which ranks of one host share a CPU though others are free; empty: none do.
 
-    ``cpus`` is how many of the host may be used, ``environment`` the user's own variables.
+    ``cpus`` is how many CPUs of the host may be used, ``environment`` the user's own variables.
     """
     masks: dict[tuple[int, ...], list[str]] = {}
     for rank in ranks:
         if rank.affinity:
             masks.setdefault(rank.affinity, []).append(str(rank.rank))
-    free = cpus - len({cpu for mask in masks for cpu in mask})
+    free = cpus - len({cpu for mask in masks for cpu in mask})  # no rank may run on these
     crowded = [(mask, names) for mask, names in masks.items() if len(names) > len(mask)]
     if not crowded or free < 1:
         return ""
@@ -132,50 +133,50 @@ def shared_cpus(
     return f"{text} ({' '.join(pinned)} is set)" if pinned else text
 
 
-def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _omp(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Judgement:
     """Judge by the thread pools of the OpenMP and BLAS libraries in each rank."""
     ranks_with_pools = [rank for rank in ranks if rank.pools]
     if not ranks_with_pools:
         if ranks and all(rank.ignores_thread_variables for rank in ranks):
             return None, Verdict.OVERRIDDEN, _IGNORED
         if any(rank.reported for rank in ranks):
-            return _unseen("the program has no BLAS or OpenMP library that was found")
-        return _unseen(_NO_REPORT)
+            return _not_observable("the program has no BLAS or OpenMP library that was found")
+        return _not_observable(_NO_REPORT)
     for rank in ranks_with_pools:
         # If the program has torch, torch's pool counts, whatever NumPy has beside it. OpenCV's
         # wheel brings a BLAS of its own, which says nothing of the program's.
-        torch = [pool for pool in rank.pools if pool[0] == "torch"]
-        others = [pool for pool in rank.pools if "opencv" not in pool[0]]
-        counts = [threads for _, threads in torch or others or rank.pools]
+        of_torch = [pool for pool in rank.pools if pool[0] == "torch"]
+        not_of_opencv = [pool for pool in rank.pools if "opencv" not in pool[0]]
+        counts = [threads for _, threads in of_torch or not_of_opencv or rank.pools]
         if requested not in counts:
-            main = rank.blas_threads if rank.blas_threads in counts else max(counts)
-            return _differs(requested, main, rank, machine)
+            observed = rank.blas_threads if rank.blas_threads in counts else max(counts)
+            return _differs(requested, observed, rank, machine)
     differing = sorted(
         {pool for rank in ranks_with_pools for pool in rank.pools if pool[1] != requested}
     )
     return requested, Verdict.HONOURED, ", ".join(f"{name} runs {n}" for name, n in differing)
 
 
-def _opencv(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Seen:
+def _opencv(requested: int, ranks: Sequence[RankView], machine: Machine) -> _Judgement:
     """Judge by the number of OpenCV's threads in each rank."""
     observations = [
         (rank, rank.opencv_threads) for rank in ranks if rank.opencv_threads is not None
     ]
     if not observations:
-        reported = any(rank.reported for rank in ranks)
+        has_report = any(rank.reported for rank in ranks)
         if any(rank.opencv_loaded for rank in ranks):
-            children = "OpenCV is loaded by child processes, which do not report"
-            return _unseen(children if reported else _NO_REPORT)
-        if reported or any(rank.mapped for rank in ranks):
+            by_children = "OpenCV is loaded by child processes, which do not report"
+            return _not_observable(by_children if has_report else _NO_REPORT)
+        if has_report or any(rank.mapped for rank in ranks):
             return None, Verdict.OVERRIDDEN, "the program does not load OpenCV"
-        return _unseen(_NO_REPORT)
+        return _not_observable(_NO_REPORT)
     for rank, observed in observations:
         if observed != requested:
             return _differs(requested, observed, rank, machine)
     return requested, Verdict.HONOURED, ""
 
 
-def _differs(requested: int, observed: int, rank: RankView, machine: Machine) -> _Seen:
+def _differs(requested: int, observed: int, rank: RankView, machine: Machine) -> _Judgement:
     """Call it capped if an upper bound of the library explains it, else overridden."""
     if observed < requested:
         if observed == len(rank.affinity) < machine.cores:
@@ -189,12 +190,11 @@ def _differs(requested: int, observed: int, rank: RankView, machine: Machine) ->
     return observed, Verdict.OVERRIDDEN, reason
 
 
-def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _Seen:
-    # Only a lower bound is known: a rank has other children too, and short-lived ones are not
-    # always seen.
-    children = [rank.children for rank in ranks if rank.threads]
+def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _Judgement:
+    # The number is rough: a rank has other children too, and samples miss short-lived ones.
+    children = [rank.children for rank in ranks if rank.threads]  # of ranks that were sampled
     if not children:
-        return _unseen("no rank was seen while it ran")
+        return _not_observable("no rank was seen while it ran")
     fewest = min(children)
     if fewest >= requested:
         reason = "" if fewest == requested else f"each rank had {fewest} child processes or more"
@@ -203,8 +203,7 @@ def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _S
     return fewest, Verdict.NOT_OBSERVABLE, reason
 
 
-#: How the number of a knob is judged: by its name, or by a variable that a knob of another name
-#: sets.
+#: What judges the number of a knob: for its name, or for a variable that it sets under another one.
 JUDGES = (
     ("omp_threads", _OMP_VARIABLES, _omp),
     ("opencv_threads", _OPENCV_VARIABLES, _opencv),

@@ -23,7 +23,7 @@ GUESSES: tuple[Mapping[str, Value], ...] = (
 
 
 class GuessedKnob(NamedTuple):
-    """What a guess has to know of a knob.
+    """A knob as a guess needs it.
 
     ``role`` says what its number costs in cores (``None``: nothing), and ``usual`` is its value in
     a guess that names neither the knob nor its role.
@@ -35,20 +35,20 @@ class GuessedKnob(NamedTuple):
     usual: Value
 
 
-def guesses(knobs: Sequence[GuessedKnob], share: int) -> list[dict[str, Value]]:
-    """Return a value of each knob for each guess of the list; each rank has ``share`` cores.
+def guesses(knobs: Sequence[GuessedKnob], rank_cores: int) -> list[dict[str, Value]]:
+    """Return a value of each knob for each guess of the list; a rank has ``rank_cores`` cores.
 
-    A count takes its nearest value that is no more than the guess says, or else its least value.
+    A count takes its largest value that is no more than the guess says, or else its least value.
     """
-    return [{knob.name: _value(knob, guess, share) for knob in knobs} for guess in GUESSES]
+    return [{knob.name: _value(knob, guess, rank_cores) for knob in knobs} for guess in GUESSES]
 
 
-def _value(knob: GuessedKnob, guess: Mapping[str, Value], share: int) -> Value:
+def _value(knob: GuessedKnob, guess: Mapping[str, Value], rank_cores: int) -> Value:
     counts = [value for value in knob.values if not isinstance(value, str)]
     if knob.role is None or not counts:
         value = guess.get(knob.name)
         return value if value is not None and value in knob.values else knob.usual
-    count = guess[knob.role]
-    most = share if count == SHARE else count
+    guessed = guess[knob.role]
+    most = rank_cores if guessed == SHARE else guessed
     assert not isinstance(most, str)
     return max((value for value in counts if 1 <= value <= most), default=min(counts))

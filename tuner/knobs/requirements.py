@@ -1,8 +1,8 @@
 """Requirements, which a setting must meet to be launched, such as ``px * py * pz == ranks``. Pure.
 
-An expression compares what is computed of knobs, ``ranks`` and constants. It says nothing of a
-setting that lacks one of its knobs. If it cannot be computed with a setting's values (by division
-by zero, or with a text such as ``unset``), that setting does not meet it.
+An expression compares what is computed of knobs, ``ranks`` and constants. A setting that lacks one
+of its knobs meets it. If it cannot be computed with a setting's values (by division by zero, or
+with a text such as ``unset``), that setting does not meet it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tuner.model.errors import UsageError, suggestion
 #: The name of the number of MPI ranks, which is no knob.
 RANKS = "ranks"
 
-#: More combinations of the knobs in requirements are not looked through.
+#: Requirements whose knobs have more combinations of values are refused.
 MOST_COMBINATIONS = 300_000
 
 _HINT = "a comparison of knobs and ranks, such as 'px * py * pz == ranks'"
 
-#: Per world of a space: the values that each knob can have.
+#: The values that each knob can have in one of the products that make up a space.
 World = Mapping[str, tuple[Value, ...]]
 
-#: What an expression may consist of.
+#: The nodes of which an expression may consist.
 _NODES = (
     *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
     *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp, ast.Add),
@@ -50,8 +50,8 @@ def _as_operand(value: Value | float) -> Value | float:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> tuple[CodeType, frozenset[str]]:
-    """Return the expression that a text says, ready to be evaluated, and the names in it."""
+def _parse(text: str) -> tuple[CodeType, frozenset[str]]:
+    """Return the expression of a text, ready to be evaluated, and the names in it."""
     where = f"--require {text[:60]!r}"
     try:
         with warnings.catch_warnings():
@@ -61,15 +61,14 @@ def _parsed(text: str) -> tuple[CodeType, frozenset[str]]:
         why = (error.msg if isinstance(error, SyntaxError) else str(error)) or "nested too deeply"
         raise UsageError(f"{where} cannot be read: {why}", f"{_HINT}; == is equal to") from error
     top, names = tree.body, set()
-    is_truth = isinstance(top, ast.Compare | ast.BoolOp) or isinstance(
-        getattr(top, "op", None), ast.Not
-    )
+    is_not = isinstance(getattr(top, "op", None), ast.Not)
+    is_condition = is_not or isinstance(top, ast.Compare | ast.BoolOp)
     for node in ast.walk(top):
-        is_odd = isinstance(node, ast.Constant) and type(node.value) not in (int, float, str)
-        if is_odd or not is_truth or not isinstance(node, _NODES):
+        is_other = isinstance(node, ast.Constant) and type(node.value) not in (int, float, str)
+        if is_other or not is_condition or not isinstance(node, _NODES):
             raise UsageError(
                 f"{where}: {ast.unparse(node) or type(node).__name__} cannot stand here"
-                + ("" if is_truth else ", as it is no comparison"),
+                + ("" if is_condition else ", as it is no comparison"),
                 f"{_HINT}, with == != < <= > >= + - * / // % ** and, or, not",
             )
         if isinstance(node, ast.Constant):
@@ -81,7 +80,7 @@ def _parsed(text: str) -> tuple[CodeType, frozenset[str]]:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the settings of a study must meet: expressions, and the number of MPI ranks."""
+    """The expressions that the settings of a study must meet, and the number of MPI ranks."""
 
     texts: tuple[str, ...] = ()
     ranks: int = 1
@@ -89,7 +88,7 @@ class Requirements:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names in the requirements: knobs, and perhaps ``ranks``."""
-        return frozenset(name for text in self.texts for name in _parsed(text)[1])
+        return frozenset(name for text in self.texts for name in _parse(text)[1])
 
     def broken(self, chosen: Mapping[str, Value]) -> tuple[str, str] | None:
         """Return the first expression that a setting breaks, and why if it cannot be computed."""
@@ -97,7 +96,7 @@ class Requirements:
             return None
         values = {RANKS: self.ranks, **{n: _as_operand(v) for n, v in chosen.items()}}
         for text in self.texts:
-            expression, names = _parsed(text)
+            expression, names = _parse(text)
             if names <= values.keys():
                 try:  # nothing but arithmetic and comparisons is in it
                     if not eval(expression, {"__builtins__": {}}, values):
@@ -114,18 +113,18 @@ class Requirements:
         """Return the products of values, without an overlap, that meet the requirements."""
         if self.names.isdisjoint(world):
             return [world] if self.meets({}) else []
-        pinned = sorted(self.names & world.keys(), key=lambda name: len(world[name]))
-        axes = tuple((name, world[name]) for name in pinned)
+        fewest_first = sorted(self.names & world.keys(), key=lambda name: len(world[name]))
+        axes = tuple((name, world[name]) for name in fewest_first)
         return [{**world, **dict(part)} for part in _combinations(self, axes)]
 
 
-#: Which values of each knob go together.
+#: Values of knobs, each of which goes together with all values of the others.
 _Part = tuple[tuple[str, tuple[Value, ...]], ...]
 
 
 @lru_cache(maxsize=256)
 def _combinations(requirements: Requirements, axes: _Part) -> tuple[_Part, ...]:
-    """Return the values that go together; the last knob has a list for each choice of others."""
+    """Return the values that go together: the last knob has several for a choice of the others."""
     return tuple(_walk(requirements, axes, {}, itertools.count()))
 
 
@@ -134,7 +133,7 @@ def _walk(
 ) -> Iterator[_Part]:
     """Yield the values that go together; a choice is left as soon as it breaks a requirement."""
     (name, values), *others = axes
-    met = []
+    allowed = []
     for value in values:
         if next(tried) == MOST_COMBINATIONS:
             raise UsageError(
@@ -143,12 +142,12 @@ def _walk(
                 "narrow their ranges",
             )
         if requirements.meets({**chosen, name: value}):
-            met.append(value)
+            allowed.append(value)
     if others:
-        for value in met:
+        for value in allowed:
             yield from _walk(requirements, tuple(others), {**chosen, name: value}, tried)
-    elif met:
-        yield (*((other, (value,)) for other, value in chosen.items()), (name, tuple(met)))
+    elif allowed:
+        yield (*((other, (value,)) for other, value in chosen.items()), (name, tuple(allowed)))
 
 
 NONE = Requirements()
@@ -165,14 +164,14 @@ def check(
     baseline: Mapping[str, Value],
     left_out: Mapping[str, str],
 ) -> None:
-    """Refuse what is no requirement of this study, and what no setting or not the baseline meets.
+    """Refuse a requirement with other knobs, and one that no setting or not the baseline meets.
 
     ``domains`` are the values of each knob, ``baseline`` those of the baseline that are known, and
     ``left_out`` says why a knob is not in the study.
     """
     world = {name: tuple(values) for name, values in domains.items()}
     for text in requirements.texts:
-        names = _parsed(text)[1] - {RANKS}
+        names = _parse(text)[1] - {RANKS}
         for name in sorted(names - domains.keys()):
             if name in left_out:
                 raise UsageError(
@@ -183,9 +182,9 @@ def check(
                 f"--require {text!r}: there is no knob {name!r} in this study",
                 suggestion(name, [*domains, RANKS]),
             )
-        alone = Requirements((text,), requirements.ranks)
-        if not alone.parts(world):
-            _, why = alone.broken({name: world[name][0] for name in names}) or ("", "")
+        requirement = Requirements((text,), requirements.ranks)
+        if not requirement.parts(world):
+            _, why = requirement.broken({name: world[name][0] for name in names}) or ("", "")
             listed = "; ".join(f"{name} is {_listed(world[name])}" for name in sorted(names))
             raise UsageError(
                 f"no setting meets --require {text!r}: {listed or 'it names no knob'}"
@@ -193,9 +192,9 @@ def check(
                 + f"; {RANKS} is {requirements.ranks}",
                 "give its knobs other values (--knob NAME=VALUES), or require something else",
             )
-        if alone.broken(baseline):
-            given = sorted(names & baseline.keys())
-            values = " ".join(f"{name}={baseline[name]}" for name in given)
+        if requirement.broken(baseline):
+            baseline_names = sorted(names & baseline.keys())
+            values = " ".join(f"{name}={baseline[name]}" for name in baseline_names)
             raise UsageError(
                 f"the baseline ({values}) does not meet --require {text!r}",
                 "give it the values that your job has today (--baseline NAME=VALUE), or require"

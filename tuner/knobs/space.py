@@ -30,20 +30,20 @@ def resolve(
 ) -> tuple[Knob, ...]:
     """Return the knobs with their domains cut to what this machine and layout can use.
 
-    ``own`` names the knobs whose domain the user gave: nothing of theirs is cut, only the
-    word ``cores`` is put into figures.
+    ``own`` names the knobs whose domain the user gave: their values are not cut, only the word
+    ``cores`` is replaced by its number.
     """
-    gpu_a_rank = len(machine.gpus) >= layout.ranks_per_host
-    cut = []
+    has_gpu_per_rank = len(machine.gpus) >= layout.ranks_per_host
+    resolved = []
     for knob in knobs:
         allowed = values(knob.domain, machine)
-        if not gpu_a_rank and knob.name not in own:
+        if not has_gpu_per_rank and knob.name not in own:
             allowed = tuple(value for value in allowed if value not in knob.gpu_values)
         domain: Domain = Choice(allowed)
         if isinstance(knob.domain, IntRange):
             domain = IntRange(knob.domain.low, max(v for v in allowed if isinstance(v, int)))
-        cut.append(replace(knob, domain=domain, gpu_values=()))
-    return tuple(cut)
+        resolved.append(replace(knob, domain=domain, gpu_values=()))
+    return tuple(resolved)
 
 
 def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
@@ -79,8 +79,8 @@ def contains(
 ) -> bool:
     """Return whether the setting may be launched.
 
-    It meets what is required, and gives each knob that it has a value of its domain, fixed as
-    fixed.
+    It must meet the requirements, and give each knob that exists in it a value of its domain: the
+    fixed one if there is one.
     """
     chosen = setting.as_dict()
     names = active({knob.name: knob.when for knob in knobs}, chosen)
@@ -101,7 +101,7 @@ def contains_part(
     return all(_holds(knob.domain, chosen[knob.name]) for knob in knobs if knob.name in chosen)
 
 
-def there(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
+def setting_of(knobs: Sequence[Knob], chosen: Mapping[str, Value]) -> Setting:
     """Return a setting with the chosen values, without knobs whose condition (``when``) fails."""
     names = active({knob.name: knob.when for knob in knobs}, chosen)
     return Setting.of((name, value) for name, value in chosen.items() if name in names)
@@ -115,37 +115,38 @@ def _holds(domain: Domain, value: Value) -> bool:
 
 
 def guesses(spec: StudySpec) -> tuple[Setting, ...]:
-    """Return what is launched before anything is measured, the more likely first.
+    """Return the settings to launch before anything is measured, the most likely first.
 
-    These are the guesses of :mod:`tuner.knobs.guesses`; what an earlier study found fastest takes
-    the place of all but the first. A guess that is outside of the space is moved to the nearest
-    setting in it.
+    These are the guesses of :mod:`tuner.knobs.guesses`; the fastest settings of an earlier study
+    take the place of all but the first. A guess that is outside of the space is moved to the
+    nearest setting in it.
     """
-    share = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
+    rank_cores = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
     knobs = [
         first_guesses.GuessedKnob(
             knob.name, ROLES.get(knob.name), values(knob.domain), _usual(knob)
         )
         for knob in spec.knobs
     ]
-    own = first_guesses.guesses(knobs, share)
-    if spec.lesson is not None:
-        own[1:] = [{**own[0], **_moved(spec, earlier)} for earlier in spec.lesson.fastest]
-    settings = [_nearest_allowed(spec, there(spec.knobs, chosen)) for chosen in own]
+    guessed_values = first_guesses.guesses(knobs, rank_cores)
+    if (lesson := spec.lesson) is not None:
+        first = guessed_values[0]
+        guessed_values[1:] = [{**first, **_moved(spec, earlier)} for earlier in lesson.fastest]
+    settings = [_nearest_allowed(spec, setting_of(spec.knobs, v)) for v in guessed_values]
     return tuple(dict.fromkeys(setting for setting in settings if not setting.is_baseline))
 
 
 def _moved(spec: StudySpec, earlier: Setting) -> dict[str, Value]:
     """Return the values of an earlier setting that the study has; a number moves to the nearest."""
-    moved: dict[str, Value] = {}
+    nearest: dict[str, Value] = {}
     for knob in spec.knobs:
-        value, listed = earlier.as_dict().get(knob.name), values(knob.domain)
-        numbers = [number for number in listed if isinstance(number, int)]
-        if value is not None and value in listed:
-            moved[knob.name] = value
+        value, domain_values = earlier.as_dict().get(knob.name), values(knob.domain)
+        numbers = [number for number in domain_values if isinstance(number, int)]
+        if value is not None and value in domain_values:
+            nearest[knob.name] = value
         elif isinstance(value, int) and numbers:
-            moved[knob.name] = min(numbers, key=partial(_distance, value))
-    return moved
+            nearest[knob.name] = min(numbers, key=partial(_distance, value))
+    return nearest
 
 
 def _distance(value: Value | None, other: Value) -> float:
@@ -156,12 +157,12 @@ def _distance(value: Value | None, other: Value) -> float:
 
 
 def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
-    """Return the setting that meets what is required in the fewest and shortest steps from it."""
+    """Return the nearest setting (by the sum of distances) that meets the requirements."""
     requirements, chosen = requirements_of(spec), guess.as_dict()
     if requirements.meets(chosen):
         return guess
     near = [
-        {n: min(listed, key=partial(_distance, chosen.get(n))) for n, listed in world.items()}
+        {n: min(options, key=partial(_distance, chosen.get(n))) for n, options in world.items()}
         for world in worlds(axes(spec.knobs), requirements)
     ]
     steps = [sum(_distance(chosen.get(n), v) for n, v in setting.items()) for setting in near]
@@ -169,7 +170,7 @@ def _nearest_allowed(spec: StudySpec, guess: Setting) -> Setting:
 
 
 def _usual(knob: Knob) -> Value:
-    """Return the default of a knob, else what changes nothing, else its first value."""
+    """Return the default of a knob, or its neutral value, or else its first value."""
     allowed = values(knob.domain)
     candidates = (value for value in (knob.default, knob.neutral) if value in allowed)
     return next((value for value in candidates if value is not None), allowed[0])

@@ -11,7 +11,7 @@ GLIBC = "glibc"
 #: BLAS libraries with a variable for their threads.
 _BLAS = ("OPENBLAS", "MKL", "BLIS")
 
-#: What to do with a library that the table does not name.
+#: The hint for a library that the table does not name.
 OTHER_ALLOCATOR = (
     "Another library goes into a study file, as a knob of your own:"
     ' [knobs.preload] env = "LD_PRELOAD" values = ["unset", "/path/to/it.so"].'
@@ -229,9 +229,7 @@ KNOBS: tuple[Knob, ...] = (
     Knob(
         "allocator",
         Choice((GLIBC, "jemalloc", "tcmalloc")),
-        Env(
-            ("LD_PRELOAD",)
-        ),  # the libraries' paths are found on each host: tuner.config.applicability
+        Env(("LD_PRELOAD",)),  # with the paths of the libraries: tuner.config.applicability
         help="the library that malloc comes from",
         why="glibc gives large blocks back to the kernel and takes them anew, page fault by page"
         " fault; jemalloc and tcmalloc keep them, and lock less between threads.",

@@ -1,4 +1,4 @@
-"""The nouns of the tool: frozen values that every other module passes around.
+"""The nouns of the tool: frozen values that all other modules use.
 
 Nothing here has an effect or imports anything but the standard library.
 """

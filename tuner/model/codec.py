@@ -1,8 +1,8 @@
-"""The nouns as JSON and back.
+"""Writes the nouns as JSON, and reads them back.
 
 Classes that share a place (``IntRange | Choice``) carry their name under ``"type"``. A field that
-is missing takes its default. What is read must have the types that its class names: a file or an
-attribute may have been changed by somebody.
+is missing takes its default. All values must have the types that their class names: somebody may
+have changed a file or an attribute.
 
 Pydantic would do this, but its JSON reader refuses lone surrogates, which the name of a file may
 hold, and its other modes either refuse lists for tuples or turn texts into numbers.
@@ -25,10 +25,10 @@ from tuner.model.errors import shown
 
 T = TypeVar("T")
 
-#: A whole number of a database is between this and its negative.
+#: A whole number that a database can hold is between this and its negative.
 MOST = 2**63
 
-#: Members of unions: what a JSON object is cannot be told from its place alone.
+#: Members of unions: their JSON objects name the class, as their place alone does not tell it.
 TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Finished, Stopped, Failed)
 
 
@@ -70,7 +70,7 @@ Decoder = Callable[[Any], Any]
 
 @cache
 def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
-    """Return how a value of this annotation is read; made once per annotation."""
+    """Return the function that reads a value of this annotation, made once per annotation."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
@@ -97,7 +97,7 @@ def _decoder(kind: Any) -> Decoder:  # noqa: PLR0911
 
 
 def _checked(kind: type, data: Any) -> Any:
-    """Return what is read, once it is of this kind."""
+    """Return the data itself if it is of this very type; a ``TypeError`` otherwise."""
     if type(data) is not kind:
         raise TypeError(f"{shown(data)} is no {kind.__name__}")
     return data
@@ -126,14 +126,14 @@ def _tuple_decoder(parts: tuple[Any, ...]) -> Decoder:
 
 
 def _union_decoder(parts: tuple[Any, ...]) -> Decoder:
-    """Return a decoder that goes by the type in JSON; each but the tagged ones has one member."""
+    """Return a decoder that goes by the type in JSON, which only tagged members may share."""
     tagged = {part.__name__: _decoder(part) for part in parts if part in TAGGED}
     by_type: dict[type, Decoder] = {dict: lambda data: tagged[data["type"]](data)}
     for part in set(parts) - {*TAGGED}:
         is_plain = part in {int, str, float, bool, types.NoneType}
-        kind = part if is_plain else list if typing.get_origin(part) is tuple else dict
-        kind = str if isinstance(part, type) and issubclass(part, Enum) else kind
-        by_type[kind] = _decoder(part)
+        json_type = part if is_plain else list if typing.get_origin(part) is tuple else dict
+        json_type = str if isinstance(part, type) and issubclass(part, Enum) else json_type
+        by_type[json_type] = _decoder(part)
     if float in by_type:
         by_type.setdefault(int, _float)
 

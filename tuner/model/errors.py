@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: What moves a terminal's cursor or turns its text around, and what no encoding has (bytes of an
-#: argument that are no text are lone surrogates), as Python writes it.
+#: Characters that move a terminal's cursor or turn its text around, and those that no encoding has
+#: (bytes of an argument that are no text are lone surrogates), each as Python writes it.
 _VISIBLE = {
     code: repr(chr(code))[1:-1]
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F))
@@ -18,18 +18,18 @@ _VISIBLE = {
 class TunerError(Exception):
     """A failure that is explained to the user in one message.
 
-    The message says what was wrong, the value and where it is; the hint what to do next. Whatever
-    foreign text is in them, they can be printed: control characters come escaped.
+    The message says what was wrong, the value and where it is; the hint what to do next. Both can
+    be printed whatever foreign text is in them: control characters are escaped.
     """
 
-    exit_code = 3  # that `tune` ends with
+    exit_code = 3  # `tune` ends with it
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = message.translate(_VISIBLE)
         self.hint = hint.translate(_VISIBLE)
         super().__init__(self.message)
         if hint:
-            self.add_note(self.hint)  # what Python prints below the message
+            self.add_note(self.hint)  # Python prints it below the message
 
 
 class UsageError(TunerError):
@@ -69,14 +69,14 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name that is most like this one; ``None`` if none is like it."""
+    """Return the candidate that is most like this name; ``None`` if none is like it."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name.lower(), list(candidates), n=1)), None)
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """Return the hint for an unknown name: the nearest known one, else all that are known."""
+    """Return the hint for an unknown name: the nearest candidate, or else all candidates."""
     names = list(candidates)
     near = nearest(name, names)
     if near is not None:

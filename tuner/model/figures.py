@@ -1,7 +1,7 @@
 """Turns costs into the figures that a study's user knows, and these into text. Pure.
 
-What is kept and compared is a cost (:class:`tuner.model.ObjectiveSpec`); what is shown is the
-figure in the user's own unit.
+Studies store and compare costs (:class:`tuner.model.ObjectiveSpec`); users are shown figures, in
+their own unit.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def axis(objective: ObjectiveSpec) -> str:
 
 
 class Words(NamedTuple):
-    """How two settings compare: ``2.3 times`` what; half the joules are not faster."""
+    """The words that compare two settings, as in ``2.3 times faster``: half the joules are not."""
 
     better: str = "faster"
     worse: str = "slower"
@@ -81,19 +81,19 @@ class Words(NamedTuple):
 
 
 def words(objective: ObjectiveSpec) -> Words:
-    """Return the words for a time or a rate with a unit, or for whatever else is compared."""
+    """Return the words for a time or a rate with a unit, or those for any other figure."""
     is_speed = objective.is_time or (objective.maximize and objective.unit)
     return Words() if is_speed else Words("better", "worse", "good")
 
 
 def stopped(objective: ObjectiveSpec, ending: Stopped) -> str:
-    """Say what is known of a launch without an end: ``stopped after 4.10 s (projected …)``."""
-    going = f" (projected {shown(objective, ending.projection_s)})"
+    """Say when a launch was stopped, and its forecast: ``stopped after 4.10 s (projected …)``."""
     if ending.bound_s <= 0:
         return "stopped before its log told anything"
     word = "with at least" if objective.clock == "steady" else "after"
     text = f"stopped {word} {shown(objective, ending.bound_s)}"
-    return text + going if ending.is_forecast else text
+    forecast = f" (projected {shown(objective, ending.projection_s)})"
+    return text + forecast if ending.is_forecast else text
 
 
 def came_to(objective: ObjectiveSpec, outcome: Outcome) -> str:
@@ -103,20 +103,20 @@ def came_to(objective: ObjectiveSpec, outcome: Outcome) -> str:
         return shown(objective, ending.elapsed_s)
     if isinstance(ending, Failed):
         return wording.failure(ending)
-    if outcome.window is not None:  # it is shorter than what its projection is scaled to
+    if outcome.window is not None:  # its time is that of the window, its projection of a full run
         return f"stopped early (projected {shown(objective, ending.projection_s)})"
     return stopped(objective, ending)
 
 
 def projected(objective: ObjectiveSpec, ending: Stopped) -> str:
-    """Write where a launch was going, for a table: ``~9.80 s``, or ``>4.10 s`` as its least."""
+    """Write the forecast of a launch for a table: ``~9.80 s``, or ``>4.10 s`` as its least."""
     if ending.is_forecast:
         return f"~{shown(objective, ending.projection_s)}"
     return f">{shown(objective, ending.bound_s)}"
 
 
 def typical(objective: ObjectiveSpec, measurement: Measurement) -> str:
-    """Say what a setting came to, for a table: its median, else where it was going."""
+    """Write the figure of a setting for a table: its median, or else its forecast."""
     if measurement.elapsed_s is not None:
         return shown(objective, measurement.elapsed_s)
     return projected(objective, measurement.stopped) if measurement.stopped else "failed"

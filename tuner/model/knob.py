@@ -11,10 +11,10 @@ Value = int | str
 #: The value of an environment knob that removes its variables instead of setting them.
 UNSET = "unset"
 
-#: The values of a switch: an option that is there or is not.
+#: The values of a switch: its option is given or left out.
 ON, OFF = "on", "off"
 
-#: When a knob exists: each of these other knobs, if it is tuned too, has one of these values.
+#: A knob exists if each of these other knobs, as far as it is tuned too, has one of these values.
 When = tuple[tuple[str, tuple[Value, ...]], ...]
 
 
@@ -40,9 +40,9 @@ Domain = IntRange | Choice
 class Env:
     """The value goes into each of these environment variables of every rank.
 
-    ``also`` are variables that are set along with it, always to the same text. ``texts`` say
-    what stands for a value in the variables if that is not the value itself; an empty text
-    removes them, as :data:`UNSET` does.
+    ``also`` are variables that are set along with them, always to the same text. ``texts`` are the
+    texts of values in the variables, where that is not the value itself; an empty text removes the
+    variables, as :data:`UNSET` does.
     """
 
     names: tuple[str, ...]
@@ -96,14 +96,14 @@ class Knob:
     default: Value | None = None
     changes_numerics: bool = False
     live: bool = False
-    gpu_values: tuple[Value, ...] = ()  # that work only with a GPU for each rank
-    why: str = ""  # it can matter
+    gpu_values: tuple[Value, ...] = ()  # those that work only with a GPU for each rank
+    why: str = ""  # why it can matter
     source: str = ""  # where that, or the knob's meaning, is documented
     neutral: Value | None = None  # the value that changes nothing
     when: When = ()  # in which settings it exists at all
-    launchers: tuple[str, ...] = ()  # the kinds that it works with; empty: every one
-    needs: tuple[str, ...] = ()  # of a host, by names of tuner.config.applicability
-    usual: bool = False  # it joins each study that names none
+    launchers: tuple[str, ...] = ()  # the kinds of launchers that it works with; empty: all
+    needs: tuple[str, ...] = ()  # what a host must have, by names of tuner.config.applicability
+    usual: bool = False  # it joins each study that names no knobs
 
     def departs(self, value: Value) -> bool:
         """Return whether the program computes something else with this value than by default."""

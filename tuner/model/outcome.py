@@ -1,4 +1,4 @@
-"""What came of a launch, and all that was seen of it, its ranks and its host."""
+"""The outcome of a launch, with all observations of it, its ranks and its host."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ RANK_COLUMNS: Mapping[str, str] = {
     "children_queue_threads": "their threads that waited for a CPU, on average",
 }
 
-#: What a rank's main thread was seen doing (the probe inside Python ranks looks).
+#: What the main thread of a rank does, as the probe inside Python ranks samples it.
 PHASES = ("loader", "exchange", "compute")
 
 
 @dataclass(frozen=True)
 class Track:
-    """What was seen over time of one host (``rank`` is ``None``) or one rank on it.
+    """The samples over time of one host (``rank`` is ``None``) or of one rank on it.
 
-    ``columns`` holds as many values a name as there are ``times_s`` (seconds since the launch,
-    the end of each interval; the first begins with the launch); ``None`` if one was not seen.
-    Values are means over the interval.
+    ``columns`` holds as many values a name as there are ``times_s`` (seconds since the launch, the
+    end of each interval; the first begins with the launch). Values are means over the interval;
+    ``None`` if one could not be read.
     """
 
     host: str
@@ -65,22 +65,22 @@ class PhaseShare:
     running: float  # on a CPU
     queued: float  # waiting for one
     blocked: float  # waiting for something else
-    where: str = ""  # the line that was seen most: train.py:31 allreduce
+    where: str = ""  # the line of most samples: train.py:31 allreduce
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """All that the sampler saw of a launch."""
+    """All that was recorded of a launch over time."""
 
     tracks: tuple[Track, ...] = ()
     phases: tuple[PhaseShare, ...] = ()
-    gaps: tuple[str, ...] = ()  # in a sentence each what could not be seen, and why
-    cost_cores: float = 0.0  # what the sampler itself used
+    gaps: tuple[str, ...] = ()  # a sentence for whatever could not be recorded, with the reason
+    cost_cores: float = 0.0  # the CPU that the recording itself used
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One entry of the program's own log; ``seen_s`` after the launch it was first seen there."""
+    """One entry of the program's own log; ``seen_s`` after the launch the log first showed it."""
 
     iteration: int
     elapsed_s: float
@@ -98,10 +98,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """What was seen of one knob; ``observed`` is ``None`` if nothing could be seen.
+    """What the ranks showed of one knob; ``observed`` is ``None`` if they showed nothing.
 
-    If it is a lower bound (child processes: a rank has others too, and not all are seen), the
-    verdict is honoured from ``asked`` upwards and not observable below.
+    If it is rough (child processes: a rank has others too, and samples miss some), the verdict is
+    honoured from ``asked`` upwards and not observable below.
     """
 
     knob: str
@@ -113,11 +113,11 @@ class Effect:
 
 @dataclass(frozen=True)
 class RankView:
-    """What was observed of one rank while it ran; ``None`` if it could not be seen."""
+    """What was observed of one rank while it ran; ``None``: it could not be observed."""
 
     rank: int
-    threads: int  # the most seen at once
-    children: int  # the most seen at once
+    threads: int  # the most at once
+    children: int  # the most at once
     affinity: tuple[int, ...]
     blas_threads: int | None = None
     opencv_threads: int | None = None
@@ -126,9 +126,9 @@ class RankView:
     mpi_library: str | None = None
     pools: tuple[tuple[str, int], ...] = ()  # (library, threads)
     blas_limit: int | None = None  # the most threads the BLAS was built for
-    reported: bool = False  # from inside by the probe: what it does not name is not there
+    reported: bool = False  # by the probe inside: a library that it does not name is not loaded
     allocator: str | None = None  # the library that malloc comes from
-    mapped: bool = False  # the libraries that its processes have mapped were seen
+    mapped: bool = False  # the libraries that its processes have mapped could be read
     #: None of its processes has mapped an OpenMP runtime, a BLAS or an interpreter.
     ignores_thread_variables: bool = False
     packages: tuple[tuple[str, str], ...] = ()  # loaded in rank 0, with their versions
@@ -137,16 +137,16 @@ class RankView:
 
 @dataclass(frozen=True)
 class Observation:
-    """What really ran: the ranks as seen from ``/proc`` and by the probe inside them."""
+    """What really ran: the ranks by ``/proc`` and by the probe inside them."""
 
     ranks: tuple[RankView, ...] = ()
-    #: What went on when the command had ended, and was killed, and whether it was computing.
+    #: The names of processes that outlived the command and were killed, and whether they computed.
     left_running: tuple[tuple[str, bool], ...] = ()
     output_bytes: int | None = None  # how much the launch printed
     files: tuple[str, ...] = ()  # in its output folder, not empty, with # for each run of digits
-    memory_bytes: int = 0  # the most on one host, what processes share counted for each
+    memory_bytes: int = 0  # the most on one host; what processes share counts for each of them
     gpu_memory_share: float = 0.0  # the most in use of one GPU
-    written: tuple[str, ...] = ()  # outside of its own folder, seen open for writing
+    written: tuple[str, ...] = ()  # files outside of its own folder that were open for writing
 
 
 class FailureKind(StrEnum):
@@ -169,16 +169,16 @@ class FailureKind(StrEnum):
     LAUNCHER = "could not be launched"
 
 
-#: What came from outside and says nothing of the setting: it is launched again.
+#: Failures whose cause came from outside of the launch: its setting is launched again.
 FROM_OUTSIDE = frozenset({FailureKind.INTERRUPTED, FailureKind.LOST_HOST, FailureKind.DISK_FULL})
 
-#: More of everything needs more of what ran out: no such setting is tried.
+#: Failures because something ran out: settings that ask for more of everything are not tried.
 SHORTAGES = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.THREADS})
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number that was read from a text: what it is in its line, and its value.
+    """A number that was read from a text: with the line around it, and its value.
 
     ``unit`` is the word beside it, ``s`` for ``1m 1.35s`` and ``0:01:25``; empty: there is none.
     """
@@ -202,11 +202,11 @@ class Finished:
     elapsed_s: float
     iterations: int
     epochs: float | None = None  # how far the training got
-    loss: float | None = None  # what it came to
-    reading: Reading | None = None  # the text that says so, if a program printed it for people
+    loss: float | None = None  # the last one of the training
+    reading: Reading | None = None  # the text of the figure, if a program printed it for people
 
 
-#: The rules of a stopper that know how long a launch took, not where it was going.
+#: The rules of a stopper whose projection does not follow from the program's log.
 ELAPSED, WHOLE_LAUNCH, CUT = "elapsed", "whole launch", "cut"
 
 #: The rule that ends a launch because its pace is known well enough for a comparison.
@@ -217,8 +217,8 @@ PACE = "known pace"
 class Stopped:
     """The launch was ended before its end, by a rule: a bound and a projection, no value.
 
-    ``bound_s`` is what it had taken for certain; ``projection_s``, with the interval ``low_s``
-    to ``high_s`` (``None``: open), is where it was going, by the ``rule`` that stopped it.
+    ``bound_s`` is the time that it had taken for certain; ``projection_s``, with the interval
+    ``low_s`` to ``high_s`` (``None``: open), is its whole time by the ``rule`` that stopped it.
     """
 
     bound_s: float
@@ -232,7 +232,7 @@ class Stopped:
     def is_forecast(self) -> bool:
         """Whether the projection follows from the program's log, and says more than the bound.
 
-        Without a log the search works with the bound and a constant; no user is shown that.
+        Without a log the projection is the bound times a constant, which no user is shown.
         """
         is_by_log = self.rule not in {ELAPSED, WHOLE_LAUNCH, CUT}
         return is_by_log and self.projection_s > self.bound_s
@@ -263,18 +263,18 @@ class Load:
 
 
 class ExclusionKind(StrEnum):
-    """Why a launch does not count although it ended as it should."""
+    """Why a launch does not count whatever its ending is."""
 
     REMEASURED = "remeasured"  # the user asked to measure anew
     LIVE_DISAGREES = "live disagrees"  # launches contradict the windows
     AFTER_SWITCH = "after a switch"  # a failure that the switch may have caused
-    OTHER_HOST = "another host"  # one that is not as fast as the study's
-    SIDE_BY_SIDE = "side by side"  # beside another launch it, or that one, failed
+    OTHER_HOST = "another host"  # its host is not as fast as the others of the study
+    SIDE_BY_SIDE = "side by side"  # it cannot be compared with the launch at its side
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Why a launch is kept, but counts in no estimate; ``text`` is for the user alone."""
+    """Why a launch is stored, but counts in no estimate; ``text`` is for the user alone."""
 
     kind: ExclusionKind
     text: str
@@ -306,15 +306,15 @@ class SideBySide:
     other: int  # the number of the other launch
     slices: tuple[tuple[float, float], ...] = ()  # from and to, s after the pair began
     #: How many threads of others ran or waited for a CPU at the end of each slice, when both
-    #: launches stood still; ``None``: that could not be seen.
+    #: launches stood still; ``None``: that could not be read.
     neighbours: tuple[int | None, ...] = ()
-    #: Whether a thread of its own did so before, of each slice after which it went on.
+    #: Whether a thread of its own did so before, for each slice but that in which it ended.
     at_work: tuple[bool | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a launch came to, with all that was seen of it."""
+    """How a launch ended, with all observations of it."""
 
     ending: Ending
     wall_s: float  # without the turns of a launch side by side
@@ -336,7 +336,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """A launch as it is kept, with its trial."""
+    """A launch as it is stored, with its trial."""
 
     number: int  # 1, 2, … within the study
     purpose: Purpose
@@ -347,9 +347,9 @@ class LaunchRecord:
     started_at: str  # ISO 8601, UTC
     outcome: Outcome
     machine: Machine
-    trial: int | None = None  # the number of its trial; None: it is none of the search
+    trial: int | None = None  # the number of its trial in the search; None: it has none there
 
     @property
     def job(self) -> int | None:
-        """The running job that it was a window of, by number; ``None``: a launch of its own."""
+        """The number of the running job that it was a window of; ``None``: a launch of its own."""
         return None if self.outcome.window is None else self.outcome.window.job

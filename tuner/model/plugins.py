@@ -1,4 +1,4 @@
-"""What is found by name: the shipped pieces first, then those of other packages.
+"""Finds pieces of a kind by name: the shipped ones first, then those of other packages.
 
 Both are entry points, so that they load, and fail to load, in the same way.
 """
@@ -34,7 +34,7 @@ def load(entry: EntryPoint) -> Any:
 
 def find(group: str, shipped: Mapping[str, str], name: str, *, what: str) -> Any:
     """Return what a name of a group stands for; a `UsageError` if it is unknown or broken."""
-    if name in shipped:  # it wins, and to look through all packages takes 5 ms
+    if name in shipped:  # it has precedence, and a look through all packages takes 5 ms
         return load(EntryPoint(name, shipped[name], group))
     by_name = entries(group, shipped)
     if name in by_name:

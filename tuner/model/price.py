@@ -1,4 +1,4 @@
-"""Items a second and money: what a study's figures mean beside the time. Pure.
+"""Converts a study's figures to items a second and to money. Pure.
 
 Both follow from a figure that is a time: of a run, of an iteration (a steady state), of whatever a
 pattern reads. A rate per time (``ns/day``) has a price too, that of its unit of work.
@@ -14,21 +14,21 @@ from tuner.model.errors import UsageError
 from tuner.model.figures import number
 from tuner.model.units import unit_of
 
-#: What a time is the time of, by its clock: of one that a pattern reads nobody knows.
-_OF_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
+#: What takes the time, by the clock of the figure: for a pattern nobody knows.
+_TIMED_BY_CLOCK = {"elapsed": "run", "wall": "run", "steady": "iteration", "none": "timed unit"}
 
 
 class Timed(NamedTuple):
-    """What a cost is the time of: ``what`` takes ``unit_s`` times the cost in seconds."""
+    """That which takes the time of a figure: ``what`` takes ``unit_s`` times the cost, in s."""
 
     what: str
     unit_s: float = 1.0
 
 
 def timed(objective: ObjectiveSpec) -> Timed | None:
-    """What the figures are the time of; ``None`` if they tell of no time."""
+    """Return what takes the time of the figures; ``None`` if they are no times and no rates."""
     if objective.is_time:
-        return Timed(_OF_CLOCK[objective.clock])
+        return Timed(_TIMED_BY_CLOCK[objective.clock])
     unit = unit_of(objective.unit)
     if not objective.maximize or unit is None or not unit.is_rate or "/" not in objective.unit:
         return None
@@ -36,7 +36,7 @@ def timed(objective: ObjectiveSpec) -> Timed | None:
 
 
 def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float | None) -> None:
-    """Refuse items of a figure that is not a time, and a price of one that tells of none."""
+    """Refuse items for a figure that is not a time, and a price for one without any time."""
     name = f"The objective ({objective.unit or objective.kind})"
     if items is not None and not objective.is_time:
         raise UsageError(
@@ -51,12 +51,12 @@ def check(objective: ObjectiveSpec, items: float | None, price_per_hour: float |
 
 
 def items_per_s(spec: StudySpec, cost: float | None) -> float | None:
-    """How many items a second a setting works through; ``None`` if that is not asked for."""
+    """Return how many items a second a setting processes; ``None`` if that is not asked for."""
     return None if spec.items is None or cost is None else spec.items / cost
 
 
 def price(spec: StudySpec, cost: float | None) -> float | None:
-    """What the hardware costs for what is timed; ``None`` if no price is given."""
+    """Return the price of the hardware for one unit of `timed`; ``None`` if no price is given."""
     unit = timed(spec.objective)
     if spec.price_per_hour is None or cost is None or unit is None:
         return None
@@ -64,7 +64,7 @@ def price(spec: StudySpec, cost: float | None) -> float | None:
 
 
 def columns(spec: StudySpec) -> dict[str, Callable[[float | None], float | None]]:
-    """The columns of a table that the user asked for: what a cost is in items/s and in money."""
+    """Return the columns that the user asked for: functions from a cost to items/s and to money."""
     by_title: dict[str, Callable[[float | None], float | None]] = {}
     if spec.items is not None:
         by_title["items/s"] = lambda cost: items_per_s(spec, cost)
@@ -75,7 +75,7 @@ def columns(spec: StudySpec) -> dict[str, Callable[[float | None], float | None]
 
 
 def proven(result: Result) -> float | None:
-    """How many times better the best is for certain; ``None`` if no gain is proven."""
+    """Return how many times better the best is, as proven; ``None`` if no gain is proven."""
     finding = result.finding
     if result.conclusion is not Conclusion.FASTER or finding is None or result.best is None:
         return None
@@ -83,14 +83,14 @@ def proven(result: Result) -> float | None:
 
 
 def saved(spec: StudySpec, result: Result) -> float | None:
-    """What the best saves of the price, as far as that is proven; ``None`` if nothing is."""
+    """Return what the best saves of the price, as proven; ``None`` if no gain is proven."""
     ratio, best = proven(result), result.best
     cost = price(spec, best.elapsed_s) if best is not None else None
     return None if cost is None or ratio is None else cost * (ratio - 1)
 
 
 def lines(spec: StudySpec, result: Result) -> list[str]:
-    """Best and defaults in items a second and in money; empty if neither is asked for."""
+    """Return best and defaults in items a second and in money; empty if neither is asked for."""
     texts = []
     for title, value in columns(spec).items():
         best, baseline = (
@@ -101,9 +101,9 @@ def lines(spec: StudySpec, result: Result) -> list[str]:
         parts = [] if best is None else [f"{number(best)}{unit}"]
         if baseline is not None and result.best != result.baseline:
             parts.append(f"{number(baseline)}{'' if parts else unit} with your defaults")
-        text, less = ", ".join(parts), saved(spec, result)
+        text, saving = ", ".join(parts), saved(spec, result)
         if text and title != "items/s":
             least = "at least " if result.finding is not None and result.finding.at_least else ""
-            text = f"costs {text}" + (f": saves {least}{number(less)}" if less else "")
+            text = f"costs {text}" + (f": saves {least}{number(saving)}" if saving else "")
         texts += [text] if text else []
     return texts

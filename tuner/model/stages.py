@@ -1,7 +1,7 @@
 """The stages of a study: what a launch is made for, and what follows from that.
 
-Whatever depends on the purpose of a launch stands in the table here, a row for each purpose. A
-purpose itself is compared only where just this one is meant.
+Whatever depends on the purpose of a launch stands in the table here, a row for each purpose. Other
+modules name a purpose only where just this one is meant.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Stage:
     is_of_search: bool = False  # the launch is a trial of the search, not of the comparison
     counts_as_trial: bool = False  # a new setting counts against ``--trials``
     counts_for_budget: bool = True  # the launch's time counts against ``--budget``
-    is_evidence: bool = True  # what is measured says something of the setting
+    is_evidence: bool = True  # the launch counts as evidence about its setting
     may_be_window: bool = False  # the setting may be measured in a running job
     may_leave_knobs_out: bool = False  # the setting need not give each knob a value
-    follows_search: bool = False  # the search has found its best setting before
+    follows_search: bool = False  # it comes after the search has chosen its best setting
     #: No search chose the setting for the times of these launches, so that they may be compared
     #: with those of another study.
     is_unselected: bool = False
 
 
-#: What the stages of a study are, in the order in which they begin.
+#: The stages of a study, in the order in which they begin.
 STAGES = {
     Purpose.WARM_UP: Stage(rules=("max_time",), is_evidence=False),
     Purpose.BASELINE: Stage(),

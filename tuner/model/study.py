@@ -1,4 +1,4 @@
-"""What a study comes to."""
+"""The result of a study, and what it is made of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tuner.model.study_spec import LOGGED_TIME, ObjectiveSpec
 class Measurement:
     """Every sample of one setting in one layout, and the estimate made of them (a median).
 
-    If no launch of the setting came to its end, ``stopped`` says what is known of it, or else
-    ``failure`` why nothing is.
+    If no launch of the setting came to its end, ``stopped`` has the most telling projection, or
+    else ``failure`` the reason.
     """
 
     setting: Setting
@@ -29,7 +29,7 @@ class Measurement:
 
     @property
     def typical_s(self) -> float | None:
-        """The estimate, or where the setting was going; ``None`` if nothing is known."""
+        """The estimate, or else the projection; ``None`` if all launches failed."""
         return self.elapsed_s if self.stopped is None else self.stopped.projection_s
 
 
@@ -44,7 +44,7 @@ class StudyState(StrEnum):
 
 @dataclass(frozen=True)
 class Cap:
-    """Every larger value of the knob comes to ``value`` on this machine, as all launches show."""
+    """A cap of a knob: every larger value comes to ``value`` on this machine, by all launches."""
 
     knob: str
     value: int
@@ -56,7 +56,7 @@ Claim = Literal["faster", "slower", "no gain worth having", "inconclusive"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What launches of both sides prove: the ratio is reference over best.
+    """What pairs of launches prove: the ratio is the time of the reference over that of the best.
 
     The interval is one of 95 %: `python -m benchmarks.pairs` shows in how many simulated studies it
     holds the true ratio.
@@ -67,7 +67,7 @@ class Finding:
     high: float | None  # None: only the lower end is claimed
     pairs: int  # launches of each side
     claim: Claim
-    pairs_missing: int | None = None  # more are likely to tell; None: not as many as may be
+    pairs_missing: int | None = None  # that may still be launched if it is inconclusive
     is_side_by_side: bool = False
 
     @property
@@ -77,7 +77,7 @@ class Finding:
 
 
 class Conclusion(StrEnum):
-    """What a study comes to, once its best was compared with the reference."""
+    """The verdict of a study, once its best was compared with the reference."""
 
     FASTER = "faster"
     NO_GAIN = "no gain worth having"
@@ -92,9 +92,9 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What a study found."""
+    """The result of a study so far."""
 
-    name: str  # the study's
+    name: str  # of the study
     storage: str
     state: StudyState
     reason: str  # why it ended
@@ -106,7 +106,7 @@ class Result:
     notes: tuple[str, ...] = ()
     settings_failed: int = 0  # of the trials that only failed
     settings_stopped: int = 0  # of the trials that never came to their end
-    launches_measured: int = 0  # that count, neither warm-ups nor failed, stopped or broken off
+    launches_measured: int = 0  # those with a figure that count; no warm-ups
     caps: tuple[Cap, ...] = ()
     conclusion: Conclusion | None = None  # None: the confirmation has not ended
     finding: Finding | None = None  # what the confirmation shows
@@ -122,7 +122,7 @@ class Result:
 
     @property
     def best(self) -> Measurement | None:
-        """The answer: what is handed over, or before the confirmation has ended the candidate."""
+        """The answer: the setting to hand over, or, until the confirmation ends, the candidate."""
         if self.candidate is None or self.export is None:
             return self.candidate
         is_baseline = self.baseline is not None and self.baseline.setting == self.export

@@ -1,4 +1,4 @@
-"""What is asked for: where a job runs, what is compared, the study and its launches."""
+"""What the user asks for: where a job runs, what is compared, the study and its launches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tuner.model.knob import BASELINE, Knob, Setting
 
 @dataclass(frozen=True)
 class Machine:
-    """What one host has for the processes started by this one."""
+    """What one host has for the processes that are started on it."""
 
     hostname: str
     cpu_model: str
@@ -27,7 +27,7 @@ class Machine:
 
     @property
     def cores(self) -> int:
-        """CPUs that may really be used: affinity and cgroup quota, at least 1."""
+        """CPUs within affinity and cgroup quota, at least 1."""
         quota = self.affinity_cpus if self.quota_cpus is None else max(1, round(self.quota_cpus))
         return max(1, min(self.affinity_cpus, quota))
 
@@ -44,14 +44,14 @@ class Machine:
 
     @property
     def shared_bytes(self) -> int:
-        """What ``/dev/shm`` should hold for MPI's messages and the batches of loader workers."""
+        """The size that ``/dev/shm`` needs for MPI's messages and the batches of loader workers."""
         return max(1 << 29, (1 << 26) * self.cores)
 
 
-#: Stands for the hosts of a study that come and go (``StudySpec.hosts_from``).
+#: Stands for the hosts of a study whose hosts change (``StudySpec.hosts_from``).
 ANY_HOST = "any"
 
-#: The host that a job runs on if none is named: the one that the tool runs on.
+#: The host that a job runs on if the user names none: the one that the tool runs on.
 LOCALHOST = "localhost"
 
 
@@ -76,12 +76,12 @@ class Layout:
 
     @property
     def is_local(self) -> bool:
-        """No host is named: all ranks run where the tool runs."""
+        """Whether no host is named: all ranks run where the tool runs."""
         return self.hosts == (LOCALHOST,)
 
     @property
     def is_single_process(self) -> bool:
-        """There is one rank, and no host is named: the program needs no launcher."""
+        """Whether there is one rank, and no host is named: the program needs no launcher."""
         return self.is_local and self.ranks == 1
 
     @property
@@ -92,7 +92,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Carrier:
-    """What starts a torchrun on each of several hosts: an mpirun, or srun."""
+    """The mpirun or srun that starts a torchrun on each of several hosts."""
 
     kind: str
     mpirun: str  # absolute path
@@ -101,14 +101,14 @@ class Carrier:
 
 @dataclass(frozen=True)
 class LauncherInfo:
-    """An mpirun that was found and asked for its version."""
+    """An mpirun on this host, with its version."""
 
     kind: str  # "openmpi", "mpich", "srun" or "torchrun"
     mpirun: str  # absolute path
     version: str  # "5.0.11"
     libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path
     extra_args: tuple[str, ...] = ()  # the user's own --mpirun-arg
-    ssh: tuple[str, ...] = ()  # how it reaches other hosts; empty: its own way
+    ssh: tuple[str, ...] = ()  # the command by which it reaches other hosts; empty: its default
     carrier: Carrier | None = None  # of torchrun, if there are several hosts
 
 
@@ -118,8 +118,8 @@ TIME_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 #: The key of a log that is its program's own clock, s.
 CLOCK = "elapsed_time"
 
-#: How the figure follows from the time of a running launch: it is the program's own clock at
-#: its end, the launch's wall time, the clock's pace; ``none``: it does not.
+#: How the figure follows from the time of a running launch: it is the program's own clock at its
+#: end, the launch's wall time, or the clock's pace; ``none``: it does not follow.
 Clock = Literal["elapsed", "wall", "steady", "none"]
 
 
@@ -127,35 +127,35 @@ Clock = Literal["elapsed", "wall", "steady", "none"]
 class ObjectiveSpec:
     """How a launch's figure of merit is read.
 
-    The *figure* is what the program says, in the user's ``unit``. What is kept and compared is
-    its *cost*, of which less is better: a time in seconds, another figure as it is, and of a
-    rate (``maximize``) the reciprocal, which is the time for a unit of work. So ratios stay
-    ratios: half the cost is twice the rate.
+    The *figure* is what the program prints, in the user's ``unit``. Studies store and compare its
+    *cost*, of which less is better: a time in seconds, another figure as it is, and of a rate
+    (``maximize``) the reciprocal, which is the time for a unit of work. So ratios stay ratios: half
+    the cost is twice the rate.
     """
 
     kind: str = "logreport"
     key: str = CLOCK
-    filename: str | None = None  # below {out}; "log", or for a pattern what is printed
+    filename: str | None = None  # below {out}; None: "log", or for a pattern the output
     loss_key: str = ""  # empty: the first of the usual ones that the log has
     statistic: str = "last"  # or "steady": seconds an iteration after the warm-up
     pattern: str = ""  # a regular expression with a group for the figure
-    unit: str = ""  # of the figure, as it was asked for
+    unit: str = ""  # of the figure, as the user asked for it
     maximize: bool = False  # a larger figure is better
 
     @property
     def log(self) -> str:
-        """The name of the log below ``{out}``, for what reads one."""
+        """The name of the log below ``{out}``, for objectives that read one."""
         return "log" if self.filename is None else self.filename
 
     @property
     def clock(self) -> Clock:
-        """What of a launch's own time the figure is."""
+        """How the figure follows from a launch's own time."""
         if self.kind == "wall":
             return "wall"
         if self.kind == "logreport" and self.statistic == "steady":
             return "steady"
-        own = self.kind != "pattern" and not self.unit and not self.maximize
-        return "elapsed" if own and self.key == CLOCK else "none"
+        is_plain_key = self.kind != "pattern" and not self.unit and not self.maximize
+        return "elapsed" if is_plain_key and self.key == CLOCK else "none"
 
     @property
     def is_time(self) -> bool:
@@ -163,7 +163,7 @@ class ObjectiveSpec:
         return self.clock != "none" or self.unit in TIME_UNITS_S
 
     def cost(self, figure: float) -> float:
-        """Return what is compared of a figure above 0; see the class."""
+        """Return the cost of a figure above 0, by which settings are compared; see the class."""
         if self.maximize:
             return 1.0 / figure
         return figure * TIME_UNITS_S.get(self.unit, 1.0)
@@ -175,25 +175,25 @@ class ObjectiveSpec:
         return cost / TIME_UNITS_S.get(self.unit, 1.0)
 
 
-#: What is read unless somebody says otherwise: the last ``elapsed_time`` of a LogReport, s.
+#: The default objective: the last ``elapsed_time`` of a LogReport, s.
 LOGGED_TIME = ObjectiveSpec()
 
 
-#: Settings are measured in a running job: wherever it allows that, always, never.
+#: Whether settings are measured in a running job: wherever it allows that, always, never.
 Live = Literal["auto", "on", "off"]
 
-#: How the gain is confirmed: with as few launches as the evidence allows; by ranks alone; going on
-#: whatever it costs; not at all.
+#: How the gain is confirmed: with as few launches as the evidence allows; by ranks alone; until the
+#: interval is narrow, whatever that costs; not at all.
 Confirm = Literal["auto", "exact", "more", "none"]
 
-#: How the best setting and the baseline are launched to be compared: side by side, in slices by
-#: turns, where nothing speaks against it, or whatever does; or in turn, one after the other.
+#: How the best setting and the baseline are launched to be compared: side by side (in slices by
+#: turns) if nothing speaks against it; side by side in any case; in turn, one after the other.
 Compare = Literal["auto", "side-by-side", "in-turn"]
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What an earlier study showed: its fastest settings are the first guesses of another one."""
+    """The fastest settings of an earlier study, which are the first guesses of another one."""
 
     study: str
     fastest: tuple[Setting, ...]
@@ -225,28 +225,28 @@ class StudySpec:
     until: float = 0.01  # the search ends once going on is expected to gain less than this share
     precision: float = 0.02  # contenders are told apart as far as this share
     oversubscription: float | None = None  # how many times the cores may be asked for
-    require: tuple[str, ...] = ()  # what settings must meet (tuner.knobs.requirements)
+    require: tuple[str, ...] = ()  # expressions that settings meet (tuner.knobs.requirements)
     confirm: Confirm = "auto"
     compare: Compare = "auto"
     warm_ups: int = 1
     max_time_s: float | None = None  # a launch that would take longer is stopped, as pruned
     trial_limit_s: float | None = None  # a launch that takes longer has failed
-    stall_limit_s: float | None = 120.0  # nothing happens for this long: it hangs
+    stall_limit_s: float | None = 120.0  # a launch in which nothing happens for this long hangs
     seed: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
     typed: tuple[str, ...] = ()  # the words after `tune` that asked for it; none from Python
     folder: str = ""  # where the program runs; empty: it does not matter (a shipped trainer)
     interpreter: str = ""  # what {python} stands for, if the command has it
     environment: tuple[tuple[str, str], ...] = ()  # the user's, allowlisted names only
-    items: float | None = None  # that what is timed works through: a run, an iteration
+    items: float | None = None  # how many a run (or an iteration, if that is timed) processes
     price_per_hour: float | None = None  # of all the hardware, in any currency
     sampler: str = "tune"  # of Optuna's study: ours, one of its own, or module:Class
     pruner: str = "race"
     terminator: str = "tune"
     live: Live = "auto"  # whether one running job measures many settings
     learn_from: str = "auto"  # the study that this one starts from, or auto, or none
-    lesson: Lesson | None = None  # what was learnt when the study began
-    hosts_from: tuple[str, ...] = ()  # the command that says which hosts there are
+    lesson: Lesson | None = None  # of that study, taken when this one began
+    hosts_from: tuple[str, ...] = ()  # the command that prints which hosts there are
     spares: tuple[str, ...] = ()  # hosts that may take the place of one that is lost
     wait_for_children: bool = False  # a launch lasts until all that it started has ended
     prepare_limit_s: float = 600.0  # of the command before each launch
@@ -268,5 +268,5 @@ class Launch:
     out_dir: Path  # {out}: where the program writes its log
     folder: Path  # the trial's own folder: output.log, probe/, out/
     limit_s: float | None = None
-    waits_for_children: bool = False  # it lasts until all that it started has ended
+    waits_for_children: bool = False  # the launch lasts until all that it started has ended
     input: str = ""  # the file that is the launcher's standard input; empty: it has none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: What people and programs call a unit of time, in seconds.
+#: The names that people and programs give units of time, in seconds.
 SECONDS = {
     **dict.fromkeys(("ns", "nsec", "nsecs", "nanosecond", "nanoseconds"), 1e-9),
     **dict.fromkeys(
@@ -17,7 +17,7 @@ SECONDS = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
-#: What changes a number's size, whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
+#: Marks that multiply a number whatever its unit is: ``1.2k img/s``. ``2m`` may be minutes.
 MULTIPLES = frozenset("kKMGTPm%")
 #: Rates whose name has no slash.
 _RATE = re.compile(r"[kMGTPE]?(?:flops|lups|teps|iops|bps)|fps|qps|tps", re.IGNORECASE)
@@ -51,7 +51,7 @@ def unit_of(text: str) -> Unit | None:
 def converted(value: float, unit: str, to: str) -> float | None:
     """Return the value in another unit, ``s/it`` in ``it/s`` too; ``None``: they do not fit.
 
-    A time without work goes together with any: ``--unit s`` is often short for ``s/it``.
+    A time without work fits any work: ``--unit s`` is often short for ``s/it``.
     """
     if unit == to:
         return value

@@ -1,6 +1,6 @@
 """The search: a Gaussian process over the settings says what to launch next.
 
-Pure: it sees a history and answers with a launch. NumPy is loaded here, so import it late.
+Pure: a launch follows from a history. NumPy is loaded here, so this package is imported late.
 :class:`RuntimeSampler`, :class:`RacePruner` and :class:`RuntimeTerminator` are the search for any
 study of Optuna, and what ``tune`` runs on.
 """
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 
 def load_numpy() -> None:
-    """Import NumPy, its BLAS held to one thread; what is started later sees the user's variables.
+    """Import NumPy, its BLAS held to one thread; programs started later get the user's variables.
 
     The matrices are small: on a host whose cores are busy, several threads wait for each other a
     hundred times longer than the work takes.
     """
     names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    users = {name: os.environ.pop(name) for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         import_module("numpy")
     finally:
         for name in names:
             del os.environ[name]
-        os.environ.update(kept)
+        os.environ.update(users)
 
 
 load_numpy()
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RacePruner", "RuntimeSampler", "RuntimeTerminator"]
 
-#: What needs Optuna is loaded at its first use.
+#: The modules of names that need Optuna; they are loaded at the first use.
 _LATE = {"RuntimeSampler": "sampler", "RacePruner": "pruner", "RuntimeTerminator": "sampler"}
 
 

@@ -27,7 +27,7 @@ from tuner.stats.noise import RUNS
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-#: The baseline is stopped once it will take this many times what the best setting does.
+#: The baseline is stopped once it will take this many times as long as the best setting.
 BASELINE_TIMES = 3.2
 
 #: A repeat at this multiple of its setting's own estimate is an outlier.
@@ -36,7 +36,7 @@ _OUTLIER_TIMES = 1.4
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
 
-#: So many settings are tried before convergence counts.
+#: This many settings are tried before convergence counts.
 _LEAST_TRIALS = 8
 
 #: ``terminated``: another terminator said so.
@@ -45,7 +45,7 @@ Reason = Literal["trials", "budget", "converged", "exhausted", "terminated"]
 
 @dataclass(frozen=True)
 class Proposal:
-    """What to run now; ``None`` as setting: the baseline, if that is no setting of the space."""
+    """The next launch; without a setting it is the baseline, which is no setting of the space."""
 
     setting: Key | None
     purpose: Purpose
@@ -59,14 +59,14 @@ class Done:
 
 
 class Search:
-    """Guesses, baseline, then whatever promises most for its cost."""
+    """Proposes guesses, the baseline, then the launch that promises most for its cost."""
 
     def __init__(self, space: Space, options: Options | None = None, seed: int = 0) -> None:
         self.space, self.options, self.seed = space, options or Options(), seed
         self._grid = Grid(space)
         self._kernel = Kernel(self._grid, PRIOR)
-        self._of_windows = Kernel(self._grid, WINDOW_PRIOR)
-        self._last: tuple[list[SearchObservation], State | None] = ([], None)
+        self._window_kernel = Kernel(self._grid, WINDOW_PRIOR)
+        self._last_state: tuple[list[SearchObservation], State | None] = ([], None)
 
     def best(self, history: Sequence[SearchObservation]) -> Key | None:
         """Return the setting to call best: the lowest shrunk mean of those that ran to the end."""
@@ -76,7 +76,7 @@ class Search:
     def race(
         self, history: Sequence[SearchObservation], purpose: Purpose, key: Key | None
     ) -> tuple[Limit | None, Noise]:
-        """Return what a launch is raced against, and how much runs differ; ``None`` lets it run.
+        """Return the limit that a launch has to keep, and how much runs differ; ``None``: no limit.
 
         A launch without a key is of no setting of the space.
         """
@@ -84,10 +84,9 @@ class Search:
         best, noise = state.best, state.noise
         if best is None:
             return None, noise
-        limit = Limit(math.exp(best.log_s), min(best.se, 0.1))
+        limit = Limit(math.exp(best.log_s), log_se=min(best.se, 0.1))
         if purpose is Purpose.BASELINE:
-            # The baseline should run to its end, which shows what its result is, unless it is
-            # ruinously slow.
+            # The baseline should run to its end, which shows its result, unless it is far slower.
             limit = replace(limit, log_se=0.0, factor=BASELINE_TIMES)
             return limit, replace(noise, run_sd=0.0)
         if purpose is Purpose.SIMPLIFY:  # the launch may be as slow as the best
@@ -97,7 +96,7 @@ class Search:
             # A repeat that is far slower than the setting's own estimate is an outlier.
             row = self._grid.rows([key])
             mean, sd = state.fit.predict(row)
-            limit = Limit(math.exp(float(mean[0])), float(sd[0]), _OUTLIER_TIMES)
+            limit = Limit(math.exp(float(mean[0])), log_se=float(sd[0]), factor=_OUTLIER_TIMES)
             return limit, replace(noise, run_sd=float(state.fit.noise_sd(row)[0]))
         return limit, noise
 
@@ -110,8 +109,8 @@ class Search:
     ) -> Proposal | Done:
         """Return the next launch, or why there is none.
 
-        If other hosts measure too (``is_shared``), the baseline comes early: it tells if they are
-        as fast.
+        If other hosts measure too (``is_shared``), the baseline comes early: it shows whether they
+        are as fast.
         """
         state = self._state(history, live)
         budget_s = self.options.budget_s
@@ -119,7 +118,7 @@ class Search:
         is_spent = budget_s is not None and spent_s >= budget_s
         launch = Done("budget") if is_spent else self._most_promising(history, state, is_shared)
         if isinstance(launch, Done) and self._needs_baseline(history, state.groups):
-            return self._baseline  # there is no verdict without
+            return self._baseline  # there is no verdict without it
         return launch
 
     def _most_promising(
@@ -130,13 +129,13 @@ class Search:
             row = self._grid.rows([key])
             if key not in state.groups and not ruled_out(self._grid, row, state.groups)[0]:
                 return Proposal(key, Purpose.GUESS)
-        # Among windows of a running job it comes last: as a launch of its own it is stopped
-        # earlier once a good setting is known.
+        # Among windows of a running job the baseline comes last: it is a launch of its own, which
+        # is stopped earlier once a good setting is known.
         is_later = state.live is not None and state.best is not None and not is_shared
         if not is_later and self._needs_baseline(history, state.groups):
             return self._baseline
         if state.fit is None or state.best is None:
-            return self._first(state)
+            return self._before_any_finished(state)
         recent = [window.setting for window in history[-AGAIN_AFTER:] if window.in_job]
         if len(recent) == AGAIN_AFTER and state.best.key not in recent:
             # The machine may have become slower or faster since the incumbent was measured.
@@ -148,17 +147,17 @@ class Search:
         return Proposal(self.space.baseline, Purpose.BASELINE)
 
     def _state(self, history: Sequence[SearchObservation], live: Live | None = None) -> State:
-        """Return what the history comes to. It is asked for twice, so the last one is kept."""
-        last_history, state = self._last
+        """Return the state after a history. Callers need it twice, so the last one is kept."""
+        last_history, state = self._last_state
         if state is None or last_history != list(history):
             state = self._state_after(history)
-            self._last = list(history), state
+            self._last_state = list(history), state
         return replace(state, rng=np.random.default_rng([self.seed, len(history)]), live=live)
 
     def _state_after(self, history: Sequence[SearchObservation]) -> State:
         groups = grouped(history)
         in_jobs = any(launch.in_job for launch in history)
-        fitted = fit(self._of_windows if in_jobs else self._kernel, groups, self.seed)
+        fitted = fit(self._window_kernel if in_jobs else self._kernel, groups, self.seed)
         best = incumbent(fitted, groups) if fitted else None
         run_sd = RUNS.sd
         if fitted is not None and best is not None:
@@ -174,35 +173,36 @@ class Search:
             return self.space.baseline is None or self.space.baseline not in groups
         return len(launches) == 1 and launches[0].ending == "failed" and launches[0].by_chance
 
-    def _first(self, state: State) -> Proposal | Done:
-        """Propose what asks for little, a little more each time, until a launch finishes."""
+    def _before_any_finished(self, state: State) -> Proposal | Done:
+        """Propose a setting that fills the cores, with fewer of them after each that failed."""
         rows = candidates(self._kernel, state.groups, state.rng)
-        free = rows[~ruled_out(self._grid, rows, state.groups)]
-        free = free[[self._grid.key(row) not in state.groups for row in free]]
-        if not len(free):
+        untried = rows[~ruled_out(self._grid, rows, state.groups)]
+        untried = untried[[self._grid.key(row) not in state.groups for row in untried]]
+        if not len(untried):
             return Done("exhausted")
         if state.is_full:
             return Done("trials")
-        pick = int(np.argmin(np.abs(self._grid.demand(free) + len(state.groups) * 0.3)))
-        return self._try(free[pick], state)
+        octaves_below_full = len(state.groups) * 0.3
+        pick = int(np.argmin(np.abs(self._grid.demand(untried) + octaves_below_full)))
+        return self._propose(untried[pick], state)
 
     def _weigh(self, state: State, fitted: Gaussian, best: Incumbent) -> Proposal | Done:
         """Return the launch that is expected to gain most for its cost, or the end."""
         scored = ScoredCandidates(self.options, state, fitted, best)
-        full, all_tried = state.is_full, scored.all_tried
-        enough = full or all_tried or len(state.groups) >= _LEAST_TRIALS
-        if enough and (scored.converged() or (full and not self.options.until)):
-            neighbour = None if full else scored.neighbour()
+        is_full, all_tried = state.is_full, scored.all_tried
+        may_converge = is_full or all_tried or len(state.groups) >= _LEAST_TRIALS
+        if may_converge and (scored.converged() or (is_full and not self.options.until)):
+            neighbour = None if is_full else scored.neighbour()
             if neighbour is not None:
-                return self._try(scored.rows[neighbour], state)
-            return Done("trials" if full else "exhausted" if all_tried else "converged")
+                return self._propose(scored.rows[neighbour], state)
+            return Done("trials" if is_full else "exhausted" if all_tried else "converged")
         pick = int(np.argmax(scored.gain / scored.cost_s()))
-        if scored.gain[pick] <= (self.options.until * 0.1 if full else 0.0):
-            return Done("trials" if full else "exhausted")
-        return self._try(scored.rows[pick], state)
+        if scored.gain[pick] <= (self.options.until * 0.1 if is_full else 0.0):  # only repeats
+            return Done("trials" if is_full else "exhausted")
+        return self._propose(scored.rows[pick], state)
 
-    def _try(self, row: Rows, state: State) -> Proposal:
-        """Propose a setting, again if it was launched before."""
+    def _propose(self, row: Rows, state: State) -> Proposal:
+        """Propose a setting: as a repeat if it was launched before."""
         key = self._grid.key(row)
         purpose = Purpose.REPEAT if key in state.groups else Purpose.SEARCH
         return Proposal(key, purpose)
@@ -228,8 +228,8 @@ class Problem:
     params: Callable[[Key], Mapping[str, Any]] = lambda _: {}  # of a setting of the space
     distributions: Callable[[], Mapping[str, BaseDistribution]] = dict  # of all parameters
     live: Live | None = None  # what running jobs change of the costs
-    is_shared: bool = False  # other hosts measure a part of it
-    first: Suggestion | None = None  # is launched before anything that the search wants
+    is_shared: bool = False  # other hosts measure a part of the study
+    first: Suggestion | None = None  # is launched before anything that the search proposes
     last: Callable[[], Suggestion | None] = lambda: None  # is launched once the search has ended
 
     @cached_property

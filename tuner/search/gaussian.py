@@ -18,22 +18,22 @@ from tuner.search.launch_groups import OUTLIER, Group, Groups, fastest
 
 _JITTER = 1e-8
 
-#: Draws of the hyperparameters at first, in each refinement, and those that are kept.
+#: The number of draws of the hyperparameters at first, in each refinement, and at the end.
 _POOL, _REFINED, _KEPT = 32, 20, 6
 
 #: Joint draws of the posterior that chances and intervals are made of.
 _DRAWS = 1000
 
-#: Five times slower than the best or fifty: it is not there. A logarithm.
+#: Settings that are five times slower than the best (a logarithm) and more count about alike.
 CEILING = 1.6
 
-#: A model is made of so many of the fastest settings, and of so many of the others.
+#: A model is made of this many of the fastest settings, and of this many of the others.
 _FASTEST, _OTHERS = 110, 50
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a model is conditioned on, with one entry for each setting."""
+    """The measurements that a model is conditioned on, with one entry for each setting."""
 
     rows: Rows
     log_s: Floats  # means of runs
@@ -50,7 +50,7 @@ class Gaussian:
         self.kernel, self.data = kernel, data
         self._points = kernel.grid.points(data.rows)
         residual = data.log_s - kernel.mean(self._points.demand)
-        self._level = float(np.min(residual)) + 0.3
+        self._level = float(np.min(residual)) + 0.3  # most settings are slower than the fastest
         self._residual = residual - self._level
         self._scale = kernel.noise_scale(self._points.demand)
         self._theta, self._weight = self._draws(np.random.default_rng(seed))
@@ -64,7 +64,7 @@ class Gaussian:
         theta = middle + spread * rng.standard_normal((_POOL, len(middle)))
         theta[0] = middle
         score = self._score(theta, middle, spread)
-        for step in (0.5, 0.25):
+        for step in (0.5, 0.25):  # as a share of the prior's spread
             best = np.argsort(-score)[:5]
             new = np.repeat(theta[best], _REFINED // 5, axis=0)
             new = new + step * spread * rng.standard_normal(new.shape)
@@ -119,29 +119,29 @@ class Gaussian:
         theta, tables = self._theta, self._tables
         points = self.kernel.grid.points(rows)
         cross = self.kernel.covariance(theta, tables, points, self._points)
-        own = self.kernel.covariance(theta, tables, points, points)
-        prior = self._level + self.kernel.mean(points.demand)
-        mean = (cross @ self._alpha[:, :, None])[:, :, 0] + prior[None]
-        left = own - cross @ self._inverse @ cross.transpose(0, 2, 1)
+        prior_covariance = self.kernel.covariance(theta, tables, points, points)
+        prior_mean = self._level + self.kernel.mean(points.demand)
+        mean = (cross @ self._alpha[:, :, None])[:, :, 0] + prior_mean[None]
+        covariance = prior_covariance - cross @ self._inverse @ cross.transpose(0, 2, 1)
         diagonal = np.arange(len(rows))
-        left[:, diagonal, diagonal] += 1e-6
-        root = np.linalg.cholesky(left)
-        which = rng.choice(len(self._weight), size=count, p=self._weight)
+        covariance[:, diagonal, diagonal] += 1e-6
+        root = np.linalg.cholesky(covariance)
+        draws = rng.choice(len(self._weight), size=count, p=self._weight)  # of hyperparameters
         normal = rng.standard_normal((count, len(rows)))
-        return np.asarray(mean[which] + np.einsum("cij,cj->ci", root[which], normal))
+        return np.asarray(mean[draws] + np.einsum("cij,cj->ci", root[draws], normal))
 
     def chances(self, rows: Rows, most: float, seed: int) -> list[float]:
-        """Return how likely ``f`` at each row but the first exceeds that by no more than this."""
-        drawn = self.sample(rows, _DRAWS, np.random.default_rng(seed))
-        return [float(share) for share in (drawn[:, 1:] - drawn[:, :1] <= most).mean(0)]
+        """Return for each row but the first how likely ``f`` exceeds that there by at most this."""
+        sample = self.sample(rows, _DRAWS, np.random.default_rng(seed))
+        return [float(share) for share in (sample[:, 1:] - sample[:, :1] <= most).mean(0)]
 
     def ratio(self, rows: Rows, seed: int) -> tuple[float, float, float]:
         """Return the time at the first of two rows over that at the second: median, low, high.
 
         The interval is one of 95 %.
         """
-        drawn = self.sample(rows, _DRAWS, np.random.default_rng(seed))
-        ratios = np.exp(drawn[:, 0] - drawn[:, 1])
+        sample = self.sample(rows, _DRAWS, np.random.default_rng(seed))
+        ratios = np.exp(sample[:, 0] - sample[:, 1])
         low, middle, high = np.quantile(ratios, (0.025, 0.5, 0.975))
         return float(middle), float(low), float(high)
 
@@ -156,39 +156,39 @@ def fit(kernel: Kernel, groups: Groups, seed: int, ceiling: float = CEILING) -> 
     if not estimates:
         return None
     finished = [e[0] for g, e in estimates if g.finished]
-    least = min(finished or [e[0] for _, e in estimates])
+    fastest_log_s = min(finished or [e[0] for _, e in estimates])
     if len(estimates) > _FASTEST + _OTHERS:
         estimates.sort(key=lambda pair: pair[1][0])
         step = math.ceil((len(estimates) - _FASTEST) / _OTHERS)
         estimates = estimates[:_FASTEST] + estimates[_FASTEST::step]
-    used = [g for g, _ in estimates]
+    chosen_groups = [g for g, _ in estimates]
     log_s, runs, var = np.array([e for _, e in estimates]).T
-    far = log_s - least - ceiling  # a ratio above the ceiling is taken for little above it
-    bounded = np.where(far > 0, ceiling + 0.2 * np.minimum(2.0, far), log_s - least)
-    repeats_var, dof = _repeats(kernel.grid, used, kernel.prior.noise_over)
+    excess = log_s - fastest_log_s - ceiling  # a ratio above the ceiling counts as little above it
+    loss = np.where(excess > 0, ceiling + 0.2 * np.minimum(2.0, excess), log_s - fastest_log_s)
+    repeats_var, dof = _repeats(kernel.grid, chosen_groups, kernel.prior.noise_over)
     data = Evidence(
-        rows=kernel.grid.rows([g.key for g in used]),
-        log_s=least + bounded,
+        rows=kernel.grid.rows([g.key for g in chosen_groups]),
+        log_s=fastest_log_s + loss,
         runs=runs,
-        extra_var=var + np.where(far > 0, 0.15**2, 0.0),
+        extra_var=var + np.where(excess > 0, 0.15**2, 0.0),  # that loss is only a rough one
         repeats_var=repeats_var,
         repeats_dof=dof,
     )
     return Gaussian(kernel, data, seed)
 
 
-def _repeats(grid: Grid, used: list[Group], noise_over: float) -> tuple[float, int]:
+def _repeats(grid: Grid, groups: list[Group], noise_over: float) -> tuple[float, int]:
     """Return the pooled variance of repeats, in units of the noise scale, and its freedoms."""
     squares, dof = 0.0, 0
-    for group in used:
+    for group in groups:
         middle = float(np.median(group.finished)) if group.finished else 0.0
-        kept = [x for x in group.finished if abs(x - middle) <= OUTLIER]
-        if len(kept) < 2:
+        usual = [x for x in group.finished if abs(x - middle) <= OUTLIER]
+        if len(usual) < 2:
             continue
         over = max(0.0, float(grid.demand(grid.rows([group.key]))[0]))
-        mean = float(np.mean(kept))
-        squares += sum(((x - mean) / (1 + noise_over * over)) ** 2 for x in kept)
-        dof += len(kept) - 1
+        mean = float(np.mean(usual))
+        squares += sum(((x - mean) / (1 + noise_over * over)) ** 2 for x in usual)
+        dof += len(usual) - 1
     return (squares / dof if dof else 0.0), dof
 
 
@@ -199,7 +199,7 @@ class Incumbent:
     key: Key
     log_s: float
     se: float
-    second: float  # the lowest estimate among the other settings
+    second_log_s: float  # the lowest estimate of another setting; without any 35 % above this one
 
 
 def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
@@ -209,6 +209,6 @@ def incumbent(model: Gaussian, groups: Groups) -> Incumbent | None:
         return None
     mean, se = model.predict(model.kernel.grid.rows(keys))
     best = int(np.argmin(mean))
-    others = np.delete(mean, best)
-    second = float(others.min()) if len(others) else float(mean[best]) + 0.3
-    return Incumbent(keys[best], float(mean[best]), float(se[best]), second)
+    other_means = np.delete(mean, best)
+    second_log_s = float(other_means.min()) if len(other_means) else float(mean[best]) + 0.3
+    return Incumbent(keys[best], float(mean[best]), float(se[best]), second_log_s)

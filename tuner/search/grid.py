@@ -25,10 +25,10 @@ Flags = npt.NDArray[np.bool_]
 #: One value a knob, in the space's order.
 Key = tuple[Value, ...]
 
-#: Stands in a key for a knob that is left out: the program goes by a default that nobody told.
+#: Stands in a key for a knob that is left out: the program uses a default of its own.
 LEFT_OUT = ""
 
-#: Spaces up to this size are looked at whole, larger ones in part.
+#: Of spaces up to this size all settings are candidates, of larger ones some.
 ENUMERATED = 4000
 
 
@@ -36,9 +36,9 @@ ENUMERATED = 4000
 class Space:
     """The knobs and the host.
 
-    ``baseline`` is the point that the defaults come to, where that is known; ``guesses`` are
-    the machine's, the more likely first. Nothing is tried that asks for more than
-    ``most_demand`` times the cores, or does not meet the ``requirements``.
+    ``baseline`` is the setting that the defaults come to, if that is known; ``guesses`` are
+    settings that suit the machine, the most likely first. No setting is tried that asks for more
+    than ``most_demand`` times the cores, or does not meet the ``requirements``.
     """
 
     knobs: tuple[KnobAxis, ...]
@@ -64,16 +64,16 @@ def _octaves(knob: KnobAxis) -> Floats | None:
 
 
 class Points(NamedTuple):
-    """Rows as the kernel sees them."""
+    """Rows as the kernel needs them."""
 
     levels: Rows  # value indices, with one index more for "does not exist"
-    demand: Floats  # octaves
+    demand: Floats  # of cores, in octaves
 
 
 class Grid:
     """The space as arrays: a row holds one value index a knob, 0 where it does not exist.
 
-    The index of what is left out follows those of the values.
+    The index of `LEFT_OUT` follows those of the values.
     """
 
     def __init__(self, space: Space) -> None:
@@ -88,15 +88,13 @@ class Grid:
             for knob in space.knobs
         ]
         self.has_roles = any(knob.role for knob in space.knobs)
-        listed = [
-            (*knob.values, LEFT_OUT) if knob.optional else knob.values for knob in space.knobs
-        ]
-        self._index = [{v: i for i, v in enumerate(values)} for values in listed]
+        levels = [(*k.values, LEFT_OUT) if k.optional else k.values for k in space.knobs]
+        self._index = [{v: i for i, v in enumerate(values)} for values in levels]
         self._numbers = [
-            np.array([v if isinstance(v, int) else 1 for v in values], float) for values in listed
+            np.array([v if isinstance(v, int) else 1 for v in values], float) for values in levels
         ]
         place = {knob.name: j for j, knob in enumerate(space.knobs)}
-        #: (knob, the one it depends on, for which of whose values it exists)
+        #: A knob, the one that it depends on, and with which values of that it exists.
         self._conditions = [
             (j, place[parent], np.array([v in values for v in space.knobs[place[parent]].values]))
             for j, knob in enumerate(space.knobs)
@@ -117,8 +115,8 @@ class Grid:
             ]
 
     @cached_property
-    def _required(self) -> tuple[list[list[list[int]]], Floats]:
-        """The products, and the share of the space that each is."""
+    def _product_shares(self) -> tuple[list[list[list[int]]], Floats]:
+        """The products that make up the space, and the share of it that each is."""
         products = list(self._products())
         sizes = np.array([math.prod(map(len, product)) for product in products], float)
         return products, sizes / sizes.sum()
@@ -128,16 +126,16 @@ class Grid:
         if not self.space.requirements.texts:
             uniform = rng.random((number, len(self.sizes)))
             return self.canonical((uniform * self.sizes).astype(np.int64))
-        products, shares = self._required
-        drawn = [
+        products, shares = self._product_shares
+        parts = [
             np.stack([rng.choice(indices, count) for indices in product], axis=1)
             for product, count in zip(products, rng.multinomial(number, shares), strict=True)
             if count
         ]
-        return np.concatenate(drawn)
+        return np.concatenate(parts)
 
     def allowed(self, rows: Rows) -> Flags:
-        """Return which rows meet what is required."""
+        """Return which rows meet the requirements."""
         requirements = self.space.requirements
         if not requirements.texts:
             return np.ones(len(rows), bool)
@@ -153,9 +151,9 @@ class Grid:
     def exist(self, rows: Rows) -> Flags:
         """Return which knobs exist (:func:`tuner.knobs.conditions.active`): (rows, knobs)."""
         exists = np.ones(rows.shape, bool)
-        for _ in self._conditions:  # as deep as one may depend on another
-            for j, parent, holds in self._conditions:
-                exists[:, j] &= exists[:, parent] & holds[rows[:, parent]]
+        for _ in self._conditions:  # again and again, as the parent may depend on another knob
+            for j, parent, values in self._conditions:
+                exists[:, j] &= exists[:, parent] & values[rows[:, parent]]
         return exists
 
     def canonical(self, rows: Rows) -> Rows:
@@ -163,7 +161,7 @@ class Grid:
         return np.where(self.exist(rows), rows, 0) if self._conditions else rows
 
     def points(self, rows: Rows) -> Points:
-        """Return the rows as the kernel sees them."""
+        """Return the rows as the kernel needs them."""
         levels = np.where(self.exist(rows), rows, self.sizes) if self._conditions else rows
         return Points(levels, self.demand(rows))
 
@@ -183,7 +181,7 @@ class Grid:
     def demand(self, rows: Rows) -> Floats:
         """Return how full the cores are, in octaves: 0 is just full, 1 twice what there is.
 
-        Without a knob that counts cores all points are alike.
+        Without a knob that counts cores it is 0 everywhere.
         """
         if not self.has_roles:
             return np.zeros(len(rows))
@@ -204,13 +202,13 @@ class Grid:
 
         ``below`` asks for at most as much instead.
         """
-        out = np.ones(len(rows), bool)
+        is_beyond = np.ones(len(rows), bool)
         if self._conditions:
-            out = (self.exist(rows) == self.exist(row[None])).all(1)
+            is_beyond = (self.exist(rows) == self.exist(row[None])).all(1)
         for j, is_rising in enumerate(rising):
             gap = self.places[j][rows[:, j]] - self.places[j][row[j]]
-            out &= gap == 0 if not is_rising else gap <= 0 if below else gap >= 0
-        return out
+            is_beyond &= gap == 0 if not is_rising else gap <= 0 if below else gap >= 0
+        return is_beyond
 
     def steps(self, j: int, rows: Rows, row: Rows) -> Floats:
         """Return how far the rows' values of knob ``j`` lie from the row's, in octaves.
@@ -219,10 +217,10 @@ class Grid:
         """
         octaves, column, i = self.octaves[j], rows[:, j], row[j]
         if octaves is None:
-            away = np.asarray(column != i, float)
+            distance = np.asarray(column != i, float)
         else:
-            away = np.asarray(np.abs(octaves[column] - octaves[i]))
+            distance = np.asarray(np.abs(octaves[column] - octaves[i]))
         if self.space.knobs[j].when:
-            unlike = self.exist(rows)[:, j] != self.exist(row[None])[0, j]
-            away = np.where(unlike, 1.0, away)
-        return away
+            in_one_only = self.exist(rows)[:, j] != self.exist(row[None])[0, j]
+            distance = np.where(in_one_only, 1.0, distance)
+        return distance

@@ -1,4 +1,4 @@
-"""What the search holds likely before it has measured: how alike settings are.
+"""The prior of the search: what it expects of times before it has measured, and how alike they are.
 
 ``f(x)``, the logarithm of the elapsed time, is taken as
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from tuner.search.grid import Floats, Grid, Points, Rows
 
-#: Variance of the level of all times, in squared logarithms: it is hardly known before.
+#: Variance of the level of all times, in squared logarithms: large, as nobody knows the level.
 _LEVEL_VAR = 1.0
 
 #: Columns of the hyperparameters after those of the knobs.
@@ -48,8 +48,8 @@ class Prior:
 
 PRIOR = Prior()
 
-#: Where windows were measured, the noise is hardly known: the windows of a steady job differ far
-#: less than launches do, those of another as much.
+#: For windows the prior of the noise is wide: the windows of a steady job differ far less than
+#: launches do, those of another job as much.
 WINDOW_PRIOR = Prior(noise=(PRIOR.noise[0], 1.2))
 
 
@@ -62,14 +62,14 @@ class Kernel:
 
     def __init__(self, grid: Grid, prior: Prior = PRIOR) -> None:
         self.grid, self.prior = grid, prior
-        self._close: list[Floats] = []  # for each knob how far its values share a kink
+        self._closeness: list[Floats] = []  # for each knob how far its values share a kink
         for knob, octaves in zip(grid.space.knobs, grid.octaves, strict=True):
             if octaves is None:
                 close = 0.5 + 0.5 * np.eye(len(knob.values))
             else:
                 close = np.exp(-np.abs(octaves[:, None] - octaves[None]) / prior.rough_length)
-            away = 0.5 if octaves is None else 0.0
-            self._close.append(_with_absence(close, away) if knob.may_lack else close)
+            to_absence = 0.5 if octaves is None else 0.0
+            self._closeness.append(_with_absence(close, to_absence) if knob.may_lack else close)
 
     def hyperprior(self) -> tuple[Floats, Floats]:
         """Return the means and standard deviations of the hyperparameters."""
@@ -82,16 +82,16 @@ class Kernel:
         return np.log(middles), spreads
 
     def mean(self, demand: Floats) -> Floats:
-        """Return the prior mean: full cores are fast, each octave beyond or below them costs."""
+        """Return the prior mean: full cores are fastest, and each octave off them costs."""
         over, under = np.maximum(demand, 0), np.minimum(demand, 0)
         return np.asarray(self.prior.over_slope[0] * over + self.prior.under_slope[0] * under)
 
     def noise_scale(self, demand: Floats) -> Floats:
-        """Return how many times more single runs differ than where the cores are not overfull."""
+        """Return how many times as much runs differ as where the cores are not oversubscribed."""
         return np.asarray(1 + self.prior.noise_over * np.maximum(demand, 0))
 
     def noise_var(self, theta: Floats) -> Floats:
-        """Return the variance of a single run where the cores are not overfull."""
+        """Return the variance of a single run where the cores are not oversubscribed."""
         return np.asarray(np.exp(2 * theta[:, _NOISE]))
 
     def tables(self, theta: Floats) -> list[Floats]:
@@ -100,13 +100,13 @@ class Kernel:
         tables: list[Floats] = []
         for j, octaves in enumerate(self.grid.octaves):
             length = np.exp(theta[:, knobs + 2 + j])[:, None, None]
-            shared = np.exp(-2.0 / length)  # what alternatives share, usually a third
+            shared = np.exp(-2.0 / length)  # the correlation of alternatives, usually a third
             if octaves is None:
                 size = int(self.grid.sizes[j]) + self.grid.space.knobs[j].may_lack
                 tables.append(shared + (1 - shared) * np.eye(size)[None])
                 continue
-            away = np.abs(octaves[:, None] - octaves[None, :])[None]
-            smooth = _matern52(away / length)
+            distance = np.abs(octaves[:, None] - octaves[None, :])[None]
+            smooth = _matern52(distance / length)
             if self.grid.space.knobs[j].may_lack:
                 # Not to exist, or to be left out, is an alternative to every number.
                 smooth = shared + (1 - shared) * _with_absence(smooth, 0.0)
@@ -118,15 +118,15 @@ class Kernel:
         knobs = len(self.grid.sizes)
         total = np.full((len(theta), len(a.demand), len(b.demand)), _LEVEL_VAR)
         product = np.ones_like(total)
-        near = np.ones(total.shape[1:])
+        closeness = np.ones(total.shape[1:])
         for j in range(knobs):
             left, right = a.levels[:, j], b.levels[:, j]
             alike = tables[j][:, left][:, :, right]
             total += np.exp(2 * theta[:, j])[:, None, None] * alike
             product *= alike
-            near *= self._close[j][left][:, right]
+            closeness *= self._closeness[j][left][:, right]
         total += np.exp(2 * theta[:, knobs + 1])[:, None, None] * product
-        total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * near[None]
+        total += np.exp(2 * theta[:, _ROUGH])[:, None, None] * closeness[None]
         if self.grid.has_roles:
             length = np.exp(theta[:, _DEMAND_LENGTH])[:, None, None]
             smooth = _matern52(np.abs(a.demand[:, None] - b.demand[None, :])[None] / length)
@@ -141,14 +141,14 @@ class Kernel:
         """Return the prior variance of ``f`` at the rows: (draws, rows)."""
         knobs = len(self.grid.sizes)
         effects = [*range(knobs), knobs + 1, _ROUGH]
-        same = np.exp(2 * theta[:, effects]).sum(1) + _LEVEL_VAR
-        out = np.repeat(same[:, None], len(rows), axis=1)
+        of_all_rows = np.exp(2 * theta[:, effects]).sum(1) + _LEVEL_VAR
+        total = np.repeat(of_all_rows[:, None], len(rows), axis=1)
         if self.grid.has_roles:
             demand = self.grid.demand(rows)
-            out += np.exp(2 * theta[:, knobs])[:, None]
-            out += (self.prior.over_slope[1] * np.maximum(demand, 0))[None] ** 2
-            out += (self.prior.under_slope[1] * np.minimum(demand, 0))[None] ** 2
-        return out
+            total += np.exp(2 * theta[:, knobs])[:, None]
+            total += (self.prior.over_slope[1] * np.maximum(demand, 0))[None] ** 2
+            total += (self.prior.under_slope[1] * np.minimum(demand, 0))[None] ** 2
+        return total
 
 
 def _with_absence(table: Floats, alike: float) -> Floats:

@@ -1,4 +1,4 @@
-"""What the launches so far say: each setting's estimate, and the job's noise."""
+"""What the launches so far show: the estimate of each setting, and the noise of the job."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ OUTLIER = 0.25
 class SearchObservation:
     """One launch as the search needs it; ``setting`` is ``None`` for an unknown baseline.
 
-    Of a killed one, ``projection_s`` with ``projection_log_sd`` is where it was going; of a
-    failed one ``by_chance`` says that another launch may well work, ``is_bound`` that more of
-    everything fails too. ``in_job``: it was measured in a running job; ``is_running``: it has not
-    ended, and what it came to is a guess.
+    A killed one has a ``projection_s``, with ``projection_log_sd``. Of a failed one ``by_chance``
+    says that another launch may well work, ``is_bound`` that settings which ask for more fail too.
+    ``in_job``: a window of a running job; ``is_running``: not ended, with a guess for its time.
     """
 
     setting: Key | None
@@ -60,18 +59,18 @@ class Group:
 
     @property
     def only_failed(self) -> bool:
-        """Whether it failed and nothing else came of it."""
+        """Whether all launches of the setting failed."""
         return self.failures > 0 and not self.finished and not self.projected
 
     def estimate(self) -> tuple[float, float, float] | None:
-        """Return (log seconds, runs it is worth, variance beside theirs) without slow outliers."""
+        """Return the log seconds without slow outliers, the runs, and a variance beside theirs."""
         if self.finished:
             ordered = sorted(self.finished)
-            # the low median: of two that differ, the slow one is doubted
+            # The low median: of two runs that differ, the slow one is the outlier.
             middle = ordered[(len(ordered) - 1) // 2]
-            kept = [x for x in ordered if abs(x - middle) <= OUTLIER]
-            extra = RUNS.sd**2 if len(kept) == 1 < len(ordered) else 0.0
-            return sum(kept) / len(kept), float(len(kept)), extra
+            usual = [x for x in ordered if abs(x - middle) <= OUTLIER]
+            extra_var = RUNS.sd**2 if len(usual) == 1 < len(ordered) else 0.0
+            return sum(usual) / len(usual), float(len(usual)), extra_var
         if self.projected:
             log_s, sd = min(self.projected)
             return log_s, 1.0, sd * sd
@@ -86,12 +85,12 @@ def log_times(groups: Groups) -> dict[Key, float]:
     return {key: estimate[0] for key, g in groups.items() if (estimate := g.estimate())}
 
 
-#: A study may have many thousand settings: those that are looked at again, the fastest ones.
-_MOST = 500
+#: A study may have many thousand settings: this many of the fastest are candidates again.
+_MOST_AGAIN = 500
 
 
-def fastest(groups: Groups, most: int = _MOST) -> list[Key]:
-    """Return the settings with the lowest estimates, and all without one; of a few all."""
+def fastest(groups: Groups, most: int = _MOST_AGAIN) -> list[Key]:
+    """Return the ``most`` settings with the lowest estimates, and all without an estimate."""
     if len(groups) <= most:
         return list(groups)
     log_s = log_times(groups)
@@ -119,20 +118,20 @@ def grouped(history: Sequence[SearchObservation]) -> Groups:
 
 
 def noise(history: Sequence[SearchObservation], run_sd: float) -> Noise:
-    """Return what the launches so far teach of start-up, log intervals and warm-up."""
+    """Return what the launches so far show of start-up, log intervals and warm-up."""
     startups = [launch.startup_s for launch in history if launch.startup_s]
     paces = [launch.pace for launch in history if launch.pace is not None]
-    learned = Noise(
+    noise = Noise(
         run_sd=run_sd,
         startup_s=float(np.median(startups)) if startups else None,
         interval=max((pace.interval or 0 for pace in paces), default=0) or None,
     )
     warm = [p.warm_up_iterations for p in paces if p.warm_up_iterations is not None]
     if len(warm) >= 2:
-        most, typical = max(4.0, 2.0 * max(warm)), float(np.median(warm))
-        learned = replace(learned, warm_up_iterations=most, warm_up_typical=typical)
+        highest, typical = max(4.0, 2.0 * max(warm)), float(np.median(warm))
+        noise = replace(noise, warm_up_iterations=highest, warm_up_typical=typical)
     spreads = [pace.cv for pace in paces if pace.cv is not None]
     if len(spreads) >= 2:
         pace_cv = spread(sum(cv * cv for cv in spreads), len(spreads), INTERVALS)
-        learned = replace(learned, pace_cv=pace_cv)
-    return learned
+        noise = replace(noise, pace_cv=pace_cv)
+    return noise

@@ -1,4 +1,4 @@
-"""What the search reads of any study of Optuna: its trials, and nothing else."""
+"""Reads any study of Optuna for the search: its trials, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MOST_VALUES = 64
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter as the search sees it: a knob, and what each of its values is in Optuna.
+    """A parameter in the words of the search: a knob, and the value in Optuna of each of its own.
 
-    Whole numbers are themselves; others are numbered, in order if they have one.
+    Whole numbers stay as they are; other values are numbered, in order if they have one.
     """
 
     knob: KnobAxis
@@ -46,13 +46,13 @@ class Axis:
             numbers = tuple(choice for choice in choices if type(choice) is int)
             if len(numbers) == len(choices):
                 return cls(KnobAxis(name, numbers, roles.get(name)), choices)
-            # Only numbers count cores: a role of others says nothing.
+            # Only numbers count cores, so other choices have no role.
             return cls(KnobAxis(name, tuple(f"{n}" for n in range(len(choices)))), choices)
         assert isinstance(distribution, FloatDistribution | IntDistribution)
         scale = _scale(distribution)
         if isinstance(distribution, IntDistribution) and (scale[0] > 0 or name in roles):
             return cls(KnobAxis(name, scale, roles.get(name)), scale)
-        # From below 0 on: the search then counts steps, not doublings.
+        # They begin below 0, so that the search counts steps, not doublings.
         steps = tuple(range(-1, len(scale) - 1))
         return cls(KnobAxis(name, steps, roles.get(name)), scale)
 
@@ -85,8 +85,8 @@ def _scale(distribution: FloatDistribution | IntDistribution) -> tuple[Any, ...]
     else:
         spread = np.geomspace if distribution.log else np.linspace
         values = [float(value) for value in spread(low, high, MOST_VALUES)]
-    kind = round if isinstance(distribution, IntDistribution) else float
-    return tuple(dict.fromkeys(min(high, max(low, kind(value))) for value in values))
+    convert = round if isinstance(distribution, IntDistribution) else float
+    return tuple(dict.fromkeys(min(high, max(low, convert(value))) for value in values))
 
 
 def observations(
@@ -97,8 +97,8 @@ def observations(
     A running one counts as the slowest so far, so that others are proposed meanwhile (the
     "constant liar" of Ginsbourger, Le Riche & Carraro, 2010).
     """
-    cost = _costs(trials, direction)
-    worst = max(cost.values(), default=1.0)
+    costs = _costs(trials, direction)
+    highest = max(costs.values(), default=1.0)
     launches: list[SearchObservation] = []
     tried: set[Key] = set()
     for trial in sorted(trials, key=lambda t: (t.state is TrialState.RUNNING, t.number)):
@@ -111,12 +111,12 @@ def observations(
         purpose = Purpose.REPEAT if key in tried else Purpose.SEARCH
         tried.add(key)
         launch = SearchObservation(key, "failed", purpose, wall_s=1.0)
-        if trial.number in cost:
-            launch = replace(launch, ending="finished", elapsed_s=cost[trial.number])
+        if trial.number in costs:
+            launch = replace(launch, ending="finished", elapsed_s=costs[trial.number])
         elif trial.state is TrialState.PRUNED:
-            launch = replace(launch, ending="killed", projection_s=projection(trial) or worst)
+            launch = replace(launch, ending="killed", projection_s=projection(trial) or highest)
         elif trial.state is TrialState.RUNNING:
-            launch = replace(launch, ending="finished", elapsed_s=worst, is_running=True)
+            launch = replace(launch, ending="finished", elapsed_s=highest, is_running=True)
         launches.append(launch)
     return launches
 

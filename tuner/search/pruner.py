@@ -40,12 +40,12 @@ class Running(NamedTuple):
 class RacePruner(BasePruner):
     """Stops a trial once its forecast says that it cannot beat the best one.
 
-    What is reported is the time so far, its step the number of iterations done; the value of a
+    A trial reports the time so far, with the number of iterations done as the step; the value of a
     complete trial is the time of all. A trial has as many iterations as the longest complete one
     so far, so the first one is never stopped. The forecast allows for its own error, and for
     that of single runs (:mod:`tuner.search.stopper`), whose logarithms have the standard deviation
-    ``run_sd``. ``running`` gives how far a trial has got, and what it is held against (``None``: it
-    goes on); by default that is what was reported, and the best complete trial.
+    ``run_sd``. ``running`` gives how far a trial has got, and the stopper that judges it (``None``:
+    it goes on); by default that is the last report, and a race against the best complete trial.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class RacePruner(BasePruner):
         if not times_s:
             return None
         iterations = max(max(trial.intermediate_values, default=0) for trial in complete)
-        learned = noise([_observation(trial) for trial in complete], self._run_sd)
-        race = ProjectionStopper(Limit(min(times_s)), learned, iterations or None)
-        return Running(race, log, log[-1][1], None)
+        learned_noise = noise([_observation(trial) for trial in complete], self._run_sd)
+        race = ProjectionStopper(Limit(min(times_s)), learned_noise, iterations or None)
+        return Running(race, log, since_launch_s=log[-1][1], startup_s=None)
 
 
 def stopped(system_attrs: dict[str, Any]) -> Stopped | None:
@@ -90,19 +90,19 @@ def stopped(system_attrs: dict[str, Any]) -> Stopped | None:
 
 
 def projection(trial: FrozenTrial) -> float | None:
-    """Return the value that a pruned trial was heading for; ``None``: the race did not prune it."""
+    """Return the projection of a trial that the race has pruned; ``None``: it has not."""
     verdict = stopped(trial.system_attrs)
     return None if verdict is None else verdict.projection_s
 
 
 def _log(trial: FrozenTrial) -> list[tuple[int, float]]:
-    """Return (iterations, time so far), the oldest first, without the time of no iteration."""
+    """Return (iterations, time so far), the oldest first, without reports before the first one."""
     return [
         (step, s) for step, s in sorted(trial.intermediate_values.items()) if step > 0 and s > 0
     ]
 
 
 def _observation(trial: FrozenTrial) -> SearchObservation:
-    """Return what the log of a complete trial teaches of the logs to come."""
+    """Return the observation of a complete trial, with the pace that its log shows."""
     pace = Pace.of([Progress(step, elapsed_s) for step, elapsed_s in _log(trial)])
     return SearchObservation(None, "finished", Purpose.SEARCH, trial.value or 0.0, pace=pace)

@@ -28,7 +28,7 @@ from tuner.search.plain import MOST_VALUES, Axis, observations
 from tuner.search.regions import ruled_out
 from tuner.search.scoring import Options
 
-#: The number of trials is the study's business, not the sampler's.
+#: The sampler sets no limit to the number of trials: the study does.
 _ENDLESS = 10**9
 
 
@@ -52,10 +52,10 @@ class RuntimeSampler(BaseSampler):
         min_gain: The search is over once going on is expected to gain less than this share
             (:class:`RuntimeTerminator`).
         seed: The same seed and trials give the same proposals.
-        read: Says what a study comes to, in place of its trials' parameters and values; all other
-            arguments but ``seed`` are then without effect. ``tuner.study.Reader()`` reads what
-            ``tune`` has written: what a launch started with, where it was heading, what a setting
-            costs to reach in a running job.
+        read: Returns the problem of a study, in place of its trials' parameters and values; all
+            other arguments but ``seed`` are then without effect. ``tuner.study.Reader()`` reads
+            what ``tune`` has stored: what a launch started with, where it was heading, what a
+            setting costs to reach in a running job.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class RuntimeSampler(BaseSampler):
         self._read = read or self._problem
         self._intersection = IntersectionSearchSpace(include_pruned=True)
         self._independent = RandomSampler(self._seed)
-        self._last: tuple[object, Problem] | None = None
-        self._chosen: tuple[int, Mapping[str, Any]] = (-1, {})  # for the trial asked for last
+        self._last_problem: tuple[object, Problem] | None = None
+        self._last_params: tuple[int, Mapping[str, Any]] = (-1, {})  # by the id of the trial
 
     def reseed_rng(self) -> None:
         # Processes that share a study must not propose the same.
@@ -97,7 +97,7 @@ class RuntimeSampler(BaseSampler):
         self._independent.reseed_rng()
 
     def next(self, study: Study) -> Suggestion | Done:
-        """Return what is launched next, and what for; or why the search is over."""
+        """Return the next launch and its purpose, or why the search is over."""
         return self._read(study).next
 
     def infer_relative_search_space(
@@ -107,7 +107,7 @@ class RuntimeSampler(BaseSampler):
             return {}
         problem = self._read(study)
         distributions, params = problem.distributions(), self._setting(problem)
-        self._chosen = trial._trial_id, params
+        self._last_params = trial._trial_id, params
         return {name: distributions[name] for name in params}
 
     def sample_relative(
@@ -115,18 +115,18 @@ class RuntimeSampler(BaseSampler):
     ) -> dict[str, Any]:
         if not search_space:
             return {}
-        trial_id, params = self._chosen
+        trial_id, params = self._last_params
         if trial_id != trial._trial_id:
             params = self._setting(self._read(study))
         return {name: params[name] for name in search_space if name in params}
 
     def _setting(self, problem: Problem) -> Mapping[str, Any]:
-        """Return the parameters of the next launch; where the search is over, of any."""
+        """Return the parameters of the next launch; if the search is over, of some setting."""
         if isinstance(problem.next, Suggestion):
             return problem.next.params
         if problem.search is None:
             return {}
-        key = _another(problem)
+        key = _beyond_the_end(problem)
         return {} if key is None else problem.params(key)
 
     def sample_independent(
@@ -144,9 +144,9 @@ class RuntimeSampler(BaseSampler):
         _require_one_objective(study)
         trials = study.get_trials(deepcopy=False)
         state = self._seed, [(trial._trial_id, trial.state, len(trial.params)) for trial in trials]
-        if self._last is None or self._last[0] != state:
-            self._last = state, self._problem_of(study, trials)
-        return self._last[1]
+        if self._last_problem is None or self._last_problem[0] != state:
+            self._last_problem = state, self._problem_of(study, trials)
+        return self._last_problem[1]
 
     def _problem_of(self, study: Study, trials: Sequence[FrozenTrial]) -> Problem:
         common = self._intersection.calculate(study)
@@ -154,12 +154,12 @@ class RuntimeSampler(BaseSampler):
         axes = [Axis.of(name, values, self._roles) for name, values in distributions.items()]
         launches = observations(trials, study.direction, axes) if axes else []
         if not any(launch.ending == "finished" for launch in launches):
-            return Problem(None)
+            return Problem(search=None)
         space = Space(
             tuple(axis.knob for axis in axes),
             ranks_per_host=self._ranks,
             cores=self._cores or 1,
-            baseline=launches[0].setting,  # none is apart: one that was tried stands for it
+            baseline=launches[0].setting,  # such a study has no baseline: the first stands for it
             guesses=self._guesses(axes),
             most_demand=self._most_demand,
         )
@@ -168,14 +168,14 @@ class RuntimeSampler(BaseSampler):
             return {axis.knob.name: axis.value(v) for axis, v in zip(axes, key, strict=True)}
 
         search = search_over(space, self._options, self._seed)
-        return Problem(search, launches, params, lambda: distributions)
+        return Problem(search, launches, params, distributions=lambda: distributions)
 
     def _guesses(self, axes: Sequence[Axis]) -> tuple[Key, ...]:
-        """Return what to launch first, if the parameters say how many cores they use."""
+        """Return the settings to launch first, if parameters have roles that count cores."""
         if self._cores is None or not any(axis.knob.role for axis in axes):
             return ()
         knobs = [
-            GuessedKnob(axis.knob.name, axis.knob.role, axis.external, axis.external[0])
+            GuessedKnob(axis.knob.name, axis.knob.role, axis.external, usual=axis.external[0])
             for axis in axes
         ]
         settings = guesses(knobs, max(1, self._cores // self._ranks))
@@ -202,8 +202,8 @@ def _require_one_objective(study: Study) -> None:
         raise ValueError("RuntimeSampler optimizes one objective; this study has several")
 
 
-def _another(problem: Problem) -> Key | None:
-    """Return what to try if nothing promises anything: what was not tried, else the best again."""
+def _beyond_the_end(problem: Problem) -> Key | None:
+    """Return a setting to try though the search is over: an untried one, or else the best again."""
     search, launches = problem.search, problem.observations
     assert search is not None
     groups, grid = grouped(launches), Grid(search.space)

@@ -31,15 +31,15 @@ class Options:
     precision: float = 0.02  # contenders are told apart as far as this share
 
 
-#: At most so many launches are made of one setting.
+#: At most this many launches are made of one setting.
 MOST_REPEATS = 12
 
 #: A search goes on while the next launch promises this share of `Options.until` or more.
 _IDLE_SHARE = 0.05
-#: Else it ends once all other settings together are expected to gain less than this many times
-#: `Options.until`, …
+#: If it promises less, the search ends once all other settings together are expected to gain less
+#: than this many times `Options.until`,
 _HIDDEN_SHARE = 1.5
-#: … or once the next launch promises less than this share of it.
+#: or once the next launch promises less than this share of `Options.until`.
 _HOPELESS_SHARE = 0.005
 #: A window costs little. So a search of windows ends once all other settings together are expected
 #: to gain less than this many times `Options.until`, whatever the next window promises.
@@ -48,29 +48,29 @@ _HIDDEN_SHARE_OF_WINDOWS = 2.0
 #: Repeats end once the expected regret is below this share of `Options.precision`.
 _PRECISION_SHARE = 0.5
 
-#: In a space that is too large to be looked at whole: random rows, how many of them are kept
-#: by the prior mean, the known best whose surroundings are added, and random steps about each.
+#: Candidates in a space that is too large to list: random rows, how many of them are kept (by the
+#: prior mean), the fastest settings whose surroundings are added, and random steps about each.
 _RANDOM, _KEPT, _CENTRES, _WALKS = 1500, 700, 4, 200
 
-#: The regret is that against so many settings, the likeliest to be better.
+#: The best setting is compared with this many others, the likeliest to be better.
 _LIKELY = 120
 
-#: The standard deviation of a logarithm that a smooth model is wrong by beside the incumbent, and
-#: how many such deviations a neighbour may be expected to be worse, so that it is looked at.
-_DOUBT, _DOUBTS = 0.15, 2.5
+#: The standard deviation of the error of a smooth model beside the incumbent (a logarithm); and a
+#: neighbour that it expects to be worse by more such deviations is not launched.
+_MODEL_ERROR, _MOST_ERRORS = 0.15, 2.5
 
 #: A setting that overfills the cores is slow for it if it lies this logarithm above the best;
-#: of what is beyond it this share of the expected gain is left.
+#: settings that ask for more keep this share of their expected gain.
 _OVERDONE_LOG, _OVERDONE_SHARE = 0.4, 0.1
 
 #: A disturbed run is slower than others by a logarithm between these.
 _DISTURBED = 0.4, 1.3
 
-#: From this chance of a failure on a setting is not what a search of running jobs goes on for.
-_HOPELESS = 0.5
+#: A search of running jobs does not go on for a setting that fails with a higher chance.
+_MOST_FAILURE = 0.5
 
-#: This much of a window that is stopped early is run all the same: what is thrown away after the
-#: switch, and the iterations that show that it cannot win.
+#: A window that is stopped early takes this share of a whole one: the iterations that are thrown
+#: away after the switch, and those that show that it cannot win.
 _CUT_SHARE = 0.5
 
 
@@ -98,8 +98,8 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
     grid = kernel.grid
     if grid.all is not None:
         return grid.all
-    drawn = grid.draw(rng, _RANDOM)
-    parts = [drawn[np.argsort(kernel.mean(grid.demand(drawn)))[:_KEPT]]]
+    random_rows = grid.draw(rng, _RANDOM)
+    parts = [random_rows[np.argsort(kernel.mean(grid.demand(random_rows)))[:_KEPT]]]
     log_s = log_times(groups)
     for key in sorted(log_s, key=lambda key: log_s[key])[:_CENTRES]:
         parts += _surroundings(grid, grid.row(key), rng)
@@ -109,20 +109,21 @@ def candidates(kernel: Kernel, groups: Groups, rng: np.random.Generator) -> Rows
 
 
 def _surroundings(grid: Grid, centre: Rows, rng: np.random.Generator) -> list[Rows]:
-    """Return rows that move one knob, two at random, or those that are required to go together."""
-    one = np.array([
+    """Return rows that move one knob, or two at random, or all knobs that requirements name."""
+    one_moved = np.array([
         [*centre[:j], value, *centre[j + 1 :]]
         for j, size in enumerate(grid.sizes)
         for value in _nearby(int(size), int(centre[j]))
     ])  # fmt: skip
-    two = one[rng.integers(len(one), size=_WALKS)].copy()
-    for row in two:
+    two_moved = one_moved[rng.integers(len(one_moved), size=_WALKS)].copy()
+    for row in two_moved:
         j = int(rng.integers(len(grid.sizes)))
         row[j] = rng.choice(_nearby(int(grid.sizes[j]), int(row[j])))
-    # What is required leaves few of these: other values that go together, all else equal.
-    named = [knob.name in grid.space.requirements.names for knob in grid.space.knobs]
-    together = np.where(named, grid.draw(rng, _WALKS), centre) if any(named) else one[:0]
-    return [one, two, together]
+    # Few of these meet requirements: other values that do so together are added, all else equal.
+    required = [knob.name in grid.space.requirements.names for knob in grid.space.knobs]
+    if not any(required):
+        return [one_moved, two_moved]
+    return [one_moved, two_moved, np.where(required, grid.draw(rng, _WALKS), centre)]
 
 
 def _nearby(size: int, index: int) -> list[int]:
@@ -137,7 +138,7 @@ def beside(grid: Grid, rows: Rows, centre: Rows) -> Flags:
 
     Two counts go together: more workers may only help with more threads.
     """
-    # What ceases to exist with the step did not move; what comes to exist starts at its first.
+    # A knob that ceases to exist did not move; one that comes to exist starts at its first value.
     moved = (rows != centre[None]) & grid.exist(rows)
     steps = np.where(moved, 1, 0)
     for j, knob in enumerate(grid.space.knobs):
@@ -153,30 +154,30 @@ class Live:
     """What a start and a switch cost in a study in which running jobs switch to other settings."""
 
     knobs: frozenset[str]  # those that change in a running job
-    #: What the running job was started with, a value a knob in the space's order (``None``: without
-    #: it); ``None``: nothing runs.
+    #: The setting that the running job was started with, a value a knob in the space's order
+    #: (``None``: without the knob); ``None``: no job runs.
     job: tuple[Value | None, ...] | None
     startup_s: float
     switch_s: float
-    share: float  # what a window takes, s, for each unit of its setting's figure
+    share: float  # how long a window takes, s, for each unit of its setting's figure
 
     def fits(self, grid: Grid, rows: Rows) -> Flags:
         """Return which rows the running job can switch to: they differ in live knobs only."""
         if self.job is None:
             return np.zeros(len(rows), bool)
-        out = np.ones(len(rows), bool)
+        is_fit = np.ones(len(rows), bool)
         for j, knob in enumerate(grid.space.knobs):
             if knob.name not in self.knobs:
                 places = [i for i, value in enumerate(knob.values) if value == self.job[j]]
-                out &= np.isin(rows[:, j], places)
-        return out
+                is_fit &= np.isin(rows[:, j], places)
+        return is_fit
 
-    def cost_s(self, fits: Flags, mean: Floats, stays: Floats, fails: Floats) -> Floats:
+    def cost_s(self, fits: Flags, mean: Floats, finishes: Floats, fails: Floats) -> Floats:
         """Return the expected seconds of each launch; see :meth:`ScoredCandidates.cost_s`.
 
-        A failure takes about as long as a start to show, and ends the job: the next one pays.
+        ``finishes`` and ``fails`` are chances; a failure costs a start, and the next job one more.
         """
-        window_s = self.share * np.exp(mean) * (stays + (1 - stays) * _CUT_SHARE)
+        window_s = self.share * np.exp(mean) * (finishes + (1 - finishes) * _CUT_SHARE)
         entry_s = np.where(fits, self.switch_s, self.startup_s)
         return np.asarray(entry_s + window_s + 2 * fails * self.startup_s)
 
@@ -189,7 +190,7 @@ class State:
     fit: Gaussian | None
     best: Incumbent | None
     noise: Noise
-    is_full: bool  # as many settings were guessed or searched as may be
+    is_full: bool  # as many settings were tried as `Options.trials` allows
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     live: Live | None = None
 
@@ -197,8 +198,8 @@ class State:
 class ScoredCandidates:
     """The settings that may come next after a history, one a row of ``rows``.
 
-    ``launched`` says which ran before. ``gain`` is what the best is expected to fall by, ``cost_s``
-    is in seconds. ``mean`` and ``sd`` are of the logarithm of the time.
+    ``launched`` says which ran before. ``gain`` is by how much the logarithm of the best time is
+    expected to fall. ``mean`` and ``sd`` are of the logarithm of a setting's time.
     """
 
     def __init__(self, options: Options, state: State, fitted: Gaussian, best: Incumbent) -> None:
@@ -206,22 +207,22 @@ class ScoredCandidates:
         self._grid = grid = fitted.kernel.grid
         groups = state.groups
         rows = candidates(fitted.kernel, groups, state.rng)
-        tried = {tuple(row) for row in grid.rows(list(groups)).tolist()}
-        launched = np.array([tuple(row) in tried for row in rows.tolist()])
+        launched_rows = {tuple(row) for row in grid.rows(list(groups)).tolist()}
+        launched = np.array([tuple(row) in launched_rows for row in rows.tolist()])
         is_open = ~ruled_out(grid, rows, groups) | launched
         self.rows, self.launched = rows, launched = rows[is_open], launched[is_open]
         self.mean, self.sd = fitted.predict(rows)
-        self._fails = chance_of_failure(grid, rows, groups)
-        if state.live is not None:
-            self._fails = np.maximum(self._fails, risk(grid, rows, groups))
+        self._failure_chance = chance_of_failure(grid, rows, groups)
+        if state.live is not None:  # there a failure ends the job
+            self._failure_chance = np.maximum(self._failure_chance, risk(grid, rows, groups))
         keys = [grid.key(row) if ran else None for row, ran in zip(rows, launched, strict=True)]
-        # of the incumbent: what is saved if another run shows it to be slower than the second
-        own = np.array([key == best.key for key in keys])
-        ahead = np.where(own, self.mean - best.second, best.log_s - self.mean)
-        self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._fails)
-        beyond = overdone(grid, rows, groups, best.log_s + _OVERDONE_LOG)
-        self.gain[beyond & ~launched] *= _OVERDONE_SHARE
-        self.gain[[key is not None and _spent(groups[key]) for key in keys]] = 0.0
+        # A run of the incumbent gains if it shows that to be slower than the second.
+        is_best = np.array([key == best.key for key in keys])
+        ahead = np.where(is_best, self.mean - best.second_log_s, best.log_s - self.mean)
+        self.gain = gradient(ahead, self.sd, fitted.noise_sd(rows)) * (1 - self._failure_chance)
+        is_overdone = overdone(grid, rows, groups, best.log_s + _OVERDONE_LOG)
+        self.gain[is_overdone & ~launched] *= _OVERDONE_SHARE
+        self.gain[[key is not None and _is_enough(groups[key]) for key in keys]] = 0.0
         if state.is_full:
             self.gain[~launched] = 0.0
         if self._regret_of_finished() < _PRECISION_SHARE * options.precision:
@@ -229,22 +230,22 @@ class ScoredCandidates:
             self.gain[finished] = 0.0
 
     def cost_s(self) -> Floats:
-        """Return the expected seconds of a launch: the start-up, and the run if it is not cut.
+        """Return the expected seconds of a launch: the start-up, then the run.
 
-        A run that is stopped costs about a fifth of the best one beyond the start-up.
+        A run that is stopped early costs about a fifth of the best one.
         """
         best_log_s, sd = self._best.log_s, RUNS.sd
-        stays = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
+        finishes = _normal_cdf((best_log_s + sd - self.mean) / np.hypot(self.sd, sd))
         if self._state.live is not None:
             fits = self._state.live.fits(self._grid, self.rows)
-            return self._state.live.cost_s(fits, self.mean, stays, self._fails)
+            return self._state.live.cost_s(fits, self.mean, finishes, self._failure_chance)
         run_s = math.exp(best_log_s)
         start_s = self._state.noise.startup_s or 0.5 * run_s
-        return np.asarray(start_s + run_s * (stays + (1 - stays) * 0.2))
+        return np.asarray(start_s + run_s * (finishes + (1 - finishes) * 0.2))
 
     @property
     def all_tried(self) -> bool:
-        """Whether no setting that was not launched promises anything."""
+        """Whether no untried setting promises a gain."""
         return not (self.gain[~self.launched] > 0).any()
 
     def converged(self) -> bool:
@@ -260,7 +261,7 @@ class ScoredCandidates:
         """Return by how much, expected, the best of all other settings lies below the incumbent."""
         order = np.argsort(-self.gain)
         if self._state.live is not None:
-            order = order[self._fails[order] <= _HOPELESS]
+            order = order[self._failure_chance[order] <= _MOST_FAILURE]
         rows = np.concatenate([self._grid.rows([self._best.key]), self.rows[order[:_LIKELY]]])
         return self._regret(rows)
 
@@ -274,20 +275,20 @@ class ScoredCandidates:
 
     def _regret(self, rows: Rows) -> float:
         """Return by how much, expected, the best of the rows lies below the first."""
-        drawn = self._fitted.sample(rows, 128, self._state.rng)
-        return float(np.mean(drawn[:, 0] - drawn.min(1)))
+        sample = self._fitted.sample(rows, 128, self._state.rng)
+        return float(np.mean(sample[:, 0] - sample.min(1)))
 
     def neighbour(self) -> int | None:
-        """Return the most promising of the incumbent's neighbours that are hardly known.
+        """Return the most promising of the incumbent's neighbours that have no sound run yet.
 
         A smooth model can be sure and wrong beside a kink, and one disturbed run misleads it: so no
-        search ends before these were looked at. An untried neighbour is left out if it is far worse
-        even by a doubtful model, a tried one unless its only run may have been disturbed.
+        search ends before these are launched. An untried neighbour is left out if it is far worse
+        even with the model's error, a tried one unless its only run may have been disturbed.
         """
-        near = beside(self._grid, self.rows, self._grid.row(self._best.key))
-        scores = (self._best.log_s - self.mean) / np.hypot(self.sd, _DOUBT)
-        is_open, (least, most) = near & ~self.launched & (scores > -_DOUBTS), _DISTURBED
-        for place in np.flatnonzero(near & self.launched):
+        is_near = beside(self._grid, self.rows, self._grid.row(self._best.key))
+        scores = (self._best.log_s - self.mean) / np.hypot(self.sd, _MODEL_ERROR)
+        is_open, (least, most) = is_near & ~self.launched & (scores > -_MOST_ERRORS), _DISTURBED
+        for place in np.flatnonzero(is_near & self.launched):
             group = self._state.groups[self._grid.key(self.rows[place])]
             is_single = group.launches == 1 and not group.is_running
             if is_single and (estimate := group.estimate()):
@@ -297,8 +298,8 @@ class ScoredCandidates:
         return pick if np.isfinite(scores[pick]) else None
 
 
-def _spent(group: Group) -> bool:
-    """Return whether a setting was launched often enough, or runs."""
+def _is_enough(group: Group) -> bool:
+    """Return whether a setting was launched often enough, or runs elsewhere."""
     if group.is_running:
         return True
     if group.finished:

@@ -1,12 +1,12 @@
-"""What says while a launch runs whether it goes on or is stopped. Pure: no clock, no files.
+"""Decides while a launch runs whether it goes on or is stopped. Pure: no clock, no files.
 
 A launch is stopped once the lower end of its projected finish exceeds the limit. The lower end
 allows for the forecast's error, for the spread of single runs about their setting's median and
 for the incumbent's own uncertainty (independent errors of logarithms: variances add).
 
-- Before any entry only the time since the launch is known, and how long a setting starts may
-  depend on it: the launch may take as long as the limit and several usual start-ups. The same
-  holds for a log that is written at the end only.
+- Before any entry only the time since the launch is known, and the start-up may depend on the
+  setting: the launch may take as long as the limit and several usual start-ups. The same holds
+  for a log that is written at the end only.
 - With one entry a bound is known. The work done is at most ``k`` iterations (those of the entry,
   or those before the next one, which has not come yet), and the first iteration costs as much as
   ``w`` later ones, at most: the finish is at least ``elapsed * (N + w) / (k + w)``.
@@ -31,10 +31,10 @@ Log = Sequence[tuple[int, float]]
 #: How many standard deviations the lower end lies below the projection.
 Z = 1.75
 
-#: A launch that has shown no entry may have started for this many usual start-ups.
+#: The start-up of a launch without an entry may have taken this many usual start-ups.
 PATIENCE = 4.0
 
-#: The prior figure for one interval's spread counts as this many intervals.
+#: The prior of one interval's spread counts as this many intervals.
 _PRIOR_INTERVALS = 3.0
 
 
@@ -45,9 +45,9 @@ class Noise:
     run_sd: float = RUNS.sd  # of log elapsed_s of a run about its setting's median
     pace_cv: float = INTERVALS.sd  # of one log interval's time, relative
     warm_up_iterations: float = 12.0  # the first iteration costs at most this many later ones
-    warm_up_typical: float = 3.0  # and usually this many
+    warm_up_typical: float = 3.0  # it usually costs this many
     startup_s: float | None = None  # typical time from launch to the training's own clock zero
-    interval: int | None = None  # iterations between entries, seen before
+    interval: int | None = None  # the most iterations between entries in earlier logs
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ Verdict = GoOn | Stopped
 
 
 class EarlyStopper(Protocol):
-    """Says of a running launch whether it goes on or is stopped."""
+    """Decides whether a running launch goes on or is stopped."""
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         """Return the verdict by the log so far; the start-up is known from its first entry on."""
@@ -83,8 +83,8 @@ class EarlyStopper(Protocol):
 def elapsed_bound(log: Log, since_launch_s: float, startup_s: float | None) -> float:
     """Return the least that the launch's own elapsed time can be now, s.
 
-    Only what this launch has shown counts. Before its first entry nobody knows how long it
-    starts, because that may depend on the setting.
+    Only this launch counts: before its first entry nobody knows how long its start-up takes, as
+    that may depend on the setting.
     """
     logged_s = log[-1][1] if log else 0.0
     return logged_s if startup_s is None else max(logged_s, since_launch_s - startup_s)
@@ -105,16 +105,17 @@ def by_drift(log: Log, iterations: float, pace_cv: float) -> tuple[float, float]
     intervals = len(log) - 1
     pace = (last_s - first_s) / (last - first)
     step = (last - first) / intervals
-    finish = last_s + max(0, iterations - last) * pace
-    to_go = max(0.0, (iterations - last) / step)
-    if pace <= 0 or to_go == 0:
-        return max(finish, 1e-9), 0.0
+    finish_s = last_s + max(0, iterations - last) * pace
+    intervals_to_go = max(0.0, (iterations - last) / step)
+    if pace <= 0 or intervals_to_go == 0:
+        return max(finish_s, 1e-9), 0.0
     squares = sum(
         ((later_s - early_s) - pace * (later - early)) ** 2 * step / (later - early)
         for (early, early_s), (later, later_s) in pairwise(log)
     )
     sigma = spread(squares, intervals - 1, SpreadPrior(pace_cv * pace * step, _PRIOR_INTERVALS))
-    return finish, sigma * math.sqrt(to_go * (1 + to_go / intervals)) / finish
+    sd_s = sigma * math.sqrt(intervals_to_go * (1 + intervals_to_go / intervals))
+    return finish_s, sd_s / finish_s
 
 
 def _is_done(progress: Log, iterations: int | None) -> bool:
@@ -126,7 +127,8 @@ def _is_done(progress: Log, iterations: int | None) -> bool:
 class ProjectionStopper(EarlyStopper):
     """Stops a launch that cannot come in under a limit.
 
-    ``iterations`` is how many a run does; ``None`` if that is not known.
+    ``iterations`` is the number that a run does; ``None`` if that is not known. Where a projection
+    does not follow from a log, its height and its standard deviation are rough guesses.
     """
 
     limit: Limit
@@ -140,17 +142,17 @@ class ProjectionStopper(EarlyStopper):
         if not progress:
             if self.noise.startup_s is None:
                 return GoOn()
-            presumed = since_launch_s - PATIENCE * self.noise.startup_s
-            if not self._exceeds(presumed):
+            presumed_s = since_launch_s - PATIENCE * self.noise.startup_s
+            if not self._exceeds(presumed_s):
                 return GoOn()
-            return Stopped(0.0, 1.5 * presumed, 0.0, None, 1.0, WHOLE_LAUNCH)
-        bound = elapsed_bound(progress, since_launch_s, startup_s)
+            return Stopped(0.0, 1.5 * presumed_s, 0.0, None, log_sd=1.0, rule=WHOLE_LAUNCH)
+        bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         verdict: Verdict = GoOn()
         if iterations is not None:
             rule = self._by_forecast if len(progress) >= 2 else self._by_bounds
-            verdict = rule(progress, iterations, bound)
-        if isinstance(verdict, GoOn) and self._exceeds(bound):  # longer than the limit already
-            verdict = Stopped(bound, bound * 1.2, bound, None, 0.5, ELAPSED)
+            verdict = rule(progress, iterations, bound_s)
+        if isinstance(verdict, GoOn) and self._exceeds(bound_s):  # longer than the limit already
+            verdict = Stopped(bound_s, bound_s * 1.2, bound_s, None, log_sd=0.5, rule=ELAPSED)
         return verdict
 
     def in_window(self) -> ProjectionStopper:
@@ -165,49 +167,48 @@ class ProjectionStopper(EarlyStopper):
         sd = math.hypot(self.noise.run_sd, self.limit.log_se, forecast_sd)
         return math.log(low_s) - Z * sd > math.log(self.limit.seconds * self.limit.factor)
 
-    def _by_forecast(self, progress: Log, iterations: int, bound: float) -> Verdict:
+    def _by_forecast(self, progress: Log, iterations: int, bound_s: float) -> Verdict:
         """Judge by two entries or more: by the drift, then as if the overdue entry came now."""
-        finish, sd = by_drift(progress, iterations, self.noise.pace_cv)
-        if self._exceeds(finish, sd):
+        finish_s, sd = by_drift(progress, iterations, self.noise.pace_cv)
+        if self._exceeds(finish_s, sd):
             spread = math.exp(Z * sd)
-            return Stopped(bound, finish, finish / spread, finish * spread, sd, "drift")
+            return Stopped(bound_s, finish_s, finish_s / spread, finish_s * spread, sd, "drift")
         (first, first_s), (last, _) = progress[0], progress[-1]
         coming = last + (self.noise.interval or math.inf)
         if coming <= iterations:
-            pace = max(0.0, bound - first_s) / (coming - first)
-            late = bound + (iterations - coming) * pace
-            if self._exceeds(late):
-                return Stopped(bound, late, late, None, 0.3, "late")
-        return GoOn(finish)
+            pace = max(0.0, bound_s - first_s) / (coming - first)
+            late_s = bound_s + (iterations - coming) * pace
+            if self._exceeds(late_s):
+                return Stopped(bound_s, late_s, late_s, high_s=None, log_sd=0.3, rule="late")
+        return GoOn(finish_s)
 
-    def _by_bounds(self, progress: Log, iterations: int, bound: float) -> Verdict:
-        """Judge by one entry, or by the absence of the next one: what the run takes at least."""
+    def _by_bounds(self, progress: Log, iterations: int, bound_s: float) -> Verdict:
+        """Judge by one entry, or by the absence of the next one: by the least the run can take."""
         done, elapsed_s = progress[-1]
+        if not done:  # wall time counts no iterations
+            return GoOn()
         most_done = [(done, elapsed_s)]
         if self.noise.interval and done + self.noise.interval < iterations:
-            most_done.append((done + self.noise.interval, bound))
+            most_done.append((done + self.noise.interval, bound_s))
 
-        if not done:  # wall time counts none
+        def finish_s(entry: tuple[int, float], first_costs: float) -> float:
+            return entry[1] * (iterations + first_costs) / (entry[0] + first_costs)
+
+        slowest = max(most_done, key=lambda entry: finish_s(entry, self.noise.warm_up_iterations))
+        low_s = finish_s(slowest, self.noise.warm_up_iterations)
+        if not self._exceeds(low_s):
             return GoOn()
-
-        def finish(at: tuple[int, float], first_costs: float) -> float:
-            return at[1] * (iterations + first_costs) / (at[0] + first_costs)
-
-        slowest = max(most_done, key=lambda at: finish(at, self.noise.warm_up_iterations))
-        low = finish(slowest, self.noise.warm_up_iterations)
-        if not self._exceeds(low):
-            return GoOn()
-        typical = finish(slowest, self.noise.warm_up_typical)
-        return Stopped(bound, typical, low, None, 0.15, "pace")
+        typical_s = finish_s(slowest, self.noise.warm_up_typical)
+        return Stopped(bound_s, typical_s, low_s, high_s=None, log_sd=0.15, rule="pace")
 
 
 @dataclass(frozen=True)
 class TimeLimitStopper(EarlyStopper):
     """Stops a launch once it has taken ``limit_s`` of its own elapsed time for certain.
 
-    With ``iterations`` a launch that has done them is left alone: what it does after its
-    training is none of its elapsed time. With ``presumed_startup_s`` a launch whose log has no
-    entry yet counts as if it had started for as long.
+    With ``iterations`` a launch that has done them is not stopped: what it does after its training
+    is not part of its elapsed time. With ``presumed_startup_s`` a launch whose log has no entry yet
+    counts as if its start-up took that.
     """
 
     limit_s: float
@@ -222,22 +223,22 @@ class TimeLimitStopper(EarlyStopper):
         bound_s = elapsed_bound(progress, since_launch_s, startup_s)
         if bound_s <= self.limit_s:
             return GoOn()
-        return Stopped(bound_s, bound_s, bound_s, None, 0.5, CUT)
+        return Stopped(bound_s, bound_s, bound_s, high_s=None, log_sd=0.5, rule=CUT)
 
 
 @dataclass(frozen=True)
 class PaceKnown(EarlyStopper):
-    """Stops a launch, whatever its pace, once its log shows that; see :func:`by_drift`.
+    """Stops a launch, whatever its pace, once its log shows the pace well; see :func:`by_drift`.
 
-    Nobody knows what comes at its end, after its iterations: it may take as long as that of the
-    other side, or be slower by as much as the iterations. The projection lies in the middle.
+    Nobody knows how long the launch takes after its iterations: as long as the other side does, or
+    slower by as much as its iterations are. The projection lies in the middle.
     """
 
     iterations: int
-    end_s: float  # what the end of the other side takes
-    end_iterations: float  # as how many of its iterations that is (`throughput.at_usual_pace`)
+    end_s: float  # how long the other side takes after its iterations
+    end_iterations: float  # how many of its iterations that equals (`throughput.at_usual_pace`)
     log_sd: float  # the standard deviation that the logarithm of the finish may have
-    most_s: float  # after so much of its own time it is stopped whatever that deviation is
+    most_s: float  # after this much of its own time it is stopped, whatever that deviation is
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         if len(progress) < 2 or _is_done(progress, self.iterations):

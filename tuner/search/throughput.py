@@ -1,4 +1,4 @@
-"""What a launch's log teaches about the logs of its job. Pure."""
+"""What the log of a launch shows: its pace, its steady state, its start-up and its clock. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import groupby, pairwise
 
 from tuner.model import Progress
 
-#: Of its iterations a program warms up in this share (the first passes over its data and its
-#: code): the steady state begins with the first entry of the log after it.
+#: A program warms up in this share of its iterations (the first passes over its data and its code):
+#: the steady state begins with the first entry of the log after them.
 WARM_UP_SHARE = 0.2
 
 
@@ -18,12 +18,12 @@ WARM_UP_SHARE = 0.2
 class Pace:
     """How a job logs.
 
-    ``interval`` is in iterations as they could be seen: a program may keep entries back, and
-    write many at once or all at its end.
+    A program may keep entries back, and write many at once or all at its end: ``interval`` is as
+    the looks at the log showed it.
     """
 
-    interval: int | None = None  # the most iterations between two looks that showed new ones
-    warm_up_iterations: float | None = None  # what the first ones cost more, in later ones
+    interval: int | None = None  # the most iterations between two looks that showed new entries
+    warm_up_iterations: float | None = None  # as how many later ones the first cost more
     cv: float | None = None  # the relative spread of one interval's time
 
     @classmethod
@@ -31,10 +31,10 @@ class Pace:
         """Learn from a log; return ``None`` from an empty one."""
         if not progress:
             return None
-        # Entries of one look have its time in common; if no look is known, each had its own.
+        # Entries of one look have its time in common; without times each had a look of its own.
         looks = groupby(progress, lambda e: e.iteration if e.seen_s is None else e.seen_s)
-        shown = [list(entries)[-1].iteration for _, entries in looks]
-        interval = max((b - a for a, b in pairwise(shown)), default=None)
+        last_of_look = [list(entries)[-1].iteration for _, entries in looks]
+        interval = max((b - a for a, b in pairwise(last_of_look)), default=None)
         first, last = progress[0], progress[-1]
         if last.iteration <= first.iteration or last.elapsed_s <= first.elapsed_s:
             return cls(interval)
@@ -55,7 +55,7 @@ def _sd(values: Sequence[float]) -> float:
 
 
 def warmed_up(log: Sequence[tuple[int, float]], iterations: int) -> int | None:
-    """Return the place of the entry that begins the steady state, ``None`` before it is there.
+    """Return the place of the entry that begins the steady state, ``None`` before there is one.
 
     The log is (iteration, elapsed_s), the oldest first; the run does this many iterations.
     """
@@ -72,10 +72,10 @@ def steady_s(log: Sequence[tuple[int, float]]) -> float | None:
 
 
 def at_usual_pace(log: Sequence[Progress]) -> float | None:
-    """Return how many times its iterations a whole run comes to if its end counts as some more.
+    """Return how many times its iterations a whole run takes, if its end counts as iterations too.
 
-    At its end a program may do more than iterations: it evaluates its model, and saves it. What is
-    before the last entry of the log shows the usual pace.
+    At its end a program may do more than iterations: it evaluates its model, and saves it. The log
+    before its last entry shows the usual pace.
     """
     if len(log) < 3:
         return None
@@ -86,12 +86,12 @@ def at_usual_pace(log: Sequence[Progress]) -> float | None:
     return (last.iteration + (end.elapsed_s - last.elapsed_s) / pace) / end.iteration
 
 
-#: Clocks may differ by this share, and by so many seconds.
+#: Clocks may differ by this share and this many seconds.
 CLOCK_SHARE, CLOCK_S = 0.02, 0.1
 
 
 def is_longer(time_s: float, wall_s: float, slack_s: float = CLOCK_S) -> bool:
-    """Return whether a time cannot have passed within so many seconds."""
+    """Return whether a time cannot have passed within ``wall_s``."""
     return time_s > wall_s * (1 + CLOCK_SHARE) + slack_s
 
 
@@ -109,7 +109,7 @@ def began_before(progress: Sequence[Progress], wall_s: float, slack_s: float = C
 def startup_s(progress: Sequence[Progress]) -> float | None:
     """Return the seconds from launch to the zero of the program's clock, ``None`` without a log.
 
-    Of the entries that the first look showed the last is the closest to the moment.
+    Of the entries that the first look showed the last was written closest to the look.
     """
     if not progress or progress[0].seen_s is None:
         return None

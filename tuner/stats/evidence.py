@@ -44,9 +44,9 @@ def batch_size(setting: Setting) -> Value | None:
 def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
     """Return the launches with those that have a wrong result as failures.
 
-    How many iterations a launch should make may show only later, because the first launch may
-    have stopped early. So may what its loss should be, because guesses are launched before the
-    defaults. Lengths are compared among launches with the same batch size.
+    Later launches may show how many iterations a launch should make, because the first one may have
+    stopped early, and what its loss should be, because guesses are launched before the defaults.
+    Lengths are compared among launches with the same batch size.
     """
     launches = tuple(records)
     lengths: dict[Value | None, int] = {}
@@ -54,7 +54,7 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
         size = batch_size(record.setting)
         lengths[size] = max(lengths.get(size, 0), full_length([record]) or 0)
     defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
-    usual = [
+    default_losses = [
         sample.loss
         for record in launches
         if record.setting in defaults
@@ -63,9 +63,8 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
     ]
     checked = []
     for record in launches:
-        losses = () if record.setting in defaults else usual
-        reason = _wrong_result(record, lengths[batch_size(record.setting)], losses)
-        if reason:
+        losses = () if record.setting in defaults else default_losses
+        if reason := _wrong_result(record, lengths[batch_size(record.setting)], losses):
             failed = Failed(FailureKind.WRONG_RESULT, reason)
             checked.append(replace(record, outcome=replace(record.outcome, ending=failed)))
         else:
@@ -73,21 +72,21 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
     return tuple(checked)
 
 
-def _wrong_result(record: LaunchRecord, length: int, usual: Sequence[float]) -> str:
+def _wrong_result(record: LaunchRecord, length: int, default_losses: Sequence[float]) -> str:
     """Return what is wrong with the result of a launch; empty: nothing is."""
     ending = record.outcome.ending
     if not isinstance(ending, Finished):
         return ""
     if ending.iterations < length:
         return f"its log ends at iteration {ending.iterations}, another launch reached {length}"
-    if ending.loss is not None and loss_check.is_worse(ending.loss, usual):
-        least, most = _loss(min(usual)), _loss(max(usual))
-        usual_loss = least if least == most else f"{least} to {most}"
-        return f"its loss ends at {_loss(ending.loss)}, that of the defaults at {usual_loss}"
+    if ending.loss is not None and loss_check.is_worse(ending.loss, default_losses):
+        least, most = _shown(min(default_losses)), _shown(max(default_losses))
+        usual = least if least == most else f"{least} to {most}"
+        return f"its loss ends at {_shown(ending.loss)}, that of the defaults at {usual}"
     return ""
 
 
-def _loss(loss: float) -> str:
+def _shown(loss: float) -> str:
     return "no number" if abs(loss) >= loss_check.DIVERGED else f"{loss:.3g}"
 
 
@@ -100,8 +99,8 @@ def was_interrupted(record: LaunchRecord) -> bool:
 def is_excluded(record: LaunchRecord) -> bool:
     """Return whether something outside caused the launch's ending: it is launched again."""
     ending = record.outcome.ending
-    from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
-    return from_outside or record.outcome.exclusion is not None
+    is_from_outside = isinstance(ending, Failed) and ending.kind in FROM_OUTSIDE
+    return is_from_outside or record.outcome.exclusion is not None
 
 
 def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
@@ -110,13 +109,13 @@ def counted(records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
 
 
 def tried(records: Iterable[LaunchRecord]) -> list[Setting]:
-    """Return the settings that count against ``--trials``: trial 1, 2, … as first launched."""
+    """Return the settings that count against ``--trials``, in the order of their first launches."""
     settings = (r.setting for r in counted(records) if r.purpose.stage.counts_as_trial)
     return list(dict.fromkeys(settings))
 
 
 def failures(records: Iterable[LaunchRecord]) -> int:
-    """Return how many launches failed, warm-ups included, through nothing from outside."""
+    """Return how many launches, warm-ups included, failed for no reason from outside."""
     return sum(isinstance(r.outcome.ending, Failed) and not is_excluded(r) for r in records)
 
 
@@ -125,13 +124,13 @@ def of_one_scale(
 ) -> Sequence[LaunchRecord]:
     """Return the launches whose figures can be pooled.
 
-    What a program makes of its own clock has another scale in a launch that was paused: such
-    launches count only if there are no others.
+    A figure that is no time on a clock has another scale in a launch that was paused: such launches
+    count only if there are no others.
     """
     if objective.clock != "none":
         return records
-    alone = [record for record in records if record.outcome.side_by_side is None]
-    return alone if counted(alone) else records
+    unpaused = [record for record in records if record.outcome.side_by_side is None]
+    return unpaused if counted(unpaused) else records
 
 
 def measurements(
@@ -164,7 +163,7 @@ def _measurement(setting: Setting, group: Sequence[LaunchRecord]) -> Measurement
 
 
 def _most_telling(stopped: Sequence[Stopped]) -> Stopped | None:
-    """Return the lowest forecast, of a known pace if there is one, else what ran longest."""
+    """Return the lowest forecast, if there is one of a known pace; without any what ran longest."""
     forecasts = [ending for ending in stopped if ending.is_forecast]
     forecasts = [ending for ending in forecasts if ending.rule == PACE] or forecasts
     if forecasts:
@@ -178,7 +177,7 @@ def best(candidates: Iterable[Measurement]) -> Measurement | None:
     def rank(measurement: Measurement) -> tuple[float, int, int, str]:
         assert measurement.elapsed_s is not None
         items = measurement.setting.items
-        numbers = sum(value for _, value in items if isinstance(value, int))
-        return measurement.elapsed_s, numbers, len(items), measurement.setting.to_json()
+        resources = sum(value for _, value in items if isinstance(value, int))
+        return measurement.elapsed_s, resources, len(items), measurement.setting.to_json()
 
     return min((m for m in candidates if m.elapsed_s is not None), key=rank, default=None)

@@ -25,12 +25,12 @@ RUNS = SpreadPrior(0.05, 4)
 #: The time of one log interval, relative, from launch to launch of a job.
 INTERVALS = SpreadPrior(0.05, 2)
 
-#: Nothing is known beforehand; a single value has no spread.
+#: No prior: the values alone count, and a single value has no spread.
 NONE = SpreadPrior(0.0, 0)
 
 
 def spread(squares: float, freedom: float, prior: SpreadPrior) -> float:
-    """Return the standard deviation that squared deviations show; 0 if nothing says anything."""
+    """Return the standard deviation by the sum of squared deviations; 0 without any freedom."""
     total = freedom + prior.freedom
     return math.sqrt((squares + prior.freedom * prior.sd**2) / total) if total else 0.0
 

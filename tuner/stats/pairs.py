@@ -39,13 +39,13 @@ _SIZE_OF_LOG = 0.15
 
 @dataclass(frozen=True)
 class Rule:
-    """What depends on how the launches of a pair are made."""
+    """How pairs are judged, which depends on how their launches are made."""
 
-    #: What pairs of one setting usually differ by, as the standard deviation of the logarithm; that
-    #: counts as one pair.
+    #: The usual standard deviation of the logarithm between pairs of one setting; it counts as one
+    #: pair.
     prior_sd: float
-    least_pairs: int  # fewer show nothing
-    most_pairs: int  # after so many nothing more is launched
+    least_pairs: int  # fewer prove nothing
+    most_pairs: int  # after this many no other pair is launched
     #: A gain is shown until its size is said to within this share, or its logarithm to within 15 %,
     #: which is less for a gain of 1.9 times and more.
     size: float
@@ -55,32 +55,32 @@ class Rule:
 
 
 #: With a size of 6 % six more pairs are needed where launches differ by 5 %, and two at 2 %.
-SIDE_BY_SIDE = Rule(0.015, least_pairs=2, most_pairs=14, size=0.1, no_gain=1.4)
+SIDE_BY_SIDE = Rule(prior_sd=0.015, least_pairs=2, most_pairs=14, size=0.1, no_gain=1.4)
 
-#: One after the other meets different machines. So that a neighbour who comes and goes decides
-#: nothing by chance, three pairs have to agree.
-IN_TURN = Rule(RUNS.sd, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
+#: Launches one after the other meet a machine that changes. So that a neighbour who comes and goes
+#: decides nothing by chance, three pairs have to agree.
+IN_TURN = Rule(prior_sd=RUNS.sd, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
 
 #: Side by side too, but each launch is over after a few slices: little of what the machine does
 #: meanwhile is cancelled.
-FEW_SLICES = Rule(RUNS.sd, least_pairs=3, most_pairs=14, size=math.inf, no_gain=1.7)
+FEW_SLICES = Rule(prior_sd=RUNS.sd, least_pairs=3, most_pairs=14, size=math.inf, no_gain=1.7)
 
-#: The boundary for a gain, in standard errors of a normal distribution: at the last look, and at
-#: most. With the first, "faster" is false in 5 % of studies at most.
+#: The boundary for a gain, in standard errors of a normal distribution: at the last look, and the
+#: highest, at the first ones. With that of the last, "faster" is false in 5 % of studies at most.
 _GAIN, _MOST_GAIN = 2.04, 3.3
 
-#: The half-width of the interval. Since one stops when the pairs agree, also by chance, it takes
-#: more than the 1.96 of a single look.
+#: The half-width of the interval, in standard errors. As launches end once the pairs agree, also by
+#: chance, it is more than the 1.96 of a single look.
 _INTERVAL = 2.8
 
 #: Fewer pairs never show that there is no gain.
 _LEAST_PAIRS = 5
-#: That there is no gain is not said as long as the interval allows a larger one than this share.
+#: "No gain" is not claimed as long as the interval allows a gain of more than this share.
 _MOST_GAIN_ALLOWED = 0.1
 
-#: A pair is left out if its ratio is off the median of at least so many pairs by more than this
-#: factor, and by more than so many of the median deviations from it: where all launches scatter by
-#: much, none is an outlier.
+#: Among this many pairs or more, one is left out if its ratio is off the median by more than this
+#: factor, and by more than this many of the median deviations: where all launches scatter by much,
+#: none is an outlier.
 _OUTLIER_PAIRS, _OUTLIER_FACTOR, _OUTLIER_DEVIATIONS = 4, 1.35, 8
 
 
@@ -96,30 +96,30 @@ def judge(
     """Return what pairs prove, or that they prove nothing if no more are launched (``is_last``).
 
     ``None``: another pair has to tell. Each pair has the logarithm of its ratio, reference over
-    best, and a gain below ``precision`` is not worth having. All logarithms may have a ``bias`` of
-    so much: the interval is wider by that, as more pairs do not help. If the ratios
-    are lower bounds (``at_least``), only a lower end is found, and never that there is no gain.
+    best, and a gain below ``precision`` is not worth having. All logarithms may be off by the same
+    ``bias``: the interval is wider by that, as more pairs do not help. If the ratios are lower
+    bounds (``at_least``), the interval has only a lower end, and "no gain" is never claimed.
     """
     pairs = len(log_ratios)
     if not pairs:
         return None
-    counted = typical(log_ratios)
-    mean = statistics.fmean(counted)
-    freedom = len(counted)  # one less, and one for the prior
-    squares = sum((log_ratio - mean) ** 2 for log_ratio in counted)
+    logs = typical(log_ratios)
+    mean = statistics.fmean(logs)
+    freedom = len(logs)  # one less, and one for the prior
+    squares = sum((log_ratio - mean) ** 2 for log_ratio in logs)
     variance = (rule.prior_sd**2 + squares) / freedom
-    error = math.sqrt(variance / len(counted))
+    error = math.sqrt(variance / len(logs))
 
     def half(deviations: float) -> float:
         return student(deviations, freedom) * error
 
     boundary = min(_GAIN * math.sqrt(rule.most_pairs / pairs), _MOST_GAIN)
     is_proven = pairs >= rule.least_pairs and abs(mean) - bias - half(boundary) > math.log1p(WORTH)
-    # What is proven is so of the whole interval.
+    # The interval of a claim that is proven holds no ratio that contradicts it.
     width = half(min(_INTERVAL, boundary) if is_proven else _INTERVAL)
     is_last = is_last or pairs >= rule.most_pairs
     has_no_gain = (
-        len(counted) >= _LEAST_PAIRS
+        len(logs) >= _LEAST_PAIRS
         and mean + bias + half(rule.no_gain) < math.log1p(precision)
         and mean + bias + width < math.log1p(max(precision, _MOST_GAIN_ALLOWED))
     )
@@ -135,24 +135,24 @@ def judge(
         return None
     is_open = claim == "inconclusive" and pairs < rule.most_pairs
     return Finding(
-        math.exp(mean),
-        math.exp(mean - bias - width),
-        None if at_least else math.exp(mean + bias + width),
-        pairs,
-        claim,
+        ratio=math.exp(mean),
+        low=math.exp(mean - bias - width),
+        high=None if at_least else math.exp(mean + bias + width),
+        pairs=pairs,
+        claim=claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,
         is_side_by_side=rule is not IN_TURN,
     )
 
 
 def typical(log_ratios: Sequence[float]) -> list[float]:
-    """Return the logarithms without those of pairs of which one launch was an outlier."""
+    """Return the logarithms without those of pairs in which a launch was an outlier."""
     if len(log_ratios) < _OUTLIER_PAIRS:
         return list(log_ratios)
     median = statistics.median(log_ratios)
     deviation = statistics.median(abs(log_ratio - median) for log_ratio in log_ratios)
-    most = max(math.log(_OUTLIER_FACTOR), _OUTLIER_DEVIATIONS * deviation)
-    return [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most]
+    most_off = max(math.log(_OUTLIER_FACTOR), _OUTLIER_DEVIATIONS * deviation)
+    return [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most_off]
 
 
 def student(deviations: float, freedom: int) -> float:

@@ -1,11 +1,11 @@
-"""What ranks alone tell of pairs of launches, exactly (``--confirm exact``). Pure.
+"""Judges pairs of launches by ranks alone, exactly (``--confirm exact``). Pure.
 
 The null distribution of Wilcoxon's signed rank statistic, and the interval of Hodges & Lehmann from
 it (Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.2-3.3), on
 the logarithms of the pairs' ratios. It needs them to be independent and symmetric about the truth,
-whatever their spread. The looks share the error of 5 % (Bonferroni: valid however they hang
-together). With n pairs the smallest error is 2 / 2**n: 6 pairs are the fewest that can say anything
-at 5 %, and get 1/32 of it.
+whatever their spread. The looks share the error of 5 % (Bonferroni: valid however they depend on
+each other). With n pairs the smallest error is 2 / 2**n: 6 pairs are the fewest that can prove
+anything at 5 %, and their error is 1/32.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from functools import cache
 from tuner.model import Claim, Finding
 from tuner.stats.pairs import WORTH
 
-#: After so many pairs the evidence is looked at, and a look may err so much.
+#: After which numbers of pairs the evidence is looked at, with the error of each look.
 LOOKS = {6: 1 / 32, 10: 0.0075, 16: 0.006, 24: 0.005}
 
-#: A gain is shown until the half-width of its interval is below this share of the ratio, or for so
-#: many pairs: more narrow it with their square root only.
+#: The comparison of a gain ends once the half-width of its interval is below this share of the
+#: ratio, or after this many pairs: further ones narrow it with their square root only.
 _NARROW, _PLENTY = 0.05, 16
 
 
@@ -58,16 +58,17 @@ def interval(logs: Sequence[float], error: float) -> tuple[float, float, float] 
     this chance at most.
     """
     counts = _signed_rank_counts(len(logs))
-    below, trimmed, most = 0, None, error / 2 * sum(counts) * (1 + 1e-12)
+    patterns, trimmed, most_patterns = 0, None, error / 2 * sum(counts) * (1 + 1e-12)
     for statistic, count in enumerate(counts):
-        below += count
-        if below > most:
+        patterns += count
+        if patterns > most_patterns:
             break
-        trimmed = statistic
+        trimmed = statistic  # this many averages are cut off at each end
     if trimmed is None:
         return None
-    walsh = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
-    return statistics.median(walsh), walsh[trimmed], walsh[-1 - trimmed]
+    walsh_averages = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
+    center = statistics.median(walsh_averages)
+    return center, walsh_averages[trimmed], walsh_averages[-1 - trimmed]
 
 
 @cache

@@ -11,11 +11,11 @@ from tuner.model import Finding
 from tuner.stats import noise
 from tuner.stats.ranks import interval
 
-#: From so many launches on an interval goes by ranks, which errs in this share of cases.
+#: From this many launches on an interval goes by ranks, which errs in this share of cases.
 BY_RANKS, ERROR = 6, 0.05
 
-#: With fewer it is so many standard errors wide on each side, whose spread is shrunk towards the
-#: usual one; and nothing is said if the runs of a side differ by more than this factor.
+#: With fewer it is this many standard errors wide on each side, by a spread that is shrunk towards
+#: the usual one. It has no end if the runs of a side differ by more than this factor.
 DEVIATIONS, OUTLIER = 6.0, 1.5
 
 
@@ -28,12 +28,12 @@ class SpeedUp(NamedTuple):
 
     @classmethod
     def of(cls, finding: Finding) -> SpeedUp:
-        """Return that of pairs of launches."""
+        """Return the speed-up that pairs of launches show."""
         return cls(finding.ratio, finding.low, finding.high or math.inf)
 
     @property
     def inverse(self) -> SpeedUp:
-        """How many times slower it is."""
+        """The speed-up the other way round: how many times slower it is."""
         high = 1 / self.low if self.low else math.inf
         return SpeedUp(1 / self.ratio, 1 / self.high, high)
 
@@ -54,13 +54,13 @@ def speed_up(before: Sequence[float], after: Sequence[float]) -> SpeedUp:
     sd, _ = noise.pooled(sides, noise.RUNS)
     half = DEVIATIONS * sd * math.hypot(*(len(side) ** -0.5 for side in sides))
     center = statistics.fmean(sides[0]) - statistics.fmean(sides[1])
-    return SpeedUp(*(math.exp(center + off) for off in (0.0, -half, half)))
+    return SpeedUp(*(math.exp(center + offset) for offset in (0.0, -half, half)))
 
 
 def _usual(times: Sequence[float]) -> Sequence[float]:
-    """Return, of three runs and more, those that are not far slower than their median."""
-    most = OUTLIER * statistics.median(times) if len(times) > 2 else math.inf
-    return [time_s for time_s in times if time_s <= most]
+    """Return the times without outliers, far above the median; of fewer than three all."""
+    most_s = OUTLIER * statistics.median(times) if len(times) > 2 else math.inf
+    return [time_s for time_s in times if time_s <= most_s]
 
 
 def along(forwards: Iterable[SpeedUp], backwards: Iterable[SpeedUp] = ()) -> SpeedUp:

@@ -1,4 +1,4 @@
-"""Opening a database: the engine, the file, the tables, and what can be wrong with each."""
+"""Opens a database: the engine, the file, the tables, with an error for what is wrong with each."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage
     from sqlalchemy.engine import Engine
 
-#: How long a statement waits for another process that holds the database.
+#: How long a statement waits for another process that holds the database, s.
 BUSY_S = 10.0
 
-#: How often a trial of a study that other hosts share says that it is alive, and after how long
-#: without it counts as lost, s.
+#: How often a host that shares a study sends a sign of life for its trial, and after how long
+#: without one the trial counts as lost, s.
 HEARTBEAT_S, LOST_AFTER_S = 10, 30
 
-#: Another process may be quicker to make Optuna's tables this often.
+#: How often to try to make Optuna's tables while another process makes them, too.
 RACES = 20
 
-#: A server that does not answer in this time is not there.
+#: A server that does not answer within this time cannot be reached, s.
 CONNECT_S = 10
 
 #: File systems whose locks SQLite cannot trust (sqlite.org/faq.html, question 5;
@@ -55,16 +55,16 @@ class _WriteAheadConnection(sqlite3.Connection):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        with suppress(sqlite3.OperationalError):  # read by another process: it stays as it is
+        with suppress(sqlite3.OperationalError):  # another process reads it: no write-ahead then
             if self.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
                 self.execute("PRAGMA synchronous = NORMAL")
 
 
 def end_write_ahead(path: Path) -> None:
     """Make an SQLite file without connections one file again, which read-only folders may hold."""
-    name = f"{path.absolute().as_uri()}?mode=rw"
-    # Another process may be reading it, or the disk is full: SQLite reads it all the same.
-    with suppress(sqlite3.Error), closing(sqlite3.connect(name, timeout=0, uri=True)) as connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    # Another process may be reading it, or the disk is full: then it stays two files.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(uri, timeout=0, uri=True)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -73,7 +73,7 @@ def _engine_options(url: str, busy_s: float, *, write_ahead: bool = False) -> di
     if sqlite_path(url) is not None:
         factory = _WriteAheadConnection if write_ahead else sqlite3.Connection
         return {"connect_args": {"timeout": busy_s, "factory": factory}}
-    # lock_timeout: PostgreSQL's own default is to wait for ever.
+    # Without a lock_timeout PostgreSQL waits for ever.
     options = f"-c lock_timeout={int(busy_s * 1000)}"
     return {
         "connect_args": {"connect_timeout": CONNECT_S, "options": options},
@@ -84,7 +84,7 @@ def _engine_options(url: str, busy_s: float, *, write_ahead: bool = False) -> di
 def connect(url: str) -> Engine:
     """Return an engine for a database that holds studies; nothing is written.
 
-    It is a `UsageError` if it is missing, corrupt, no database, of another program, on a network
+    It is a `UsageError` if the database is missing, corrupt, none, of another program, on a network
     file system or a server that cannot be reached, and a `BusyError` if it stays locked.
     """
     path = sqlite_path(url)
@@ -124,12 +124,12 @@ def create(url: str) -> RDBStorage:
         _holds_studies(engine, url)
         engine.dispose()
     storage = optunas_storage(url, write_ahead=True)
-    own = schema.observations
+    table = schema.observations
     with translated(url), storage.engine.begin() as connection:
-        connection.execute(sa.schema.CreateTable(own, if_not_exists=True))
-        # This shows that the database can be written: the row is gone before anybody sees it.
-        connection.execute(sa.insert(own).values(trial_id=-1, ranks=""))
-        connection.execute(sa.delete(own).where(own.c.trial_id == -1))
+        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+        # This shows that the database can be written: the commit leaves no row.
+        connection.execute(sa.insert(table).values(trial_id=-1, ranks=""))
+        connection.execute(sa.delete(table).where(table.c.trial_id == -1))
     return storage
 
 
@@ -141,8 +141,8 @@ def optunas_storage(url: str, *, write_ahead: bool = False) -> RDBStorage:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    # Optuna fills in "{SCHEMA_VERSION}": braces of the path must not be taken for it.
-    escaped = url.replace("{", "{{").replace("}", "}}")
+    # Optuna replaces "{SCHEMA_VERSION}" in the URL, so braces of the path are doubled.
+    escaped_url = url.replace("{", "{{").replace("}", "}}")
     options = _engine_options(url, BUSY_S, write_ahead=write_ahead)
     beat_s, lost_s = (HEARTBEAT_S, LOST_AFTER_S) if sqlite_path(url) is None else (None, None)
     with translated(url), warnings.catch_warnings():
@@ -151,10 +151,10 @@ def optunas_storage(url: str, *, write_ahead: bool = False) -> RDBStorage:
         for attempt in range(RACES):
             try:
                 return optuna.storages.RDBStorage(
-                    escaped, options, heartbeat_interval=beat_s, grace_period=lost_s
+                    escaped_url, options, heartbeat_interval=beat_s, grace_period=lost_s
                 )
             except (sa.exc.DBAPIError, AssertionError) as error:
-                # Another first run makes the same tables: it has made one more of them by now.
+                # Another first run makes the same tables, and was quicker with one of them.
                 is_race = isinstance(error, (sa.exc.IntegrityError, AssertionError))
                 if attempt == RACES - 1 or not (is_race or "already exists" in str(error)):
                     raise
@@ -210,7 +210,7 @@ def _engine(url: str, busy_s: float = BUSY_S) -> Engine:
         raise UsageError(
             f"--storage {display_url(url)} is not a database URL",
             "write the path of an SQLite file, or postgresql://USER@HOST:PORT/NAME",
-        ) from None  # its words repeat the URL, which may hold a password
+        ) from None  # the text of the error repeats the URL, which may hold a password
 
 
 def _refuse_place(path: Path, mounts: Path) -> None:
@@ -243,7 +243,7 @@ def file_system(path: Path, mounts: Path = MOUNTS) -> str:
 
 
 def _holds_studies(engine: Engine, url: str) -> bool:
-    """Return whether the tables are there; refuse a file with tables of another program only."""
+    """Return whether the tables exist; refuse a file that has only tables of another program."""
     names = {*sa.inspect(engine).get_table_names()}
     if names and not names & schema.READ and sqlite_path(url) is not None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a database or a disk complains about, as one error that a user can act on."""
+"""Turns the errors of a database or a disk into one error that a user can act on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tuner.launch.secrets import Redactor
 from tuner.model.errors import BusyError, TunerError, UsageError
 from tuner.store.urls import display_url
 
-#: An error, its message with ``{place}`` for the database and ``{line}`` for the database's own
-#: words, and what to do.
+#: An error, its message with ``{place}`` for the database and ``{line}`` for the first line of the
+#: database's own error, and what to do.
 _Complaint = tuple[type[TunerError], str, str]
 
 _FULL: _Complaint = (
@@ -50,7 +50,7 @@ _OTHER: _Complaint = (
     "what was saved before is kept",
 )
 
-#: What SQLite, the C library, PostgreSQL and its driver say; the first pattern that fits counts.
+#: Patterns of the errors of SQLite, the C library, PostgreSQL and its driver; the first fit counts.
 _COMPLAINTS: dict[str, _Complaint] = {
     "database or disk is full|no space left on device|could not extend file": _FULL,
     "database is locked|lock timeout": (
@@ -86,7 +86,7 @@ _COMPLAINTS: dict[str, _Complaint] = {
 def translated(url: str, *, opened: bool = False) -> Iterator[None]:
     """Turn the errors of a database, and of Optuna's storage in it, into a :class:`TunerError`.
 
-    If it was ``opened`` before, what it says now is not the user's mistake.
+    If the database was ``opened`` before, a server that does not answer is no mistake of the user.
     """
     try:
         yield
@@ -99,30 +99,30 @@ def translated(url: str, *, opened: bool = False) -> Iterator[None]:
 
 
 def translate(error: BaseException, url: str, *, opened: bool = False) -> TunerError:
-    """Return the error for the user; an unknown one keeps the database's own first line."""
-    said, cause = [], error
+    """Return the error for the user; an unknown one keeps the first line of the database's own."""
+    texts, cause = [], error
     for _ in range(10):  # libraries wrap each other's errors
         inner = getattr(cause, "orig", None) or cause.__cause__ or cause.__context__
         # A wrapper repeats the statement and its values.
         if getattr(cause, "orig", None) is None and str(cause).strip() not in {"", "()"}:
-            said.append(str(cause).strip())
+            texts.append(str(cause).strip())
         if inner is None:
             break
         cause = inner
-    text = " ".join(said).lower()
+    text = " ".join(texts).lower()
     complaint = next((c for pattern, c in _COMPLAINTS.items() if re.search(pattern, text)), _OTHER)
     if isinstance(error, UnicodeError):
         complaint = _CORRUPT
     elif complaint is _UNREACHABLE and opened:
         complaint = _GONE
-    # The innermost has the database's own words. A driver may repeat the URL that it was given.
-    line = said[-1].splitlines()[0] if said else type(cause).__name__
+    # The innermost error is the database's own. A driver may repeat the URL, with a password.
+    line = texts[-1].splitlines()[0] if texts else type(cause).__name__
     return _error(complaint, display_url(url), Redactor.of({}, (url,)).text(line))
 
 
 def _error(complaint: _Complaint, place: object, line: str = "") -> TunerError:
-    kind, message, hint = complaint
-    return kind(message.format(place=place, line=line), hint)
+    error_type, message, hint = complaint
+    return error_type(message.format(place=place, line=line), hint)
 
 
 def foreign(url: str, what: str) -> TunerError:

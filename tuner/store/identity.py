@@ -1,4 +1,4 @@
-"""What a study belongs to: times are comparable only if all of this is the same."""
+"""The identity of a study: times are comparable only if all its parts are the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tuner.launch.secrets import redact_spec
 from tuner.model import ANY_HOST, Env, Flag, JsonDict, Knob, ObjectiveSpec, StudySpec
 from tuner.model.errors import UsageError
 
-#: The parts that are tables of their own, and those that other modules name.
+#: Names of parts: two that are tables themselves, and those that other modules need.
 ROUTES, ENVIRONMENT, HOST, DEFAULTS = "routes", "environment", "hostname", "command of the defaults"
 
 
@@ -22,7 +22,7 @@ def identity(spec: StudySpec) -> JsonDict:
     """
     spec = redact_spec(spec, os.environ)
     machine, launcher, layout = spec.machine, spec.launcher, spec.layout
-    # What differs by launch is left as it is written.
+    # Placeholders that differ by launch stay as they are written.
     texts = {name: f"{{{name}}}" for name in command.RESERVED}
     texts |= {k.name: str(k.default) for k in spec.knobs if k.default is not None}
     hosts = [f"{ANY_HOST if spec.hosts_from else name}:{ranks}" for name, ranks in layout.slots]
@@ -55,21 +55,21 @@ def identity(spec: StudySpec) -> JsonDict:
 
 
 def _objective(spec: ObjectiveSpec) -> str:
-    """Return all of it that bears on the figure, in words."""
+    """Return all of an objective that changes the figure, in words."""
     texts = [spec.kind]
     if spec.kind == "pattern":
         texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
     elif spec.kind != "wall":
         texts.append(f"{spec.key} in {spec.log}")
-    said = " ".join(texts)
-    said += ", steady state" if spec.statistic == "steady" else ""
-    said += f", loss in {spec.loss_key}" if spec.loss_key else ""
-    said += f", in {spec.unit}" if spec.unit else ""
-    return said + (", more is better" if spec.maximize else "")
+    text = " ".join(texts)
+    text += ", steady state" if spec.statistic == "steady" else ""
+    text += f", loss in {spec.loss_key}" if spec.loss_key else ""
+    text += f", in {spec.unit}" if spec.unit else ""
+    return text + (", more is better" if spec.maximize else "")
 
 
 def _route(knob: Knob, template: tuple[str, ...]) -> str:
-    """Return how the knob's value reaches the program; a placeholder wins over its own way."""
+    """Return how the knob's value reaches the program: by a placeholder, or else by its route."""
     if knob.name in command.knobs_in(template):
         return f"{{{knob.name}}} in the command"
     if isinstance(knob.route, Env):
@@ -84,15 +84,15 @@ def difference(old: JsonDict, new: JsonDict) -> list[str]:
 
     Only a knob that both sides have can differ in its route.
     """
-    was, now = _texts(old), _texts(new)
-    if was.get("command") != now.get("command"):  # then that of the defaults differs as well
-        for texts in (was, now):
+    olds, news = _texts(old), _texts(new)
+    if olds.get("command") != news.get("command"):  # then that of the defaults differs as well
+        for texts in (olds, news):
             texts.pop(DEFAULTS, None)
     return [
-        f"{label}: {was.get(label, 'none')} -> {now.get(label, 'none')}"
-        for label in [*now, *(label for label in was if label not in now)]
-        if was.get(label, "none") != now.get(label, "none")
-        and (not label.startswith(_ROUTE) or (label in was and label in now))
+        f"{label}: {olds.get(label, 'none')} -> {news.get(label, 'none')}"
+        for label in [*news, *(label for label in olds if label not in news)]
+        if olds.get(label, "none") != news.get(label, "none")
+        and (not label.startswith(_ROUTE) or (label in olds and label in news))
     ]
 
 
@@ -100,7 +100,7 @@ _ROUTE = "route of "
 
 
 def _texts(identity: JsonDict) -> dict[str, str]:
-    """Return each part as it is called and shown."""
+    """Return each part as a text by its label, as a user is shown them."""
     texts: dict[str, str] = {}
     for key, value in identity.items():
         if key in {ROUTES, ENVIRONMENT} and isinstance(value, dict):
@@ -113,7 +113,7 @@ def _texts(identity: JsonDict) -> dict[str, str]:
 
 
 def require_same(name: str, old: JsonDict, new: JsonDict) -> None:
-    """Refuse to continue a study that belongs to something else, with every difference."""
+    """Refuse to continue a study with another identity; the error lists every difference."""
     if differences := difference(old, new):
         raise UsageError(
             f"the stored study {name} differs from what was typed: " + "; ".join(differences),

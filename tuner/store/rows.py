@@ -1,6 +1,6 @@
 """Studies and launches as attributes of Optuna's studies and trials, and back.
 
-What reads one raises ``ValueError``, ``KeyError`` or ``TypeError`` if it is not as it was written.
+Functions that read one raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is damaged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tuner.model import (
     codec,
 )
 
-#: The form of what is kept; another one is not read.
+#: The version of the stored form; studies in another one are not read.
 FORM = 3
 
-#: Attributes of a study: what it is; how far it is; what a list says; launches that do not count.
+#: Attributes of a study: its spec; its state; its row in a list; launches that do not count.
 STUDY, STATE, SUMMARY, EXCLUDED = "tune:study", "tune:state", "tune:summary", "tune:excluded"
-#: Attributes of a trial: the number of its launch; what came of it.
+#: Attributes of a trial: the number of its launch; the record of the launch.
 LAUNCH, RECORD = "launch", "tune:record"
 
 
@@ -42,10 +42,10 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a list of studies says about one; kept with it, never worked out for the list."""
+    """What a list of studies shows of one; stored with the study, so that the list is quick."""
 
     candidate: Setting | None = None  # what the search calls best so far
-    best_setting: Setting | None = None  # what is handed over
+    best_setting: Setting | None = None  # what is handed over, or else the candidate
     best_s: float | None = None
     baseline_s: float | None = None
     trials: int = 0
@@ -57,7 +57,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A study as it is kept; times are ISO 8601, UTC."""
+    """A study as it is stored; times are ISO 8601, UTC."""
 
     name: str
     spec: StudySpec
@@ -69,19 +69,19 @@ class StudyRow:
     summary: Summary = Summary()
 
 
-def study_attribute(spec: StudySpec, belongs: JsonDict, created_at: str) -> JsonDict:
-    """Return what a study is, as its attribute `STUDY`."""
-    document = {"spec": spec, "identity": belongs, "created_at": created_at}
+def study_attribute(spec: StudySpec, identity: JsonDict, created_at: str) -> JsonDict:
+    """Return the attribute `STUDY` of a study."""
+    document = {"spec": spec, "identity": identity, "created_at": created_at}
     return {"form": FORM, **codec.to_json(document)}
 
 
 def state_attribute(state: StudyState, reason: str) -> JsonDict:
-    """Return how far a study is, and why, as its attribute `STATE`."""
+    """Return the attribute `STATE` of a study: how far it is, and why."""
     return {"state": state.value, "reason": reason, "updated_at": now()}
 
 
 def study_row(name: str, attributes: Mapping[str, Any]) -> StudyRow:
-    """Return the inverse of `study_attribute`, `state_attribute` and what else is kept."""
+    """Return a study from its attributes: the inverse of those functions, with the summary."""
     study, state, summary = (
         codec.from_json(JsonDict, attributes.get(key, {})) for key in (STUDY, STATE, SUMMARY)
     )
@@ -108,17 +108,17 @@ def excluded(attributes: Mapping[str, Any]) -> dict[int, Exclusion]:
 
 def with_exclusion(record: LaunchRecord, excluded: Mapping[int, Exclusion]) -> LaunchRecord:
     """Return the launch as excluded if it is among those that do not count any more."""
-    why = excluded.get(record.number)
-    if why is None or record.outcome.exclusion is not None:
+    exclusion = excluded.get(record.number)
+    if exclusion is None or record.outcome.exclusion is not None:
         return record
-    return replace(record, outcome=replace(record.outcome, exclusion=why))
+    return replace(record, outcome=replace(record.outcome, exclusion=exclusion))
 
 
 # --- launches ----------------------------------------------------------------------------
 
 
 def launch_attribute(record: LaunchRecord) -> JsonDict:
-    """Return a launch as the attribute `RECORD` of its trial, without what was seen of it."""
+    """Return the attribute `RECORD` of a launch's trial, without observation and telemetry."""
     outcome = replace(record.outcome, telemetry=None, observation=Observation())
     document: JsonDict = codec.to_json(replace(record, outcome=outcome))
     return document
@@ -131,7 +131,7 @@ def launch_record(document: Any) -> LaunchRecord:
     return record
 
 
-def seen_row(trial_id: int, record: LaunchRecord) -> dict[str, Any]:
+def observation_row(trial_id: int, record: LaunchRecord) -> dict[str, Any]:
     """Return the row of ``tune_seen`` for a launch."""
     telemetry = record.outcome.telemetry
     return {

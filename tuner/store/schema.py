@@ -1,15 +1,15 @@
 """The one table of ours, and those of Optuna's tables that are read here.
 
-A study is a study of Optuna, a launch one of its trials: what decides stands in their attributes.
-Ours holds what is long, and nothing that decides. What Optuna can write is written through Optuna;
-all is read by SQL, since Optuna takes half a second to load, and reads what no command needs.
+A study is a study of Optuna, a launch one of its trials: their attributes hold all that decides
+what comes next. Our table holds long texts, which decide nothing. Optuna writes what it can; all is
+read by SQL, since Optuna takes half a second to load, and reads what no command needs.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 
-#: What was seen of a launch and its ranks, as JSON: an `Observation`, and a `Telemetry` or nothing.
+#: The `Observation` of a launch, which is of its ranks, and its `Telemetry` if it has any, as JSON.
 observations = Table(
     "tune_seen",
     MetaData(),

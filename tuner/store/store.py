@@ -1,8 +1,8 @@
 """The store: studies and their launches, in the tables of Optuna's storage.
 
 A study NAME is two studies of Optuna. Its search is NAME, whose parameters are the knobs. All other
-launches are trials of NAME/comparison, whose one parameter says which side was launched: a baseline
-is no point of the space.
+launches are trials of NAME/comparison, whose one parameter says which side was launched: the
+baseline is no setting of the space.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ GONE = "the process that measured it is gone"
 
 
 class _Trial(NamedTuple):
-    """A trial of Optuna: its number, if it is of the search, and attributes of ours (JSON)."""
+    """A trial of Optuna, with those of our attributes (JSON) that were read."""
 
     trial_id: int
-    number: int | None
+    number: int | None  # None: it is of the comparison
     attributes: dict[str, str]
 
     @property
@@ -64,7 +64,7 @@ class _Trial(NamedTuple):
 
 
 def comparison_name(name: str) -> str:
-    """Return the name of the study of Optuna that has the launches beside the search."""
+    """Return the name of the study of Optuna that has the launches outside of the search."""
     return f"{name}/comparison"
 
 
@@ -102,7 +102,7 @@ class Store:
             self._optunas.engine.dispose()
         self._engine.dispose()
         if self._path is not None and _file(self._path) == self._file:
-            database.end_write_ahead(self._path)  # also what a process left that was killed
+            database.end_write_ahead(self._path)  # also the second file of a killed process
 
     def __enter__(self) -> Store:
         return self
@@ -121,14 +121,14 @@ class Store:
 
     def search(self, name: str) -> optuna.Study:
         """Return the study of Optuna whose trials are the launches of the search."""
-        return self._loaded(name, name)
+        return self._load_study(name, name)
 
     def comparison(self, name: str) -> optuna.Study:
         """Return the study of Optuna whose trials are the other launches."""
-        return self._loaded(comparison_name(name), name)
+        return self._load_study(comparison_name(name), name)
 
-    def _loaded(self, optunas_name: str, name: str) -> optuna.Study:
-        """Return a study of Optuna, which can read its attributes and its trials."""
+    def _load_study(self, optunas_name: str, name: str) -> optuna.Study:
+        """Return a study of Optuna, once Optuna has read its attributes and its trials."""
         import optuna
 
         with self.translated():
@@ -138,19 +138,20 @@ class Store:
                 return study
             except (TunerError, sa.exc.SQLAlchemyError):
                 raise
-            except Exception as error:  # whatever Optuna makes of a row that it cannot read
+            except Exception as error:  # Optuna has many errors for rows that it cannot read
                 if not self.has(name):
                     raise self._no_study(name) from None
-                said = str(error) or type(error).__name__
-                text = f"Optuna cannot read study {shown(optunas_name)}: {said[:200]}"
+                why = str(error) or type(error).__name__
+                text = f"Optuna cannot read study {shown(optunas_name)}: {why[:200]}"
                 raise failures.foreign(self.url, text) from error
 
     # --- studies ---------------------------------------------------------------------
 
     def studies(self) -> list[StudyRow]:
-        """Return all studies, the one worked on last first."""
-        rows_ = [self._row(name, texts) for name, texts in self._attributes(STUDY, SUMMARY).items()]
-        return sorted(rows_, key=lambda row: row.updated_at, reverse=True)
+        """Return all studies, the one that changed last first."""
+        attributes = self._attributes(STUDY, SUMMARY)
+        studies = (self._row(name, texts) for name, texts in attributes.items())
+        return sorted(studies, key=lambda row: row.updated_at, reverse=True)
 
     def find(self, name: str) -> StudyRow | None:
         """Return the study of that name, ``None`` if there is none."""
@@ -169,37 +170,37 @@ class Store:
         return row
 
     def create(self, spec: StudySpec) -> StudyRow:
-        """Add a study without launches; of its commands all but the secrets is stored.
+        """Add a study without launches; its commands are stored without their secrets.
 
-        It is a `UsageError` if the name is taken, by tune or another program.
+        It is a `UsageError` if tune or another program has a study of that name.
         """
         import optuna
 
         name = spec.name
         if self.has(name):
             raise UsageError(f"the study {name} exists already", "choose another with --name NAME")
-        study = rows.study_attribute(redact_spec(spec, os.environ), identity(spec), rows.now())
+        redacted = redact_spec(spec, os.environ)
+        attribute = rows.study_attribute(redacted, identity(spec), rows.now())
         with self.translated(), warnings.catch_warnings():
             # Names of metrics are marked experimental.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             self._delete_remains(name)
             for optunas_name in (comparison_name(name), name):
-                search = optuna.create_study(
+                optunas_study = optuna.create_study(
                     study_name=optunas_name,
                     storage=self.storage,
                     direction="maximize" if spec.objective.maximize else "minimize",
                 )
-                search.set_metric_names([figures.axis(spec.objective)])
-            search.set_user_attr(STUDY, study)
-            search.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
+                optunas_study.set_metric_names([figures.axis(spec.objective)])
+            optunas_study.set_user_attr(STUDY, attribute)  # the last one is the search
+            optunas_study.set_user_attr(STATE, rows.state_attribute(StudyState.RUNNING, ""))
         return self.load(name)
 
     def _delete_remains(self, name: str) -> None:
-        """Delete what a process left that died while it made a study.
+        """Delete what a process has left that was killed while it made a study.
 
-        Of the two studies of Optuna the comparison is made first; neither has a trial.
-
-        It is a `UsageError` if it is a study of another program.
+        The comparison is made first, and neither study of Optuna has a trial then: anything else is
+        a study of another program, and a `UsageError`.
         """
         study_ids = {}
         for optunas_name in (comparison_name(name), name):
@@ -218,16 +219,16 @@ class Store:
             self.storage.delete_study(study_id)
 
     def update_spec(self, spec: StudySpec) -> None:
-        """Replace the spec of the study of that name, which still belongs to the same."""
-        created_at, kept = self.load(spec.name).created_at, redact_spec(spec, os.environ)
-        self._set(spec.name, STUDY, rows.study_attribute(kept, identity(spec), created_at))
+        """Replace the spec of the study of that name, whose identity is the same."""
+        created_at, redacted = self.load(spec.name).created_at, redact_spec(spec, os.environ)
+        self._set(spec.name, STUDY, rows.study_attribute(redacted, identity(spec), created_at))
 
     def set_state(self, name: str, state: StudyState, reason: str) -> None:
-        """Say how far the study is, and why it is not running."""
+        """Store how far the study is, and why it is not running."""
         self._set(name, STATE, rows.state_attribute(state, Redactor.of(os.environ).text(reason)))
 
     def set_summary(self, name: str, summary: Summary) -> None:
-        """Replace what the list of studies says about this one."""
+        """Replace what the list of studies shows of this one."""
         self._set(name, SUMMARY, {**codec.to_json(summary), "updated_at": rows.now()})
 
     def _set(self, name: str, key: str, value: Any) -> None:
@@ -239,17 +240,17 @@ class Store:
             self.storage.set_study_user_attr(study_id, key, value)
 
     def replace_params(
-        self, name: str, changed: Callable[[FrozenTrial], dict[str, tuple[Any, BaseDistribution]]]
+        self, name: str, params_of: Callable[[FrozenTrial], dict[str, tuple[Any, BaseDistribution]]]
     ) -> None:
-        """Give each trial of the search that has ended other parameters, all of them or none.
+        """Replace the parameters of each trial of the search that has ended, of all or of none.
 
-        Optuna has no way to. Who has read the trials before has to load the study again.
+        Optuna cannot do that. A study of Optuna that was loaded before must be loaded again.
         """
         from optuna.distributions import distribution_to_json
 
         params = schema.trial_params
         ended = [t for t in self.search(name).get_trials(deepcopy=False) if t.state.is_finished()]
-        new = [
+        new_rows = [
             {
                 "trial_id": trial._trial_id,
                 "param_name": param,
@@ -257,16 +258,16 @@ class Store:
                 "distribution_json": distribution_to_json(distribution),
             }
             for trial in ended
-            for param, (value, distribution) in changed(trial).items()
+            for param, (value, distribution) in params_of(trial).items()
         ]
         with self._transaction() as connection:
-            is_theirs = params.c.trial_id.in_([trial._trial_id for trial in ended])
-            connection.execute(sa.delete(params).where(is_theirs))
-            if new:
-                connection.execute(sa.insert(params), new)
+            is_of_ended = params.c.trial_id.in_([trial._trial_id for trial in ended])
+            connection.execute(sa.delete(params).where(is_of_ended))
+            if new_rows:
+                connection.execute(sa.insert(params), new_rows)
 
     def remove(self, name: str) -> None:
-        """Remove the study with all that is kept of its launches; nothing if there is none."""
+        """Remove the study with all that is stored of its launches; do nothing without one."""
         import optuna
 
         if not self.has(name):
@@ -277,16 +278,17 @@ class Store:
                     optuna.delete_study(study_name=optunas_name, storage=self.storage)
         with self._transaction() as connection:
             if sa.inspect(connection).has_table(schema.observations.name):
-                left = schema.observations.c.trial_id.not_in(sa.select(schema.trials.c.trial_id))
-                connection.execute(sa.delete(schema.observations).where(left))
+                trial_ids = sa.select(schema.trials.c.trial_id)
+                is_orphan = schema.observations.c.trial_id.not_in(trial_ids)
+                connection.execute(sa.delete(schema.observations).where(is_orphan))
 
     # --- launches --------------------------------------------------------------------
 
     def launches(self, name: str, *, detail: bool = True) -> list[LaunchRecord]:
         """Return the launches of a study in the order they were made.
 
-        ``detail=False`` leaves out what was seen of its ranks (which is empty then): most of
-        the reading if there are thousands.
+        ``detail=False`` leaves the observations of ranks empty, which take most of the reading if
+        there are thousands of launches.
         """
         trials = self._trials(name, LAUNCH, RECORD)
         observations = self._observations(trials, "ranks") if detail else {}
@@ -294,7 +296,7 @@ class Store:
         records = []
         for trial in trials:
             if RECORD not in trial.attributes:
-                continue  # it runs, or was lost
+                continue  # the launch runs, or was lost
             with self._readable(f"launch {trial.launch} of {shown(name)}"):
                 record = rows.launch_record(json.loads(trial.attributes[RECORD]))
                 record = rows.with_exclusion(record, excluded)
@@ -306,9 +308,9 @@ class Store:
         return sorted(records, key=lambda record: record.number)
 
     def telemetry(self, name: str, launch_number: int) -> Telemetry | None:
-        """Return what the sampler saw of a launch, which :meth:`launches` leaves out.
+        """Return the telemetry of a launch, which :meth:`launches` leaves out.
 
-        ``None`` if nothing was recorded, or there is no such launch.
+        ``None`` if none was recorded, or there is no such launch.
         """
         trials = [t for t in self._trials(name, LAUNCH) if t.launch == str(launch_number)]
         with self._readable(f"telemetry of launch {launch_number} of {shown(name)}"):
@@ -316,7 +318,7 @@ class Store:
             return next((codec.loads(Telemetry, text) for text in texts), None)
 
     def last_number(self, name: str) -> int:
-        """Return the highest number of a launch, of those that run too; 0: there is none."""
+        """Return the highest number of a launch, also of one that runs; 0: there is none."""
         return max((number for number, _ in self._numbers(name)), default=0)
 
     def has_number_first(self, name: str, number: int, trial_id: int) -> bool:
@@ -339,19 +341,20 @@ class Store:
         return folders
 
     def keep(self, trial_id: int, record: LaunchRecord) -> None:
-        """Put down what came of a launch on its trial, and what was seen of it.
+        """Store the record of a launch on its trial, with its observation and telemetry.
 
         Optuna raises ``KeyError`` if the trial is gone, ``UpdateFinishedTrialError`` if it ended.
         """
-        self.keep_seen(trial_id, record)  # first: the attribute is what makes it a launch
+        self.keep_observation(trial_id, record)  # first: with the attribute the launch counts
         self.storage.set_trial_user_attr(trial_id, RECORD, rows.launch_attribute(record))
 
-    def keep_seen(self, trial_id: int, record: LaunchRecord) -> None:
-        """Put down what was seen of a launch, in place of what was there."""
+    def keep_observation(self, trial_id: int, record: LaunchRecord) -> None:
+        """Store the observation and the telemetry of a launch, in place of earlier ones."""
+        row = rows.observation_row(trial_id, record)
         with self._transaction() as connection:
-            mine = schema.observations.c.trial_id == trial_id
-            connection.execute(sa.delete(schema.observations).where(mine))
-            connection.execute(sa.insert(schema.observations), rows.seen_row(trial_id, record))
+            is_same = schema.observations.c.trial_id == trial_id
+            connection.execute(sa.delete(schema.observations).where(is_same))
+            connection.execute(sa.insert(schema.observations), row)
 
     def exclude(self, name: str, why: Exclusion, numbers: Collection[int]) -> None:
         """Exclude launches of the study; one that is excluded already keeps its reason."""
@@ -359,10 +362,10 @@ class Store:
         self._set(name, EXCLUDED, {str(n): codec.to_json(reasons[n]) for n in sorted(reasons)})
 
     def require_usable(self, name: str) -> None:
-        """Make sure that the next launch of a study could be kept; cheap.
+        """Raise an error if the next launch of a study could not be stored; cheap.
 
-        All that is kept so far is on the disk then, and in the one file of an SQLite database:
-        while a launch runs it can be copied, and may lose its power.
+        After it all that is stored is on the disk, and in the one file of an SQLite database: while
+        a launch runs that can be copied, and the host may lose its power.
         """
         with self.translated(), self._engine.connect() as connection:
             if connection.dialect.name == "sqlite":
@@ -396,17 +399,15 @@ class Store:
         studies, trials, attributes = schema.studies, schema.trials, schema.trial_attributes
         t, a = trials.c, attributes.c
         query = sa.select(t.trial_id, t.number, studies.c.study_name, a.key, a.value_json)
-        query = query.select_from(
-            trials.join(studies, t.study_id == studies.c.study_id).join(
-                attributes, t.trial_id == a.trial_id
-            )
-        ).where(studies.c.study_name.in_([name, comparison_name(name)]), a.key.in_(keys))
+        joined = trials.join(studies, t.study_id == studies.c.study_id)
+        query = query.select_from(joined.join(attributes, t.trial_id == a.trial_id))
+        is_ours = studies.c.study_name.in_([name, comparison_name(name)])
+        query = query.where(is_ours, a.key.in_(keys))
         by_id: dict[int, _Trial] = {}
         with self._transaction() as connection:
-            for trial_id, number, study, key, text in connection.execute(
-                query.order_by(t.trial_id)
-            ):
-                trial = _Trial(trial_id, number if study == name else None, {})
+            result = connection.execute(query.order_by(t.trial_id))
+            for trial_id, number, study, key, text in result:
+                trial = _Trial(trial_id, number if study == name else None, attributes={})
                 by_id.setdefault(trial_id, trial).attributes[key] = text
         return list(by_id.values())
 
@@ -417,7 +418,7 @@ class Store:
             return rows.excluded({key: json.loads(text) for key, text in texts.items()})
 
     def _observations(self, trials: Collection[_Trial], what: str) -> dict[int, str]:
-        """Return what was seen of launches, by trial, as JSON; nothing if our table is gone."""
+        """Return a column of our table for these trials, by trial, as JSON; {} without a table."""
         ids, columns = [trial.trial_id for trial in trials], schema.observations.c
         with self._transaction() as connection:
             if not ids or not sa.inspect(connection).has_table(schema.observations.name):
@@ -430,9 +431,9 @@ class Store:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Make one error for the user of what Optuna and the database complain about.
+        """Turn errors of Optuna and the database into one error for the user.
 
-        SQLite keeps the file open: it would write on into one that was removed.
+        SQLite keeps the file open, so it would write into one that was removed: that is an error.
         """
         if _file(self._path) != self._file:
             raise TunerError(
@@ -444,7 +445,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """Open a transaction, committed at the end; see the class for what it raises."""
+        """Open a transaction, and commit it at the end; see the class for the errors."""
         with self.translated(), self._engine.begin() as connection:
             yield connection
 
@@ -462,11 +463,10 @@ class Store:
             ) from error
 
     def _row(self, name: str, texts: Mapping[str, str]) -> StudyRow:
-        """Return a study, as interrupted if nothing alive measures it any more.
+        """Return a study, as interrupted if no process measures it any more.
 
-        A process that was killed writes nothing down; but its lock on this host went with it. Of
-        other hosts nothing can be said, so what is written stands. Nor does it change for the
-        process that holds the lock itself.
+        A killed process stores no state, but its lock on this host has ended with it. The stored
+        state counts if the study is of another host, or of the process that holds the lock itself.
         """
         with self._readable(f"study {shown(name)}"):
             row = rows.study_row(name, {key: json.loads(text) for key, text in texts.items()})
@@ -487,7 +487,7 @@ class Store:
 
 
 def _file(path: Path | None) -> tuple[int, int] | None:
-    """Return the file itself, whatever its name; ``None`` if there is none, or for a server."""
+    """Return what identifies a file whatever its name; ``None`` without one, or for a server."""
     try:
         status = path.stat() if path is not None else None
     except OSError:

@@ -1,4 +1,4 @@
-"""Where a study is kept: from what the user typed to a database URL."""
+"""Turns what the user typed for a database into its URL, and a URL into what may be shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
     """Return the database URL: the option, else ``TUNE_STORAGE``, else ``studies/tune.db``.
 
     A text without ``://`` is the path of an SQLite file. One with ``@`` or ``=`` may be a login
-    (``USER:PASSWORD@HOST``, ``host=db password=X``), and a file of that name would tell the
+    (``USER:PASSWORD@HOST``, ``host=db password=X``), and a file of that name would show the
     password: so such a path must begin with ``/``, ``.`` or ``~``. Any other database is a
     `UsageError`.
     """
@@ -39,7 +39,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
         is_path = text.startswith(("/", ".", "~")) or not ("@" in text or "=" in text)
         if not is_path or text in {"", ":memory:"} or ("?" in text and text != typed):
             raise _no_url(typed)
-        # Not resolved: what the user typed is what messages should show.
+        # The path is not resolved: messages should show what the user typed.
         path = typed_path(os.path.expanduser(text), "--storage")  # noqa: PTH111 (raises nothing)
         return URL.create("sqlite", database=str(path)).render_as_string()
     if scheme.lower() not in _POSTGRESQL:
@@ -51,7 +51,7 @@ def resolve_url(storage: str | None, environ: Mapping[str, str]) -> str:
         parsed = make_url(text)
     except (ArgumentError, ValueError):  # not chained: the original text may hold a password
         raise _no_url(text) from None
-    if "@" in f"{parsed.host}{parsed.database}":  # one in the password: what follows is no host
+    if "@" in f"{parsed.host}{parsed.database}":  # an @ stands in the password: this is no host
         raise _no_url(text)
     return f"{_DRIVER}://{rest}"
 
@@ -78,7 +78,7 @@ def sqlite_path(url: str) -> Path | None:
 def display_url(url: str) -> str:
     """Return the URL as it may be shown: an SQLite file as its path, no password, no query.
 
-    Of what cannot be read as a URL nothing is shown: any part of it may be a password.
+    Nothing is shown of a text that is no URL: any part of it may be a password.
     """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
@@ -90,7 +90,7 @@ def display_url(url: str) -> str:
     if parsed.drivername.startswith("sqlite"):
         is_path = parsed.database and not parsed.host and parsed.username is None
         return str(parsed.database) if is_path else HIDDEN
-    is_misread = url.count("@") != (parsed.username is not None)  # one stands in the password
+    is_misread = url.count("@") != (parsed.username is not None)  # an @ stands in the password
     if is_misread or "#" in url:
         return HIDDEN
     return parsed.set(query={}).render_as_string(hide_password=True)
@@ -120,6 +120,6 @@ def study_names(storage: str | None, environ: Mapping[str, str]) -> list[str]:
         url = f"{Path(text.removeprefix(_SQLITE)).expanduser().resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(url, uri=True, timeout=0.2)) as database:
             return [name for (name,) in database.execute(query)]
-    # no file, too long a name, an unknown ~user, a NUL
+    # There is no such file, its name is too long, it has an unknown ~user or a NUL.
     except (OSError, RuntimeError, ValueError, sqlite3.Error):
         return []

@@ -1,8 +1,8 @@
 """Whether the evidence allows the figures of launches. Pure.
 
 An objective says what one launch came to, and what it read. This module compares all launches of a
-study: their units, the format of their numbers, and how long they took. A figure that these
-contradict is a failure. Later launches may show that it was right, so it is judged anew each time.
+study: their units, the format of their numbers, and how long they took. A launch whose figure they
+contradict has failed. A later launch may show that the figure was right, so all are judged anew.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from tuner.search.throughput import began_before, is_longer
 
 def believed(records: Iterable[LaunchRecord], objective: ObjectiveSpec) -> tuple[LaunchRecord, ...]:
     """Return the launches with the figures that their evidence allows; others have failed."""
-    launches = [_as_it_came(record) for record in records]
+    launches = [_with_own_figure(record) for record in records]
     usage = _Usage(launches, objective)
-    return tuple(_judged(record, usage) for record in launches)
+    return tuple(_failed_if_doubted(record, usage) for record in launches)
 
 
 def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str]:
     """Return what the user should know of how figures were read, a sentence each.
 
-    The same sentence comes again while launches are added, so that it is told once.
+    A sentence stays the same while launches are added, so that the loop can say it once.
     """
-    usage, texts = _Usage(map(_as_it_came, records), objective), []
+    usage, texts = _Usage(map(_with_own_figure, records), objective), []
     unit = unit_of(usage.target) if usage.readings else None
     if unit is not None and not unit.is_rate and objective.maximize:
         what = f"the figure is a time ({usage.target})"
@@ -49,7 +49,7 @@ def notes(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> list[str
 
 def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> None:
     """Refuse to look for the lowest rate, unless --unit calls it by a name that is no rate."""
-    usage = _Usage(map(_as_it_came, records), objective)
+    usage = _Usage(map(_with_own_figure, records), objective)
     if objective.maximize or not usage.readings or (objective.unit and not unit_of(objective.unit)):
         return
     unit = unit_of(usage.target)
@@ -62,14 +62,15 @@ def check_direction(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -
         )
 
 
-def _as_it_came(record: LaunchRecord) -> LaunchRecord:
+def _with_own_figure(record: LaunchRecord) -> LaunchRecord:
+    """Return the launch with the figure that it had before other launches cast doubt on it."""
     ending = record.outcome.ending
     if isinstance(ending, Failed) and ending.doubted is not None:
         return replace(record, outcome=replace(record.outcome, ending=ending.doubted))
     return record
 
 
-def _judged(record: LaunchRecord, usage: _Usage) -> LaunchRecord:
+def _failed_if_doubted(record: LaunchRecord, usage: _Usage) -> LaunchRecord:
     ending: Finished | Failed
     sample = record.outcome.ending
     if not isinstance(sample, Finished):
@@ -81,7 +82,7 @@ def _judged(record: LaunchRecord, usage: _Usage) -> LaunchRecord:
             return record
         ending = replace(sample, elapsed_s=usage.objective.cost(usage.figure(sample.reading)))
     except ValueError as error:
-        reason = wording.one_line(str(error), 500)
+        reason = wording.one_line(str(error), most=500)
         ending = Failed(FailureKind.DOUBTED_FIGURE, reason, doubted=sample)
     return replace(record, outcome=replace(record.outcome, ending=ending))
 
@@ -97,10 +98,10 @@ def _require_own_clock(record: LaunchRecord, sample: Finished, objective: Object
         )
     is_clock = objective.clock == "elapsed" and objective.kind != "logreport"
     if is_clock and is_longer(sample.elapsed_s, wall_s):
-        raise ValueError(_longer(record, sample, objective))
+        raise ValueError(_figure_and_wall_time(record, sample, objective))
 
 
-def _longer(record: LaunchRecord, sample: Finished, objective: ObjectiveSpec) -> str:
+def _figure_and_wall_time(record: LaunchRecord, sample: Finished, objective: ObjectiveSpec) -> str:
     shown = figures.shown(objective, sample.elapsed_s)
     return f"its figure is {shown}, but the launch took {wording.seconds(record.outcome.wall_s)}"
 
@@ -136,9 +137,9 @@ class _Usage:
         unit, first, target = self.unit(reading), self.unit(self.readings[0][1]), self.target
         as_printed = figure(reading)
         if not unit and (not first or target == self.objective.unit):
-            return as_printed
-        old, new = unit_of(unit), unit_of(first)
-        has_same_work = old is not None and new is not None and old.work == new.work
+            return as_printed  # a number without a unit is in the study's
+        own, of_first = unit_of(unit), unit_of(first)
+        has_same_work = own is not None and of_first is not None and own.work == of_first.work
         is_same = unit == first or not first or has_same_work
         value = converted(as_printed, unit or target, target) if is_same else None
         if value is None:
@@ -159,12 +160,13 @@ def _long_figure(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> s
     if objective.clock != "none" or not objective.is_time:
         return ""
     for record in records:
-        sample, is_launch = record.outcome.ending, record.job is None
-        if not is_launch or not isinstance(sample, Finished):
-            continue
+        sample = record.outcome.ending
+        if record.job is not None or not isinstance(sample, Finished):
+            continue  # the figure of a window is made from its pace
         if is_longer(sample.elapsed_s, record.outcome.wall_s):
+            times = _figure_and_wall_time(record, sample, objective)
             return (
-                f"launch {record.number}: {_longer(record, sample, objective)}: is it the time of"
+                f"launch {record.number}: {times}: is it the time of"
                 " this launch, and in that unit? --objective wall takes the launch's own"
             )
     return ""

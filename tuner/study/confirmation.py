@@ -26,20 +26,20 @@ FAILURES = 2
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What the best is compared with, and what came of it or is next."""
+    """Where the comparison of the best setting stands: with what, its result, or what is next."""
 
     best: Setting  # the fastest other setting if the search calls the baseline best
     reference: Setting | None = None  # the baseline; None: it fails, or was not launched
     failure: Failed | None = None  # of the baseline
     finding: Finding | None = None
-    best_failed: Failed | None = None  # when it was launched again
+    best_failed: Failed | None = None  # how the best failed when it was launched again
     next: tuple[Setting, ...] = ()  # one setting, or two side by side, of which the first begins
-    left_s: float | None = 0.0  # how long what is left takes; None: that is not known
-    proven: Finding | None = None  # what the usual rule has proven, if more is asked for
+    left_s: float | None = 0.0  # how long the launches to come take; None: that is not known
+    proven: Finding | None = None  # what the usual rule proves while ``--confirm`` asks for more
     why_in_turn: str = ""  # empty if they are launched side by side, or the user asked for it
 
     def other_side(self, setting: Setting) -> Setting | None:
-        """Return the other one of two settings that are launched in turn; ``None``: it is not."""
+        """Return what a setting is compared with in turn; ``None``: it is not compared so."""
         if len(self.next) != 1 or setting not in {self.best, self.reference}:
             return None
         return self.reference if setting == self.best else self.best
@@ -70,23 +70,23 @@ def confirmation(history: History, best: Setting) -> Confirmation:
     searched, baseline = history.searched, history.default
     launched = history.of(searched, baseline)
     failed = _failures(launched)
-    always = failed[0] if failed and len(failed) == len(launched) else None
-    if failure := always or _broken(history, baseline):
+    never_worked = failed[0] if failed and len(failed) == len(launched) else None
+    if failure := never_worked or _failure_again(history, baseline):
         return Confirmation(best, failure=failure)
     if baseline == best:
-        other = history.fastest(lambda s: s != best and history.contains(s))
-        best = best if other is None else other.setting
-    # Stopped on its way, it could not win.
-    ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
-    if baseline == best or ruled_out:
+        runner_up = history.fastest(lambda s: s != best and history.contains(s))
+        best = best if runner_up is None else runner_up.setting
+    # A setting whose launches were all stopped on their way cannot win.
+    is_ruled_out = not any(record.outcome.samples for record in history.of(searched, best))
+    if baseline == best or is_ruled_out:
         return Confirmation(best, baseline)
-    if broken := _broken(history, best):
-        return Confirmation(best, baseline, best_failed=broken)
+    if best_failed := _failure_again(history, best):
+        return Confirmation(best, baseline, best_failed=best_failed)
     return _compared(history, Confirmation(best, baseline)) if launched else Confirmation(best)
 
 
 def _compared(history: History, so_far: Confirmation) -> Confirmation:
-    """Return where the comparison of two settings stands."""
+    """Return where the comparison of the best with the reference stands."""
     best, reference = so_far.best, so_far.reference
     assert reference is not None
     why_in_turn = pairing.why_settings_in_turn(history, best, reference)
@@ -97,12 +97,13 @@ def _compared(history: History, so_far: Confirmation) -> Confirmation:
         return replace(so_far, finding=finding)
     proven = None
     if history.spec.confirm in {"more", "exact"}:
-        usual = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
-        proven = next(filter(None, usual), None)
-    step: tuple[Setting, ...] = (reference, best) if count % 2 else (best, reference)
+        by_usual_rule = (pairs.first(n).judge(history.spec.precision) for n in range(count, 0, -1))
+        proven = next(filter(None, by_usual_rule), None)
+    # Each of the two begins every other pair.
+    launches: tuple[Setting, ...] = (reference, best) if count % 2 else (best, reference)
     if why_in_turn is not None:
-        step = (pairing.next_in_turn(history, best, reference),)
-    return replace(so_far, next=step, left_s=_left_s(history, so_far, pairs), proven=proven)
+        launches = (pairing.next_in_turn(history, best, reference),)
+    return replace(so_far, next=launches, left_s=_left_s(history, so_far, pairs), proven=proven)
 
 
 def _judge(
@@ -130,32 +131,32 @@ def _is_costly(history: History, count: int) -> bool:
 
 
 def _left_s(history: History, so_far: Confirmation, pairs: Pairs) -> float | None:
-    """Return how long the comparison goes on if each pair comes to what was seen so far."""
+    """Return how long the comparison goes on if further pairs show the mean of those so far."""
     assert so_far.reference is not None
     best = pairing.typical(history, so_far.best)
     reference = pairing.typical(history, so_far.reference)
     if best is None or reference is None:
         return None
     logs = pairs.logs or [math.log(reference.cost / best.cost)]
-    most = max(LOOKS) if history.spec.confirm == "exact" else pairs.rule.most_pairs
+    most_pairs = max(LOOKS) if history.spec.confirm == "exact" else pairs.rule.most_pairs
     expected: list[float] = []
     while (
-        len(pairs.launches) + len(expected) < most
+        len(pairs.launches) + len(expected) < most_pairs
         and _judge(history, pairs, expected=expected) is None
     ):
         expected.append(statistics.fmean(logs))
     has_log = history.spec.objective.clock in {"elapsed", "steady"}
-    longest_s = best.wall_s * (1 if has_log else MOST_TIMES)
+    longest_s = best.wall_s * (1 if has_log else MOST_TIMES)  # then `once_compared` ends it
     return len(expected) * (best.wall_s + min(reference.wall_s, longest_s))
 
 
 def search_s(records: Iterable[LaunchRecord]) -> float:
-    """Return how long the launches took that were not made to confirm."""
+    """Return how long those of the launches took, in sum, that were not made to confirm."""
     return sum(r.outcome.wall_s for r in records if r.purpose.stage.counts_for_budget)
 
 
 def confirm_s(records: Iterable[LaunchRecord]) -> float:
-    """Return how long the launches took that were made to confirm."""
+    """Return how long those of the launches took, in sum, that were made to confirm."""
     return sum(r.outcome.wall_s for r in records if not r.purpose.stage.counts_for_budget)
 
 
@@ -164,7 +165,7 @@ def _failures(records: Iterable[LaunchRecord]) -> list[Failed]:
     return [ending for ending in endings if isinstance(ending, Failed)]
 
 
-def _broken(history: History, setting: Setting) -> Failed | None:
-    """Return why a setting that worked is said to fail: it did so again in the confirmation."""
+def _failure_again(history: History, setting: Setting) -> Failed | None:
+    """Return why a setting that had worked is said to fail: in the confirmation it failed twice."""
     failed = _failures(history.of(history.confirming, setting))
     return failed[0] if len(failed) >= FAILURES else None

@@ -33,17 +33,13 @@ BUSY_SHARE = 0.05
 
 def doubts(history: History, best: Setting | None) -> list[str]:
     """Return a sentence for each reason to doubt the study's figures; empty if there is none."""
-    texts = [_wrote_less(history, best), _loaded(history)]
+    texts = [_wrote_less(history, best), _was_not_quiet(history)]
     return [*early_doubts(history), *filter(None, texts)]
 
 
 def early_doubts(history: History) -> list[str]:
-    """Return the sentences that stay the same while the study goes on."""
-    texts = (
-        _left_running(history),
-        _left_nothing_to_do(history),
-        _share_cpus(history),
-    )
+    """Return those of the sentences that stay the same while the study goes on."""
+    texts = _left_running(history), _left_nothing_to_do(history), _share_cpus(history)
     notes = believed_figures.notes(history.records, history.spec.objective)
     return [*filter(None, texts), *notes]
 
@@ -75,14 +71,14 @@ def _finished(history: History) -> list[LaunchRecord]:
 def _left_running(history: History) -> str:
     """Name what the first launch with background processes left running."""
     for record in _finished(history):
-        left = record.outcome.observation.left_running
-        if not left:
+        processes = record.outcome.observation.left_running
+        if not processes:
             continue
-        what = wording.count(len(left), "process was", "processes were")
-        doing = "computing" if any(computes for _, computes in left) else "there"
-        names = ", ".join(sorted({name for name, _ in left}))
+        who = wording.count(len(processes), "process was", "processes were")
+        state = "computing" if any(computes for _, computes in processes) else "there"
+        names = ", ".join(sorted({name for name, _ in processes}))
         return (
-            f"{what} still {doing} when the command of launch {record.number} ended, and tune ended"
+            f"{who} still {state} when the command of launch {record.number} ended, and tune ended"
             f" what was left ({names}): if that does a part of the work, --wait-for-children waits"
             " for it"
         )
@@ -113,7 +109,7 @@ def _left_nothing_to_do(history: History) -> str:
 def _share_cpus(history: History) -> str:
     """Name the first launch whose ranks shared a CPU though others were free."""
     spec = history.spec
-    for record in history.records if spec.layout.is_local else ():  # elsewhere numbers repeat
+    for record in history.records if spec.layout.is_local else ():  # two hosts have a CPU 0 each
         ranks = record.outcome.observation.ranks
         if text := shared_cpus(ranks, spec.machine.affinity_cpus, spec.environment):
             setting = setting_text.assigned(record.setting, spec.knobs, cut=True)
@@ -125,33 +121,36 @@ def _wrote_less(history: History, best: Setting | None) -> str:
     """Compare what the best setting wrote with what the defaults did."""
     # A window of a running job has no output of its own.
     launches = [r for r in history.valid if r.job is None and r.outcome.samples]
-    own = history.of(launches, best) if best not in {None, history.default} else []
-    usual = history.of(launches, history.default)
-    if not own or not usual:
+    of_best = history.of(launches, best) if best not in {None, history.default} else []
+    of_default = history.of(launches, history.default)
+    if not of_best or not of_default:
         return ""
-    advice = f"has it done its work? Read {own[0].folder}/output.log"
-    printed, most = (
-        max(r.outcome.observation.output_bytes or 0 for r in group) for group in (own, usual)
+    advice = f"has it done its work? Read {of_best[0].folder}/output.log"
+    number = of_best[0].number
+    best_bytes, default_bytes = (
+        max(record.outcome.observation.output_bytes or 0 for record in launches)
+        for launches in (of_best, of_default)
     )
-    if OUTPUT_TIMES * printed < most and (not printed or printed + OUTPUT_BYTES < most):
-        return f"launch {own[0].number} printed {printed} bytes, the defaults {most}: {advice}"
-    written = {name for record in own for name in record.outcome.observation.files}
-    always = set.intersection(*(set(record.outcome.observation.files) for record in usual))
-    if missing := sorted(always - written):
-        return f"launch {own[0].number} wrote no {missing[0]}, which the defaults wrote: {advice}"
+    is_less = OUTPUT_TIMES * best_bytes < default_bytes
+    if is_less and (not best_bytes or best_bytes + OUTPUT_BYTES < default_bytes):
+        return f"launch {number} printed {best_bytes} bytes, the defaults {default_bytes}: {advice}"
+    files = {name for record in of_best for name in record.outcome.observation.files}
+    usual = set.intersection(*(set(record.outcome.observation.files) for record in of_default))
+    if missing := sorted(usual - files):
+        return f"launch {number} wrote no {missing[0]}, which the defaults wrote: {advice}"
     return ""
 
 
-def _loaded(history: History) -> str:
+def _was_not_quiet(history: History) -> str:
     """Say what else the machine did during the launches that count."""
     loads = [load for r in history.valid if (load := r.outcome.load)]
     if not loads:
         return ""
     cpus, reasons = history.spec.machine.affinity_cpus, []
-    usual = statistics.median(load.others_cores for load in loads)
-    if usual >= max(QUIET_CORES, BUSY_SHARE * cpus):
+    others_cores = statistics.median(load.others_cores for load in loads)
+    if others_cores >= max(QUIET_CORES, BUSY_SHARE * cpus):
         worst = max(loads, key=lambda load: load.others_cores)
-        used = wording.cores(usual, cpus)
+        used = wording.cores(others_cores, cpus)
         reasons.append(f"other processes used {used} during a launch{wording.most_of_it(worst)}")
     if hot := sum(load.hot for load in loads):
         launches = wording.count(hot, "launch", "launches")

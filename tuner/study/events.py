@@ -28,7 +28,7 @@ class StudyStarted:
 
 @dataclass(frozen=True)
 class LaunchStarted:
-    """A launch begins: trial number ``trial`` of at most ``trials``; ``None``: it is no trial."""
+    """A launch begins: of at most ``trials`` it is number ``trial``; ``None``: it is no trial."""
 
     number: int
     purpose: Purpose
@@ -49,7 +49,7 @@ class LaunchProgress:
 
 @dataclass(frozen=True)
 class LaunchEnded:
-    """A launch is over and saved; no measurement for warm-ups and interrupted ones."""
+    """A launch is over and saved; warm-ups and interrupted launches have no measurement."""
 
     record: LaunchRecord
     measurement: Measurement | None

@@ -27,7 +27,7 @@ from tuner.study.observations import observations, search_space
 MOST_LAUNCHES = 2
 
 #: A simpler setting is preferred if the model expects it to be slower by at most this share of
-#: ``--precision``. Of a setting that was launched to leave knobs out twice as much will do: most
+#: ``--precision``. One that was launched to leave knobs out may be slower by twice as much: most
 #: knobs do nothing, which the model does not know. The true cost is then below half the precision.
 TRIED_SHARE, LEFT_OUT_SHARE = 0.5, 1.0
 
@@ -52,14 +52,14 @@ class Contribution:
     ratio: float
     low: float  # of the 95 % interval
     high: float | None  # None: only the lower end is known
-    was_launched: bool  # one that leaves out this knob alone; if not, the model makes the interval
+    was_launched: bool  # without this knob alone; if not, the interval is the model's guess
 
 
 @dataclass(frozen=True)
 class FewestChanges:
     """What the launches say of leaving knobs out of the setting that the search calls best.
 
-    It goes by the model of the search, in which to be left out is one more level of each knob.
+    The model of the search judges that: to be left out is one more level of each knob.
     """
 
     history: History
@@ -75,7 +75,7 @@ class FewestChanges:
         history, canonical = self.history, self.history.pooling.canonical
         fixed = {knob.name for knob in history.knobs if _has_one_value(knob)}
         required = {item for item in self.fastest.items if item[0] in fixed}
-        most = len(self.changes(self.fastest))
+        most_changes = len(self.changes(self.fastest))
         measured = evidence.measurements(self.records, canonical)
         times_s = {m.setting: m.elapsed_s for m in measured if m.elapsed_s is not None}
         # No slower than the baseline, and near the fastest.
@@ -85,7 +85,7 @@ class FewestChanges:
             for setting, time_s in times_s.items()
             if time_s <= most_s
             and self._key(setting) is not None
-            and 0 < len(self.changes(setting)) < most
+            and 0 < len(self.changes(setting)) < most_changes
             and required <= set(setting.items)
         ]
         left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
@@ -96,10 +96,10 @@ class FewestChanges:
         return min(equal, key=lambda s: (len(self.changes(s)), equal[s]), default=self.fastest)
 
     def next(self) -> Setting | None:
-        """Return what to launch to simplify the best, ``None`` if no knob more is likely to go."""
+        """Return what to launch with fewer changes; ``None``: no other knob is likely to go."""
         history, default = self.history, self.history.default
         group = None if history.spec.fixed.items else self._group(default)
-        # Where the baseline is as fast, it is kept.
+        # A baseline that is as fast is kept: nothing is simpler.
         is_kept = group is not None and bool(group.finished)
         is_kept = is_kept and self._losses([default])[default] <= self._most_loss(TRIED_SHARE)
         if is_kept or len(history.simplifying) >= MOST_LAUNCHES:
@@ -109,26 +109,26 @@ class FewestChanges:
         if not names:
             return None
         rows = self._rows([self.fastest, *(self.without(best, {name}) for name in names)])
-        fast = self._bounded.chances(rows, self._most_loss(1.0), history.spec.seed)
-        chances = dict(zip(names, fast, strict=True))
-        order = sorted(names, key=lambda name: -chances[name])
-        worth: dict[Setting, float] = {}
-        for number, name in enumerate(order, start=1):
-            part = self.without(best, order[:number])
-            # Most knobs do nothing, so a part is as likely as the least likely of what is left out.
+        as_fast = self._bounded.chances(rows, self._most_loss(share=1.0), history.spec.seed)
+        chances = dict(zip(names, as_fast, strict=True))
+        likeliest_first = sorted(names, key=lambda name: -chances[name])
+        worth: dict[Setting, float] = {}  # how many knobs the launch is expected to leave out
+        for count, name in enumerate(likeliest_first, start=1):
+            part = self.without(best, likeliest_first[:count])
+            # Most knobs do nothing: the part is as likely fast as without its last knob alone.
             if chances[name] >= LEAST_CHANCE and self.changes(part) and self._group(part) is None:
-                worth[part] = number * chances[name]
+                worth[part] = count * chances[name]
         return max(worth, key=lambda part: worth[part], default=None)
 
     def contributions(self, best: Setting, finding: Finding | None) -> list[Contribution]:
         """Return what each knob alone contributes to the (canonical) best setting.
 
-        The finding is what the comparison with the baseline proves of that.
+        The finding of the comparison with the baseline is that of a knob which is the only change.
         """
         chosen, changes = best.as_dict(), self.changes(best)
         full = self.fastest.as_dict()
-        out = {name: full[name] for name in self.changes(self.fastest) if name not in changes}
-        with_all = self.history.pooling.canonical(Setting.of(chosen | out))
+        left_out = {name: full[name] for name in self.changes(self.fastest) if name not in changes}
+        with_all = self.history.pooling.canonical(Setting.of(chosen | left_out))
         contributions = list[Contribution]()
         for name in (knob.name for knob in self.history.knobs if not _has_one_value(knob)):
             if changes == [name] and finding is not None:
@@ -137,10 +137,10 @@ class FewestChanges:
             elif name in changes:
                 without = self.without(best, {name})
                 group = self._group(without)
-                ran = group is not None and bool(group.finished)
+                has_run = group is not None and bool(group.finished)
                 gain = self._ratio(without, best)
-                contributions.append(Contribution(name, chosen[name], *gain, was_launched=ran))
-            elif name in out:
+                contributions.append(Contribution(name, chosen[name], *gain, was_launched=has_run))
+            elif name in left_out:
                 gain = self._ratio(best, with_all)
                 contributions.append(Contribution(name, None, *gain, was_launched=True))
         return contributions
@@ -151,9 +151,9 @@ class FewestChanges:
         return [name for name, _ in pooling.changed(setting).items if name not in pooling.fixed]
 
     def without(self, setting: Setting, names: Collection[str]) -> Setting:
-        """Return the (canonical) setting with these knobs left as they are."""
-        kept = {name: value for name, value in setting.items if name not in names}
-        return self.history.pooling.canonical(space.there(self.history.knobs, kept))
+        """Return the (canonical) setting in which these knobs are left to the program."""
+        values = {name: value for name, value in setting.items if name not in names}
+        return self.history.pooling.canonical(space.setting_of(self.history.knobs, values))
 
     def _can_leave_out(self, name: str) -> bool:
         """Return whether a knob may be left to the program: command and job do without it.
@@ -185,17 +185,18 @@ class FewestChanges:
 
     @cached_property
     def _groups(self) -> Groups:
-        pairs = zip(observations(self.history, self.records), self.records, strict=True)
-        return grouped([replace(x, setting=self._key(record.setting)) for x, record in pairs])
+        observed = zip(observations(self.history, self.records), self.records, strict=True)
+        return grouped([replace(x, setting=self._key(record.setting)) for x, record in observed])
 
     @cached_property
     def _bounded(self) -> Gaussian:
+        """The model as the search uses it: a much slower setting counts as one at the ceiling."""
         return self._fit(CEILING)
 
     @cached_property
     def _unbounded(self) -> Gaussian:
         """The model in which a setting may be slower than the best by any factor."""
-        return self._fit(1000.0)
+        return self._fit(ceiling=1000.0)
 
     def _fit(self, ceiling: float) -> Gaussian:
         model = fit(self._kernel, self._groups, self.history.spec.seed, ceiling)
@@ -207,7 +208,7 @@ class FewestChanges:
         return self._unbounded.ratio(self._rows([setting, over]), self.history.spec.seed)
 
     def _losses(self, settings: Sequence[Setting]) -> dict[Setting, float]:
-        """Return by how much, a logarithm, each is expected to be slower than the fastest."""
+        """Return the logarithm of how many times slower than the fastest each is expected to be."""
         if not settings:
             return {}
         mean, _ = self._bounded.predict(self._rows([self.fastest, *settings]))

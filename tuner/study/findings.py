@@ -52,7 +52,7 @@ def build(
     left_s = finding = candidate = export = conclusion = handed_over = None
     if confirmed is not None:
         left_s, candidate = confirmed.left_s, measured.get(confirmed.best)
-        if confirmed.proven is not None:  # until there is a better one
+        if confirmed.proven is not None:  # it stands until ``--confirm`` has what it asks for
             confirmed = replace(confirmed, finding=confirmed.proven, next=())
         finding = confirmed.finding
         is_over = finding is not None or state is StudyState.FINISHED
@@ -61,9 +61,9 @@ def build(
             is_best = export == confirmed.best
             handed_over = history.pooling.short(export) if is_best else export
     if finding is None:
-        works = confirmed is None or confirmed.failure is None
-        kept = baseline if works and history.spec.fixed.is_baseline else None
-        candidate = evidence.best(filter(None, (candidate, kept)))
+        baseline_works = confirmed is None or confirmed.failure is None
+        rival = baseline if baseline_works and history.spec.fixed.is_baseline else None
+        candidate = evidence.best(filter(None, (candidate, rival)))
     jobs = [r.job for r in history.records if r.job is not None]
     return Result(
         name=history.spec.name,
@@ -153,7 +153,7 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
 
 def early_notes(history: History) -> list[str]:
     """Return what the user should know of the study, as far as it stays true while it goes on."""
-    return [*early_doubts(history), *_of_knobs(history)]
+    return [*early_doubts(history), *_given_up(history)]
 
 
 def _notes(history: History, best: Measurement | None) -> list[str]:
@@ -161,10 +161,10 @@ def _notes(history: History, best: Measurement | None) -> list[str]:
     inherited = inherited_note(history.spec, dict(first.env)) if first else None
     notes = [inherited] if inherited else []
     doubted = doubts(history, None if best is None else best.setting)
-    return [*notes, *doubted, *_excluded(history), *_of_knobs(history)]
+    return [*notes, *doubted, *_excluded(history), *_given_up(history)]
 
 
-def _of_knobs(history: History) -> list[str]:
+def _given_up(history: History) -> list[str]:
     """Return which knobs are not tuned any more, and why no setting is measured live any more."""
     dropped = [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]
     return [*dropped, *filter(None, [why_switched_off(history.records)])]
@@ -172,15 +172,15 @@ def _of_knobs(history: History) -> list[str]:
 
 def _excluded(history: History) -> list[str]:
     """Return how many launches do not count, with the last reason."""
-    reasons = [(r.number, why) for r in history.records if (why := r.outcome.exclusion)]
-    others = [(n, why.text) for n, why in reasons if why.kind is not ExclusionKind.REMEASURED]
+    exclusions = [(r.number, why) for r in history.records if (why := r.outcome.exclusion)]
+    invalid = [(n, why.text) for n, why in exclusions if why.kind is not ExclusionKind.REMEASURED]
     texts = []
-    if others:
-        number, text = others[-1]
-        last = f"{'the last one, ' if len(others) > 1 else ''}number {number}: {text}"
-        launches = wording.count(len(others), "launch was", "launches were")
+    if invalid:
+        number, text = invalid[-1]
+        last = f"{'the last one, ' if len(invalid) > 1 else ''}number {number}: {text}"
+        launches = wording.count(len(invalid), "launch was", "launches were")
         texts.append(f"{launches} excluded ({last})")
-    if remeasured := len(reasons) - len(others):
+    if remeasured := len(exclusions) - len(invalid):
         launches = wording.count(remeasured, "earlier launch", "earlier launches")
         texts.append(f"{launches} not counted: --remeasure")
     return texts

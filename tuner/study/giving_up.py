@@ -35,7 +35,7 @@ _ADVICE = {
 
 def why_given_up(
     failures: Sequence[LaunchRecord],
-    what: str = "nothing could be measured",
+    claim: str = "nothing could be measured",
     objective: ObjectiveSpec = LOGGED_TIME,
 ) -> NothingMeasuredError | LimitReachedError:
     """Return the error that ends a study in which nothing works, or nothing but the baseline."""
@@ -55,21 +55,21 @@ def why_given_up(
         else:
             text = f"was over a time limit ({failed[0][1].reason})"
         return LimitReachedError(
-            f"{what}: each of {len(counted)} launches {text}",
+            f"{claim}: each of {len(counted)} launches {text}",
             "give them more time with --max-time or --trial-limit, or take another --pruner;"
             f" {where_to_read(counted[0])} shows what the first one did",
         )
     record, first = failed[0]
     return NothingMeasuredError(
-        f"{what}: {len(failures)} launches in a row failed, the first with"
+        f"{claim}: {len(failures)} launches in a row failed, the first with"
         f" {first.kind}: {first.reason}",
         f"read {where_to_read(record)}{_ADVICE.get(first.kind, _USUAL_ADVICE)}",
     )
 
 
 def where_to_read(record: LaunchRecord) -> Path:
-    """Return the file that says most of the launch's end: a hung one has printed nothing."""
+    """Return what says most of a launch's end: its output, or the stacks if it hung."""
     folder = Path(record.folder)
-    hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
+    is_hung = getattr(record.outcome.ending, "kind", None) is FailureKind.STALLED
     traces = folder / stacks.FOLDER
-    return traces if hung and traces.is_dir() else folder / process.OUTPUT
+    return traces if is_hung and traces.is_dir() else folder / process.OUTPUT

@@ -32,16 +32,16 @@ from tuner.study import believed_figures
 #: This many failures in a row, with nothing measured, end the study: the cause is not a setting.
 GIVE_UP_AFTER = 5
 
-#: So many settings are enough if the baseline fails, too, and no setting asked for too much.
+#: This many settings are enough if the baseline fails, too, and no setting asked for too much.
 FEW = 2
 
 
 @dataclass(frozen=True)
 class History:
-    """The state of a search: its launches, each judged by what the others show.
+    """The state of a study: its launches, each judged (:meth:`judged`) by what the others show.
 
-    See :meth:`judged`. ``baseline`` is the setting that the baseline comes to, if that is known.
-    ``pending`` are the settings that other hosts measure at present.
+    ``baseline`` is the setting that the baseline comes to, if that is known. ``pending`` are the
+    settings that other hosts measure at present.
     """
 
     spec: StudySpec
@@ -71,7 +71,7 @@ class History:
 
     @cached_property
     def pooling(self) -> Pooling:
-        """The settings that come to the same, as far as launches have shown it."""
+        """Which settings come to the same, as far as launches have shown it."""
         return Pooling.from_records(self.spec, self.records)
 
     @cached_property
@@ -99,14 +99,14 @@ class History:
     @cached_property
     def confirming(self) -> tuple[LaunchRecord, ...]:
         """The launches of the confirmation, as long as no search came after them."""
-        last = takewhile(lambda record: record.purpose is Purpose.CONFIRM, reversed(self.valid))
-        return tuple(reversed(list(last)))
+        newest_first = takewhile(lambda r: r.purpose is Purpose.CONFIRM, reversed(self.valid))
+        return tuple(reversed(list(newest_first)))
 
     @cached_property
     def simplifying(self) -> tuple[LaunchRecord, ...]:
         """The launches that leave knobs out of what the search found, unless it went on since."""
-        last = takewhile(lambda record: record.purpose is Purpose.SIMPLIFY, reversed(self.searched))
-        return tuple(reversed(list(last)))
+        newest_first = takewhile(lambda r: r.purpose is Purpose.SIMPLIFY, reversed(self.searched))
+        return tuple(reversed(list(newest_first)))
 
     @cached_property
     def explored(self) -> tuple[LaunchRecord, ...]:
@@ -140,18 +140,18 @@ class History:
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
         """The knobs that the program does not override; fixed ones have one value."""
-        gone = {name for name, _ in self.pooling.dropped}
+        overridden = {name for name, _ in self.pooling.dropped}
         fixed = self.spec.fixed.as_dict()
         return tuple(
             replace(knob, domain=Choice((fixed[knob.name],))) if knob.name in fixed else knob
             for knob in self.spec.knobs
-            if knob.name not in gone
+            if knob.name not in overridden
         )
 
     @cached_property
     def distinct(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
         """The values of each knob that differ on this machine, as far as launches have shown it."""
-        capped = self.pooling.capped
+        capped = self.pooling.capped  # a value above the cap comes to the cap
         return tuple(
             (knob.name, tuple(v for v in space.values(knob.domain) if capped(knob.name, v) == v))
             for knob in self.knobs
@@ -169,30 +169,30 @@ class History:
         return space.size(self.distinct_knobs, self.requirements) if self.distinct else 0
 
     @cached_property
-    def _present(self) -> tuple[LaunchRecord, ...]:
+    def _in_present_space(self) -> tuple[LaunchRecord, ...]:
         """The launches whose setting the present spec allows."""
         return tuple(r for r in self.valid if self.contains(self.pooling.canonical(r.setting)))
 
     @cached_property
-    def _of_trials(self) -> list[Measurement]:
+    def _trial_measurements(self) -> list[Measurement]:
         """What came of each trial in the present space."""
-        canonical = self.pooling.canonical
-        return [self.measurements[canonical(s)] for s in evidence.tried(self._present)]
+        canonical, settings = self.pooling.canonical, evidence.tried(self._in_present_space)
+        return [self.measurements[canonical(setting)] for setting in settings]
 
     @property
     def trials(self) -> int:
         """The number of trials so far in the present space."""
-        return len(self._of_trials)
+        return len(self._trial_measurements)
 
     @property
     def failed(self) -> int:
         """The number of trials of settings whose launches all failed."""
-        return sum(measurement.failure is not None for measurement in self._of_trials)
+        return sum(measurement.failure is not None for measurement in self._trial_measurements)
 
     @property
     def stopped(self) -> int:
         """The number of trials of settings that did not fail, but never came to their end."""
-        return sum(measurement.stopped is not None for measurement in self._of_trials)
+        return sum(measurement.stopped is not None for measurement in self._trial_measurements)
 
     @property
     def most_trials(self) -> int:
@@ -208,19 +208,19 @@ class History:
         return space.contains(self.knobs, self.spec.fixed, setting, self.requirements)
 
     def contains_part(self, setting: Setting) -> bool:
-        """Return whether it can be chosen if knobs may be left out."""
+        """Return whether it can be chosen by leaving knobs out of a setting of the space."""
         return space.contains_part(self.knobs, self.spec.fixed, setting, self.requirements)
 
     def exhausted(self) -> str:
-        """Return why a search ends that has tried all there is."""
+        """Return why a search ends that has no setting left to try."""
         if self.size == 0:
             return "no knob is left to tune"
         if self.trials < self.size:
             return "all settings that are not ruled out were tried"
-        done = "tried" if self.failed or self.stopped else "measured"
+        verb = "tried" if self.failed or self.stopped else "measured"
         if self.size == 1:
-            return f"the only setting of the space was {done}"
-        return f"all {self.size} settings of the space were {done}"
+            return f"the only setting of the space was {verb}"
+        return f"all {self.size} settings of the space were {verb}"
 
     def expected_iterations(self, setting: Setting) -> int | None:
         """Return how many iterations the longest launch of this batch size made so far.
@@ -230,11 +230,11 @@ class History:
         return full_iterations(self.records, setting)
 
     @property
-    def fruitless(self) -> tuple[LaunchRecord, ...]:
+    def fruitless_launches(self) -> tuple[LaunchRecord, ...]:
         """All launches if none of them worked, or else the trials if none of those did."""
         if not any(record.outcome.samples for record in self.valid):
             return self.valid
-        trials = tuple(r for r in self._present if r.purpose.stage.counts_as_trial)
+        trials = tuple(r for r in self._in_present_space if r.purpose.stage.counts_as_trial)
         return () if any(record.outcome.samples for record in trials) else trials
 
     @property
@@ -245,42 +245,42 @@ class History:
         kinds = {getattr(record.outcome.ending, "kind", None) for record in self.valid}
         enough = GIVE_UP_AFTER
         if self.default in self.tried and kinds.isdisjoint({*SHORTAGES, FailureKind.LIMIT, None}):
-            enough = FEW + 1
+            enough = FEW + 1  # with the baseline
         return len(self.valid) >= enough
 
     @cached_property
     def _last_failures(self) -> tuple[LaunchRecord, ...]:
         """The last launches, as far back as all of them failed in one way."""
-        launches = self.valid[::-1]
-        way = _way_of_failing(launches[0]) if launches else None
-        last = takewhile(lambda r: way is not None and _way_of_failing(r) == way, launches)
-        return tuple(reversed(list(last)))
+        newest_first = self.valid[::-1]
+        way = _way_of_failing(newest_first[0]) if newest_first else None
+        alike = takewhile(lambda r: way is not None and _way_of_failing(r) == way, newest_first)
+        return tuple(reversed(list(alike)))
 
-    def no_longer_works(self) -> tuple[LaunchRecord, ...]:
+    def failures_since_it_worked(self) -> tuple[LaunchRecord, ...]:
         """Return the last launches if they fail alike and it is not the settings' fault.
 
-        Two settings among them had worked; the same one twice if nothing else had.
+        Then two settings among them had worked, or the same one twice if nothing else had.
         """
         settings = [self.pooling.canonical(record.setting) for record in self._last_failures]
-        again = [setting for setting in settings if setting in self._worked]
-        is_sure = len(again) > 1 and len(set(again)) >= min(2, len(self._worked))
+        had_worked = [setting for setting in settings if setting in self._times_s]
+        is_sure = len(had_worked) > 1 and len(set(had_worked)) >= min(2, len(self._times_s))
         return self._last_failures if is_sure else ()
 
-    def to_see_whether_it_works(self, *, is_end: bool) -> Setting | None:
+    def setting_to_probe(self, *, is_end: bool) -> Setting | None:
         """Return a setting that had worked, if only that shows whose fault the last failures are.
 
         That is so after many failures in a row, and before the study ends (``is_end``).
         """
-        failing, worked = self._last_failures, self._worked
-        settings = {self.pooling.canonical(record.setting) for record in failing}
-        if len(failing) < (FEW if is_end else GIVE_UP_AFTER) or self.no_longer_works():
+        failures, times_s = self._last_failures, self._times_s
+        settings = {self.pooling.canonical(record.setting) for record in failures}
+        if len(failures) < (FEW if is_end else GIVE_UP_AFTER) or self.failures_since_it_worked():
             return None
-        if len(settings) < FEW and not settings & worked.keys():
-            return None
-        return min(worked, key=lambda s: (s in settings, worked[s]), default=None)
+        if len(settings) < FEW and not settings & times_s.keys():
+            return None  # one setting that never worked is at fault itself
+        return min(times_s, key=lambda s: (s in settings, times_s[s]), default=None)
 
     @cached_property
-    def _worked(self) -> dict[Setting, float]:
+    def _times_s(self) -> dict[Setting, float]:
         """The settings of the present space that have worked, with their times in seconds."""
         return {
             setting: measurement.elapsed_s

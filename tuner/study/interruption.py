@@ -28,17 +28,17 @@ class Interruption:
     """While entered, the first signal is noted and the second raises ``KeyboardInterrupt``.
 
     A launch looks whether there was a signal (:meth:`__call__`) and ends itself, so no write is
-    torn. The second signal leaves no time for that, but what is :meth:`held` ends first; any
-    later one only hurries. Signals that are ignored (``nohup``) stay ignored. Off the main thread
-    Python allows no handlers, so nothing is installed.
+    torn. The second signal leaves no time for that, but a :meth:`held` block ends first; any later
+    one only hurries. Signals that are ignored (``nohup``) stay ignored. Off the main thread Python
+    allows no handlers, so nothing is installed.
     """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self._previous: dict[signal.Signals, Any] = {}
-        self._twice = False
-        self._due = False
-        self._holding = 0
+        self._has_second = False
+        self._must_raise = False
+        self._hold_count = 0
 
     def __call__(self) -> bool:
         return self.signal_number is not None
@@ -57,14 +57,14 @@ class Interruption:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let the second signal raise only at the end: a finished launch is kept first."""
-        self._holding += 1
+        """Let the second signal raise only at the end of the block: what it writes is whole."""
+        self._hold_count += 1
         try:
             yield
         finally:
-            self._holding -= 1
-        if self._due and not self._holding:
-            self._due = False
+            self._hold_count -= 1
+        if self._must_raise and not self._hold_count:
+            self._must_raise = False
             raise KeyboardInterrupt
 
     def _note(self, number: int, _: FrameType | None) -> None:
@@ -72,9 +72,9 @@ class Interruption:
             self.signal_number = number
             return
         process.hurry()
-        if self._twice:  # nothing may break what cleans up after the second
+        if self._has_second:  # nothing may break what cleans up after the second
             return
-        self._twice = True
-        if not self._holding:
-            raise KeyboardInterrupt  # asked twice: do not wait for anything
-        self._due = True
+        self._has_second = True
+        if not self._hold_count:
+            raise KeyboardInterrupt  # the user is in a hurry: do not wait for anything
+        self._must_raise = True

@@ -1,6 +1,6 @@
 """A host that has joined a study: it measures a part of the search, for the host that began it.
 
-It runs the same loop as that one; what differs is its policy, and what its store leaves alone.
+It runs the same loop as that host, with another policy, and a store that leaves some things alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tuner.study.policy import SearchThenConfirm, Step, Stop
 
 #: Hosts are alike if the baseline takes at most this many times as long on one as on the other.
 MOST_OFF = 1.1
-#: They are alike, too, if the logarithms of both differ by at most this many standard errors.
+#: They are alike, too, if the logarithms of its times differ by at most this many standard errors.
 DEVIATIONS = 2.5
 #: A host that is not like the others launches the baseline this often before it is left out.
 BASELINES = 3
@@ -70,7 +70,7 @@ class JoinedStore(Store):
 
 
 class Joining(SearchThenConfirm):
-    """A host that joins launches the baseline, to be compared by, then a part of the search."""
+    """Launch the baseline, to compare this host with the others, then a part of the search."""
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -87,32 +87,31 @@ class Joining(SearchThenConfirm):
         baselines = [r for r in history.valid if r.purpose is Purpose.BASELINE]
         if not any(record.machine.hostname == hostname for record in baselines):
             return Step(Purpose.BASELINE, history.default)
-        own, others = list[float](), list[float]()
+        own_costs, other_costs = list[float](), list[float]()
         for record in baselines:
-            if (figure := _projected(record)) is not None:
-                (own if record.machine.hostname == hostname else others).append(figure)
-        if own and others and not _are_alike(own, others):
-            if len(own) < BASELINES:
+            if (cost := _projected_cost(record)) is not None:
+                (own_costs if record.machine.hostname == hostname else other_costs).append(cost)
+        if own_costs and other_costs and not _are_alike(own_costs, other_costs):
+            if len(own_costs) < BASELINES:
                 return Step(Purpose.BASELINE, history.default)
-            raise self._left_out(history, statistics.median(own), statistics.median(others))
+            medians = statistics.median(own_costs), statistics.median(other_costs)
+            raise self._exclude(history, *medians)
         return super().search(history)
 
-    def _left_out(self, history: History, own_cost: float, other_cost: float) -> TunerError:
+    def _exclude(self, history: History, own_cost: float, other_cost: float) -> TunerError:
         """Exclude the launches of this host, and return why."""
         hostname, objective = history.spec.machine.hostname, history.spec.objective
-        here, elsewhere = (figures.shown(objective, cost) for cost in (own_cost, other_cost))
-        text = (
-            f"{hostname} is left out: the defaults take {here} here and {elsewhere} on the other"
-            " hosts"
-        )
+        own, other = (figures.shown(objective, cost) for cost in (own_cost, other_cost))
+        times = f"the defaults take {own} here and {other} on the other hosts"
+        text = f"{hostname} is left out: {times}"
         launched = [r.number for r in history.valid if r.machine.hostname == hostname]
         self._store.exclude(history.spec.name, Exclusion(ExclusionKind.OTHER_HOST, text), launched)
         hint = "its launches count no more: is anything else running here, or is the CPU hot?"
         return TunerError(text, hint)
 
-    def then(self, history: History, over: Done) -> Stop:  # noqa: ARG002
+    def after_search(self, history: History, over: Done) -> Stop:  # noqa: ARG002
         """Return that nothing follows: the host that began the study makes the comparison."""
-        if not history.pending:  # else this is asked again when the other hosts have measured
+        if not history.pending:  # else the loop asks again once the other hosts have measured
             self._say(_OVER)
         return Stop(_OVER)
 
@@ -120,18 +119,18 @@ class Joining(SearchThenConfirm):
         """Return what may end a launch early; the baseline runs to its end."""
         return None if purpose is Purpose.BASELINE else super().race(history, purpose, setting)
 
-    def _last(self, history: History) -> Suggestion | None:  # noqa: ARG002
+    def _last_launch(self, history: History) -> Suggestion | None:  # noqa: ARG002
         return None
 
 
-def _are_alike(own: Sequence[float], others: Sequence[float]) -> bool:
-    """Return whether two hosts are as fast, by the figures of the baseline on each."""
-    off = abs(math.log(statistics.median(own) / statistics.median(others)))
-    error = RUNS.sd * math.sqrt(1 / len(own) + 1 / len(others))
-    return off <= max(math.log(MOST_OFF), DEVIATIONS * error)
+def _are_alike(own_costs: Sequence[float], other_costs: Sequence[float]) -> bool:
+    """Return whether this host is as fast as the others, by the costs of the baseline."""
+    log_ratio = math.log(statistics.median(own_costs) / statistics.median(other_costs))
+    error = RUNS.sd * math.sqrt(1 / len(own_costs) + 1 / len(other_costs))
+    return abs(log_ratio) <= max(math.log(MOST_OFF), DEVIATIONS * error)
 
 
-def _projected(record: LaunchRecord) -> float | None:
+def _projected_cost(record: LaunchRecord) -> float | None:
     """Return what a launch takes, or would have taken if it was stopped; ``None``: it failed."""
     ending = record.outcome.ending
     return ending.projection_s if isinstance(ending, Stopped) else cost(record)

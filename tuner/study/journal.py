@@ -20,13 +20,13 @@ from tuner.study.events import Event, Note
 #: In a launch's folder once it has ended; complete or not there.
 RECORD_FILE = "record.json"
 
-#: What becomes of it: the room that was taken, then the text as far as it is written.
+#: The record until it is complete: the room that was taken, then the text that is written so far.
 PART_FILE = "record.json.part"
 
 #: Room for the record of a launch with many ranks, bytes.
 USUAL_BYTES = 1 << 16
 
-#: No record is longer: what is, is something else, bytes.
+#: A file with more bytes is no record.
 MOST_BYTES = 1 << 26
 
 
@@ -35,12 +35,12 @@ class Entry:
     """A launch that ended, and the study that it belongs to."""
 
     study: str
-    created_at: str  # of the study: tells it from one of the same name that was begun anew
+    created_at: str  # of the study: another one of the same name began at another time
     record: LaunchRecord
 
 
 def parse(content: bytes) -> Entry:
-    """Return what :meth:`Journal.write` made a file of; a ``ValueError`` if it is none, or torn."""
+    """Return the entry that :meth:`Journal.write` wrote; a ``ValueError`` if it is none, or cut."""
     try:
         return codec.loads(Entry, content.decode("ascii"))
     except (KeyError, TypeError) as error:
@@ -84,16 +84,16 @@ class Journal:
             sync_names(folder)
 
     def missing(
-        self, kept: Sequence[LaunchRecord], emit: Callable[[Event], None]
+        self, stored: Sequence[LaunchRecord], emit: Callable[[Event], None]
     ) -> list[LaunchRecord]:
-        """Return the launches of this study that ended, but are not kept, in their order.
+        """Return the launches of this study that ended, but are not stored, in their order.
 
         A launch is known by the moment it started at and its folder's name: both of a pair start in
         one moment. Its number is the next free one: its own may have been given away since, if the
         database was an older copy for a while.
         """
-        folders, starts = {r.folder for r in kept}, set(map(_start, kept))
-        last = max((record.number for record in kept), default=0)
+        folders, starts = {r.folder for r in stored}, set(map(_start, stored))
+        last = max((record.number for record in stored), default=0)
         missing: dict[tuple[str, str], LaunchRecord] = {}
         for path in sorted(self.folder.glob(f"*/{RECORD_FILE}")):
             if str(path.parent) in folders:

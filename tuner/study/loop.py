@@ -59,7 +59,7 @@ class Cancelled(Exception):  # noqa: N818 - not an error: the user ended the ses
 
 @dataclass(frozen=True)
 class StudyContext:
-    """What one call of :func:`tuner.study.tune` is for, where it keeps things, and who listens."""
+    """What one call of :func:`tuner.study.tune` works with: study, store, folder and listener."""
 
     spec: StudySpec
     store: Store
@@ -70,19 +70,19 @@ class StudyContext:
     remeasure: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)  # what launches inherit
     marker: str = ""  # the study's, if launches run on several hosts
-    hosts: StudyHosts | None = None  # these
+    hosts: StudyHosts | None = None  # those hosts
 
 
 @dataclass
 class StudyRun:
-    """One run over a study, and where the study stands."""
+    """One run over a study, with the study's history so far."""
 
     context: StudyContext
     history: History
     study: OptunaStudy
     journal: Journal
     live: LiveMeasurement
-    _lost: int = 0  # launches in a row that were ended from outside
+    _lost_in_a_row: int = 0  # launches that were ended from outside
     _emitted_notes: set[str] = field(default_factory=set)
 
     @property
@@ -96,7 +96,7 @@ class StudyRun:
         return build(self.history, self.context.store.url, state, reason, best)
 
     def measure(self) -> str:
-        """Ask, measure, tell: until the search is over, and the best is compared. Say why it ended.
+        """Ask, measure, tell: until the search is over, and the best is compared. Return why.
 
         `Cancelled` if the user ended it, and the error of `why_given_up` if nothing works.
         """
@@ -107,58 +107,57 @@ class StudyRun:
                 self._tell_what_is_new(step)
                 launch_together([(self, trial) for trial in self.ask(step)])
                 if self.history.is_hopeless:
-                    raise why_given_up(self.history.fruitless, objective=objective)
-                if broken := self.history.no_longer_works():
-                    raise why_given_up(broken, "the program no longer works", objective)
+                    raise why_given_up(self.history.fruitless_launches, objective=objective)
+                if failures := self.history.failures_since_it_worked():
+                    raise why_given_up(failures, "the program no longer works", objective)
             if self.result(StudyState.RUNNING, "").candidate is None:
-                raise why_given_up(self.history.fruitless, objective=objective)
+                raise why_given_up(self.history.fruitless_launches, objective=objective)
             return step.reason
         finally:
             with self.context.stop.held():
                 self.live.end()
 
     def warm_up(self) -> None:
-        """Fill the caches: a cold one is not the fault of the setting that comes first.
+        """Fill the caches by launches that do not count, so that no setting meets cold ones.
 
         A new study warms up with what it launches first; that shows which knobs the program has. A
-        resumed one does it once, with the best setting so far: the machine may have been started
-        anew, and that one is the quickest.
+        resumed one warms up once, as the machine may have been started anew: with the best setting
+        so far, which is the quickest.
         """
         step = self._next()
         if isinstance(step, Stop):
             return
         best = self.context.policy.best(self.history)
-        times = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
-        warmed_up = 0
-        while warmed_up < times:
-            setting = step.setting if best is None else best
+        count = self.spec.warm_ups if best is None else min(1, self.spec.warm_ups)
+        setting, warm_ups = step.setting if best is None else best, 0
+        while warm_ups < count:
             trials = self.ask(Step(Purpose.WARM_UP, setting))
             launch_together([(self, trial) for trial in trials])
-            warmed_up += self._lost == 0
+            warm_ups += self._lost_in_a_row == 0  # one that was ended from outside warmed nothing
 
     # --- one step ---------------------------------------------------------------------
 
     def _next(self) -> Step | Stop:
         """Return what comes next, by the policy, unless another terminator ends the search before.
 
-        Windows that launches contradict are excluded before. A search ends once no other host
+        Windows that launches contradict are excluded first. A search ends once no other host
         measures a part of it.
         """
         policy = self.context.policy
         while True:
             self.history = history = self.study.history()
-            why = live_vs_cold(history.records, history.pooling.canonical)
-            if why is not None:
+            exclusion = live_vs_cold(history.records, history.pooling.canonical)
+            if exclusion is not None:
                 windows = [r.number for r in evidence.counted(history.records) if r.job]
                 with self.context.stop.held():
                     self.live.end()
-                    self.study.exclude(windows, why)
-                self._say(f"{why.text}; {wording.count(len(windows), 'window')} excluded")
+                    self.study.exclude(windows, exclusion)
+                self._say(f"{exclusion.text}; {wording.count(len(windows), 'window')} excluded")
                 continue
             choice = policy.search(history)
             if isinstance(choice, Step) and self.study.is_terminated():
                 choice = Done("terminated")
-            step = choice if isinstance(choice, Step) else policy.then(history, choice)
+            step = choice if isinstance(choice, Step) else policy.after_search(history, choice)
             is_over = isinstance(step, Stop) or step.purpose.stage.follows_search
             if is_over and history.pending:
                 if self.context.stop():
@@ -196,35 +195,34 @@ class StudyRun:
             self.context.emit(Note(text))
 
     def ask(self, step: Step) -> list[RunningTrial]:
-        """Return the trial of the step, or both; none if another host measures the same."""
+        """Return the trials of the step: one, or two side by side; none if a host has taken it."""
         if self.context.stop():
             raise Cancelled
         if (hosts := self.context.hosts) is not None and hosts.hosts.lost():
             self.live.end()  # the running job has lost its host
             hosts.replace_lost()
         trial = self.study.ask(self.history, step)
-        if trial is not None and trial.redrawn:
-            often = wording.count(trial.redrawn, "suggestion")
-            text = f"{often} of {self.spec.sampler} not launched: known, or ruled out"
+        if trial is not None and trial.redraws:
+            suggestions = wording.count(trial.redraws, "suggestion")
+            text = f"{suggestions} of {self.spec.sampler} not launched: known, or ruled out"
             self.context.emit(Note(text))
         if trial is None or step.beside is None:
             return [] if trial is None else [trial]
         other = self.study.ask(self.history, Step(step.purpose, step.beside))
-        assert other is not None  # it is of the comparison
+        assert other is not None  # trials of the comparison are never refused
         return [trial, other]
 
     def _request(self, trial: RunningTrial, beside: int | None) -> MeasurementRequest:
-        """Say that a launch begins, and return what it measures; fail if it could not be kept."""
+        """Say that a launch begins, and return its request; fail if no record could be stored."""
         context, history, step, number = self.context, self.history, trial.step, trial.launch
         spec, purpose, setting = self.spec, step.purpose, step.setting
         if context.hosts is not None:
             spec = replace(spec, layout=context.hosts.layout)
         folder = outputs.launch_folder(context.folder, number)
-        counted = history.trials + 1 if purpose.stage.counts_as_trial else None
-        live = self.live.is_window(history.records, purpose, setting)
-        context.emit(
-            LaunchStarted(number, purpose, setting, counted, history.most_trials, live, beside)
-        )
+        trial_number = history.trials + 1 if purpose.stage.counts_as_trial else None
+        is_live = self.live.is_window(history.records, purpose, setting)
+        most = history.most_trials
+        context.emit(LaunchStarted(number, purpose, setting, trial_number, most, is_live, beside))
         launch = render.launch(
             spec,
             setting,
@@ -249,7 +247,7 @@ class StudyRun:
 
         by_pruner = PrunerStopper(trial, context.policy.race(history, purpose, setting))
         next_launch = stopping_rules.NextLaunch(purpose, setting, history, by_pruner)
-        incumbent = history.fastest(lambda _: True)
+        incumbent = history.fastest(is_allowed=lambda _: True)
         return MeasurementRequest(
             launch,
             spec,
@@ -267,7 +265,7 @@ class StudyRun:
     def _record(
         self, trial: RunningTrial, request: MeasurementRequest, outcome: Outcome, started_at: str
     ) -> LaunchRecord:
-        """Return the record of a launch, which nothing has kept yet."""
+        """Return the record of a launch, in which no secret stands."""
         record = LaunchRecord(
             number=trial.launch,
             purpose=request.purpose,
@@ -282,11 +280,10 @@ class StudyRun:
         if request.purpose is Purpose.WARM_UP and not self.history.records:
             for text in doubts.of_first_launch(outcome, request.launch, request.spec.objective):
                 self._say(text)
-        # Before anybody hears of it: the database, Optuna, the terminal.
         return kept_record(record, request.launch.env)
 
     def _tell(self, trial: RunningTrial, record: LaunchRecord) -> None:
-        """Keep the launch: its file, its trial. Only then does anybody hear of it."""
+        """Store the launch in its file and on its trial. Only then does anybody hear of it."""
         file, is_written = Path(record.folder) / RECORD_FILE, True
         try:
             self.journal.write(record)
@@ -306,22 +303,22 @@ class StudyRun:
             raise
         result = self.result(StudyState.RUNNING, "")
         self.context.store.set_summary(self.spec.name, summary(result))
-        kept = next(r for r in history.records if r.number == record.number)
+        judged = next(r for r in history.records if r.number == record.number)
         measurement = so_far = None
-        if evidence.counted([kept]):
-            measurement = history.measurements[history.pooling.canonical(kept.setting)]
+        if evidence.counted([judged]):
+            measurement = history.measurements[history.pooling.canonical(judged.setting)]
         is_best = bool(
             measurement is not None
             and result.best is not None
             and measurement.setting == result.best.setting
-            and kept.outcome.samples
+            and judged.outcome.samples
         )
-        is_compared = kept.purpose is Purpose.CONFIRM
+        is_compared = judged.purpose is Purpose.CONFIRM
         comparison = self.context.policy.confirmation(history) if is_compared else None
         if comparison is not None and comparison.reference is not None:
             pairs = pairing.compared(history, comparison.best, comparison.reference)
             so_far = pairs.judge(self.spec.precision, is_last=True)
-        self.context.emit(LaunchEnded(kept, measurement, is_best, so_far))
+        self.context.emit(LaunchEnded(judged, measurement, is_best, so_far))
 
     def _count_lost(self, record: LaunchRecord) -> None:
         """End the study on a full disk, or after too many launches in a row ended from outside."""
@@ -329,7 +326,7 @@ class StudyRun:
             return
         ending = record.outcome.ending
         if not isinstance(ending, Failed) or ending.kind not in FROM_OUTSIDE:
-            self._lost = 0
+            self._lost_in_a_row = 0
             return
         if ending.kind is FailureKind.DISK_FULL:
             raise TunerError(
@@ -337,10 +334,10 @@ class StudyRun:
                 f" {ending.reason}",
                 "free some space, then run the same command again: what was measured is kept",
             )
-        self._lost += 1
-        if self._lost == LOST_IN_A_ROW:
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row == LOST_IN_A_ROW:
             raise TunerError(
-                f"{self._lost} launches in a row were ended from outside, the last one as"
+                f"{self._lost_in_a_row} launches in a row were ended from outside, the last one as"
                 f" {ending.kind}: {ending.reason}",
                 f"read {where_to_read(record)}: did a batch system, a user or the kernel end"
                 " them, or is a host gone? Then the same command goes on: what was measured is"
@@ -349,11 +346,11 @@ class StudyRun:
 
 
 def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[LaunchRecord]:
-    """Launch the setting of a trial, or of two side by side; put down what came of it.
+    """Launch the setting of a trial, or those of two side by side, and return the stored records.
 
     The two are of one study, or of two that stop together. A launch that was ended from outside
-    says nothing of its setting: it is next again. `Cancelled` once the records are kept, if the
-    user has ended it.
+    says nothing of its setting, which is next again. `Cancelled` once the records are stored, if
+    the user has ended the launch.
     """
     if not trials:
         return []
@@ -361,22 +358,22 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
     stop, is_broken_off = first.context.stop, False
     with stop.held():
         try:
-            besides = (None, trials[0][1].launch)
-            trials_beside = list(zip(trials, besides, strict=False))
-            requests = [run._request(trial, beside) for (run, trial), beside in trials_beside]
+            besides = (None, trials[0][1].launch)  # the second runs at the side of the first
+            with_beside = zip(trials, besides, strict=False)
+            requests = [run._request(trial, beside) for (run, trial), beside in with_beside]
             started_at = now()
             outcomes, is_broken_off = _outcomes(first.live, requests)
-            together = zip(trials, requests, outcomes, strict=True)
+            measured = zip(trials, requests, outcomes, strict=True)
             records = [
                 run._record(trial, request, outcome, started_at)
-                for (run, trial), request, outcome in together
+                for (run, trial), request, outcome in measured
             ]
         except TunerError as error:
             for run, trial in trials:
                 run.study.fail(trial.trial, error.message)
             raise
         if len(records) == 2:
-            records = pairing.judged(records, [run.history for run, _ in trials])
+            records = pairing.check_pair(records, [run.history for run, _ in trials])
         for (run, trial), record in zip(trials, records, strict=True):
             run._tell(trial, record)
     if any(map(evidence.was_interrupted, records)) and (is_broken_off or stop()):
@@ -391,7 +388,7 @@ def launch_together(trials: Sequence[tuple[StudyRun, RunningTrial]]) -> list[Lau
 def _outcomes(
     live: LiveMeasurement, requests: Sequence[MeasurementRequest]
 ) -> tuple[list[Outcome], bool]:
-    """Measure one setting, or two side by side; and say whether a second signal ended that."""
+    """Measure one setting, or two side by side; return, too, whether a second signal ended that."""
     started_s = time.monotonic()
     try:
         if len(requests) == 1:

@@ -49,13 +49,13 @@ def search_space(history: History, *suggested: Setting) -> Space:
     spec, canonical = history.spec, history.pooling.canonical
     guesses = [canonical(guess) for guess in space.guesses(spec)]
     launched = [record.setting for record in history.valid]
-    kept = [*guesses, *map(canonical, (*launched, *history.pending, *suggested))]
-    kept.append(Setting.of(history.pooling.unchanged))  # what a setting without the knob comes to
+    needed = [*guesses, *map(canonical, (*launched, *history.pending, *suggested))]
+    needed.append(Setting.of(history.pooling.unchanged))  # what a setting without the knob comes to
     axes = []
     for knob, (name, values) in zip(history.knobs, history.distinct, strict=True):
         levels = values
-        if name not in history.requirements.names:
-            levels = _on_a_scale(values, {setting.as_dict().get(name) for setting in kept})
+        if name not in history.requirements.names:  # a condition may hold for any of the values
+            levels = _on_a_scale(values, {setting.as_dict().get(name) for setting in needed})
         axes.append(KnobAxis(name, levels, ROLES.get(name), knob.when))
     return Space(
         tuple(axes),
@@ -68,10 +68,10 @@ def search_space(history: History, *suggested: Setting) -> Space:
     )
 
 
-def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> tuple[Value, ...]:
-    """Return some of a very long range of numbers, in equal ratios: what counts is twice as many.
+def _on_a_scale(values: tuple[Value, ...], needed: AbstractSet[Value | None]) -> tuple[Value, ...]:
+    """Return some of a very long range of numbers, in equal ratios: twice as many is one step.
 
-    Those that are ``kept`` are among them in any case.
+    Those that are ``needed`` are among them in any case.
     """
     numbers = [value for value in values if isinstance(value, int)]
     if len(values) <= MOST_VALUES or len(numbers) < len(values):
@@ -79,8 +79,8 @@ def _on_a_scale(values: tuple[Value, ...], kept: AbstractSet[Value | None]) -> t
     low, high = max(1, min(numbers)), max(numbers)
     ratio = (high / low) ** (1 / (MOST_VALUES - 1))
     scale = {round(low * ratio**step) for step in range(MOST_VALUES)}
-    # A knob that does not exist in a setting stands at the first.
-    chosen = scale | kept | {min(numbers), high, numbers[0]}
+    # A knob that does not exist in a setting has its first value there: see `as_key`.
+    chosen = scale | needed | {min(numbers), high, numbers[0]}
     return tuple(value for value in numbers if value in chosen)
 
 
@@ -94,12 +94,13 @@ def as_key(history: History, setting: Setting) -> Key | None:
 
 def as_setting(history: History, key: Key) -> Setting:
     """Return the setting of a key, without the knobs that do not exist in it."""
-    return space.there(history.knobs, dict(zip((k.name for k in history.knobs), key, strict=True)))
+    names = (knob.name for knob in history.knobs)
+    return space.setting_of(history.knobs, dict(zip(names, key, strict=True)))
 
 
 def observations(history: History, records: Sequence[LaunchRecord]) -> list[SearchObservation]:
     """Return what the launches came to, the oldest first."""
-    # A start-up is compared with figures: only if these are the same clock's.
+    # The search subtracts start-ups from figures: only if these are of the same clock.
     counts_start = history.spec.objective.clock == "elapsed"
     observed = []
     for record in records:
@@ -128,7 +129,7 @@ def observations(history: History, records: Sequence[LaunchRecord]) -> list[Sear
 
 
 def is_ruled_out(history: History, setting: Setting) -> bool:
-    """Return whether a (canonical) setting uses too many cores, or is held not to run."""
+    """Return whether a (canonical) setting uses too many cores, or is expected to fail."""
     key, grid = as_key(history, setting), Grid(search_space(history, setting))
     if key is None:
         return True
@@ -137,20 +138,20 @@ def is_ruled_out(history: History, setting: Setting) -> bool:
 
 
 def pending(history: History, observed: Sequence[SearchObservation]) -> list[SearchObservation]:
-    """Return what other hosts measure: as fast as it was before, or as the slowest setting.
+    """Return guesses at what other hosts measure: as fast as before, or as the slowest setting.
 
-    So something else is proposed meanwhile (the "constant liar" of Ginsbourger, Le Riche & Carraro,
-    2010).
+    So the search proposes something else meanwhile (the "constant liar" of Ginsbourger, Le Riche &
+    Carraro, 2010).
     """
     groups = grouped(observed)
-    worst_s = max((launch.elapsed_s or 0.0 for launch in observed), default=0.0) or 1.0
+    slowest_s = max((launch.elapsed_s or 0.0 for launch in observed), default=0.0) or 1.0
     running = []
     for setting in history.pending:
         key = as_key(history, history.pooling.canonical(setting))
         if key is None:
             continue
         logs_s = groups[key].finished if key in groups else []
-        elapsed_s = math.exp(statistics.median(logs_s)) if logs_s else worst_s
+        elapsed_s = math.exp(statistics.median(logs_s)) if logs_s else slowest_s
         purpose = Purpose.REPEAT if key in groups else Purpose.SEARCH
         running.append(SearchObservation(key, "finished", purpose, 0.0, elapsed_s, is_running=True))
     return running

@@ -1,6 +1,6 @@
-"""What ``--sampler``, ``--pruner`` and ``--terminator`` name if it is not our own.
+"""The sampler, pruner and terminator of a study, if they are not our own.
 
-It is Optuna's, or a class of the user's.
+``--sampler``, ``--pruner`` and ``--terminator`` name one of Optuna, or a class of the user.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tuner.model.errors import TunerError, UsageError, nearest
 
 _Base = TypeVar("_Base", BaseSampler, BasePruner, BaseTerminator)
 
-#: What else a sampler or a terminator imports.
+#: The packages that a sampler or a terminator imports, which Optuna does not bring along.
 _NEEDS = {"gp": ("torch", "scipy"), "emmr": ("torch", "scipy"), "cmaes": ("cmaes",)}
 
 
@@ -45,27 +45,27 @@ class ShownStudy(Study):
     All else is the study's own: what they write goes to its trials.
     """
 
-    def __init__(self, study: Study, shown: Callable[[], list[FrozenTrial]]) -> None:
+    def __init__(self, study: Study, shown_trials: Callable[[], list[FrozenTrial]]) -> None:
         super().__init__(study.study_name, study._storage)
-        self._shown = shown
+        self._shown_trials = shown_trials
 
     def _get_trials(
         self,
-        deepcopy: bool = True,  # noqa: ARG002 (nobody changes them)
+        deepcopy: bool = True,  # noqa: ARG002 (nobody changes the trials)
         states: Container[TrialState] | None = None,
         use_cache: bool = False,  # noqa: ARG002
     ) -> list[FrozenTrial]:
-        return [trial for trial in self._shown() if states is None or trial.state in states]
+        return [trial for trial in self._shown_trials() if states is None or trial.state in states]
 
     def stop(self) -> None:
         """Do nothing: it is not for a sampler to say when the search is over."""
 
 
 class PacePruner(BasePruner):
-    """A pruner of Optuna that compares the time an iteration at the last report.
+    """A pruner of Optuna that compares the time of an iteration, as of the last report.
 
-    What is reported is the time so far. That grows, and Optuna's pruners take the least value of a
-    trial for its best.
+    Trials report the time so far. That grows, and Optuna's pruners take the least value of a trial
+    for its best.
     """
 
     def __init__(self, pruner: BasePruner) -> None:
@@ -73,11 +73,11 @@ class PacePruner(BasePruner):
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Return whether the pruner stops the trial."""
-        view = ShownStudy(study, lambda: [*map(_with_paces, study.get_trials(deepcopy=False))])
+        paced = ShownStudy(study, lambda: [*map(_with_paces, study.get_trials(deepcopy=False))])
         trial = _with_paces(trial)
-        if (last := trial.last_step) is not None:
-            trial.intermediate_values = {last: trial.intermediate_values[last]}
-        return self._pruner.prune(view, trial)
+        if (step := trial.last_step) is not None:
+            trial.intermediate_values = {step: trial.intermediate_values[step]}
+        return self._pruner.prune(paced, trial)
 
 
 class NeverTerminator(BaseTerminator):
@@ -99,9 +99,9 @@ def _with_paces(trial: FrozenTrial) -> FrozenTrial:
 def guarded(
     what: str, code: BaseSampler | BasePruner | BaseTerminator, folder: Path
 ) -> Iterator[None]:
-    """While entered, what a sampler, a pruner or a terminator raises is one error with its name.
+    """While entered, turn what a sampler, pruner or terminator raises into an error with its name.
 
-    Its traceback goes to a file in the folder.
+    The traceback goes to a file in the folder.
     """
     try:
         yield
@@ -127,8 +127,8 @@ def yes_or_no(answer: object) -> bool:
 
 
 def check(spec: StudySpec) -> None:
-    """Raise what :func:`sampler` and its like raise, before anything is made."""
-    sampler(spec, 0)
+    """Raise what :func:`sampler`, :func:`pruner` and :func:`terminator` raise for this study."""
+    sampler(spec, trials=0)
     pruner(spec)
     terminator(spec)
 
@@ -139,21 +139,21 @@ def lacks(name: str) -> list[str]:
 
 
 def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
-    """Return the sampler of a study that has so many trials; ``None``: our own.
+    """Return the sampler of a study that has this many trials; ``None``: our own.
 
     It is a `UsageError` if there is none of that name, it needs a package, or it cannot be made.
     """
     name = spec.sampler
     if name == "tune":
         return None
-    # A resumed study goes on elsewhere; what other hosts measure counts as bad (TPE's option).
+    # A resumed study needs other random numbers. TPE takes what other hosts measure for bad.
     options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
-    options["consider_pruned_trials"] = True  # CMA-ES's: the race stops many
+    options["consider_pruned_trials"] = True  # of CMA-ES: the race stops many trials
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
-    chosen = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
-    if name == "brute-force":  # after a trial it looks whether it can stop the study, no more
-        chosen.after_trial = lambda *_: None  # type: ignore[method-assign]
-    return chosen
+    plugin = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
+    if name == "brute-force":  # all that this does is to stop the study once all was tried
+        plugin.after_trial = lambda *_: None  # type: ignore[method-assign]
+    return plugin
 
 
 def pruner(spec: StudySpec) -> BasePruner | None:
@@ -168,8 +168,8 @@ def pruner(spec: StudySpec) -> BasePruner | None:
             "--pruner race or none",
         )
     kind = _class("pruner", name, PRUNERS, optuna.pruners)
-    chosen = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
-    return PacePruner(chosen) if name in PRUNERS else chosen
+    plugin = _object("pruner", name, kind, BasePruner, {})  # type: ignore[type-abstract]
+    return PacePruner(plugin) if name in PRUNERS else plugin
 
 
 def terminator(spec: StudySpec) -> BaseTerminator | None:
@@ -181,7 +181,7 @@ def terminator(spec: StudySpec) -> BaseTerminator | None:
         return NeverTerminator()
     kind = _class("terminator", name, TERMINATORS, optuna.terminator)
     if name in TERMINATORS:
-        with warnings.catch_warnings():  # it is marked as one that Optuna 6 will not have
+        with warnings.catch_warnings():  # Optuna warns that its version 6 will not have it
             warnings.simplefilter("ignore")
             return optuna.terminator.Terminator(kind())
     return _object("terminator", name, kind, BaseTerminator, {})  # type: ignore[type-abstract]
@@ -201,8 +201,8 @@ def _class(what: str, name: str, names: Mapping[str, str], package: ModuleType) 
             f"--{what} {name}: there is no such {what}",
             f"{meant}known: {', '.join(names)}, or a class of yours: module:Class",
         )
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # the module is the user's
@@ -217,10 +217,10 @@ def _object(
 ) -> _Base:
     """Return an object of the class, which gets those of the options that it takes."""
     try:
-        takes = inspect.signature(kind).parameters
+        parameters = inspect.signature(kind).parameters
         with warnings.catch_warnings():  # some are marked experimental
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            plugin = kind(**{key: value for key, value in options.items() if key in takes})
+            plugin = kind(**{key: value for key, value in options.items() if key in parameters})
     except (Exception, SystemExit) as error:  # it may be the user's code
         raise UsageError(
             f"--{what} {name}: {type(error).__name__}: {error}",

@@ -1,7 +1,7 @@
-"""The two studies of Optuna that a study is: its search and its comparison.
+"""The two studies of Optuna that a study consists of: its search and its comparison.
 
-Each launch is a trial of one of them: it is asked for, reports as it goes on, and is told once it
-has ended. What it came to is an attribute of the trial, set before it is told.
+Each launch is a trial of one of them. A study is asked for the trial, which reports as it goes on;
+it is told once the launch has ended. Before that an attribute of the trial gets the record.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ class OptunaStudy:
     def is_terminated(self) -> bool:
         """Return whether the terminator ends the search.
 
-        Ours does so where the sampler has nothing to suggest. What another one has ended once stays
-        ended.
+        Ours does so where the sampler has nothing to suggest. A search that another terminator has
+        ended stays ended.
         """
         if self._is_terminated:
             return True
         terminator = self._terminator
-        assert terminator is not None  # it is taken up first
+        assert terminator is not None  # `take_up` comes first
         guard = optuna_plugins.guarded("terminator", terminator, self._folder)
         with self._store.translated(), guard:
             is_terminated = optuna_plugins.yes_or_no(
@@ -125,8 +125,8 @@ class OptunaStudy:
     def take_up(self, history: History, missing: Sequence[LaunchRecord] = ()) -> None:
         """Put an end to the trials that a process left running, and give the study its sampler.
 
-        The space of the history may have changed. It has the ``missing`` launches, which ended, but
-        of which no trial tells.
+        The space of the history may have changed since. The history has the ``missing`` launches,
+        which ended, but whose record no trial has.
         """
         by_number = {r.number: r for r in missing}
         with self._store.translated():
@@ -147,15 +147,15 @@ class OptunaStudy:
                 self._add(record, history)
             study = self._shown_search
             race = RacePruner(running=lambda *_: self._running.progress if self._running else None)
-            searching = RuntimeSampler(read=self._reader, seed=history.spec.seed)
+            own_sampler = RuntimeSampler(read=self._reader, seed=history.spec.seed)
             trials = len(self._search.get_trials(deepcopy=False))
-            study.sampler = optuna_plugins.sampler(history.spec, trials) or searching
+            study.sampler = optuna_plugins.sampler(history.spec, trials) or own_sampler
             study.pruner = optuna_plugins.pruner(history.spec) or race
-            # What the comparison is held against is a verdict's affair, so others do not judge it.
+            # Another pruner does not judge the comparison: the verdict needs what launches cost.
             stops_nothing = history.spec.pruner == "none"
             self._comparison.pruner = optuna.pruners.NopPruner() if stops_nothing else race
-            other = optuna_plugins.terminator(history.spec)
-            self._terminator = other or RuntimeTerminator(searching)
+            terminator = optuna_plugins.terminator(history.spec)
+            self._terminator = terminator or RuntimeTerminator(own_sampler)
             self._reader.changed()
             self._reader.is_alone = not self._is_shared
 
@@ -174,22 +174,22 @@ class OptunaStudy:
         self._tell(trial, history, record)
 
     def _add(self, record: LaunchRecord, history: History) -> None:
-        """Add a launch that ended, but that no trial tells of."""
-        study, chosen = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
+        """Add a trial for a launch that ended, but whose record no trial has."""
+        study, values = self._comparison, {SIDE: side(history, record.purpose, record.setting)}
         space = _SIDE
         if is_of_search(history, record.purpose, record.setting):
-            study, chosen = self._search, params(history, record.setting)
-            space = distributions(tuple(k for k in history.knobs if k.name in chosen))
-        state, value, attributes = trial_result(history, _as_in(history, record))
+            study, values = self._search, params(history, record.setting)
+            space = distributions(tuple(k for k in history.knobs if k.name in values))
+        state, value, attributes = trial_result(history, _as_judged(history, record))
         trial = create_trial(
             state=state,
             value=value,
-            params=chosen,
+            params=values,
             distributions=space,
             user_attrs={LAUNCH: record.number, RECORD: launch_attribute(record), **attributes},
         )
         trial_id = study._storage.create_new_trial(study._study_id, trial)
-        self._store.keep_seen(trial_id, record)
+        self._store.keep_observation(trial_id, record)
         self._reader.changed()
 
     # --- a launch --------------------------------------------------------------------
@@ -197,10 +197,11 @@ class OptunaStudy:
     def ask(self, history: History, step: Step) -> RunningTrial | None:
         """Return the next trial, with its step; ``None`` if another host measures the same.
 
-        For the comparison no sampler is asked. A search is what the sampler suggests, or what
-        another program has enqueued. If that is known already, or ruled out, the trial is told so,
-        and the sampler is asked again. What it does not suggest by itself is enqueued: a repeat, if
-        it is one of Optuna's; and the step's own setting, if it has nothing new to say.
+        For the comparison no sampler is asked. A trial of the search has the setting that the
+        sampler suggests, or that another program has enqueued. If that was measured already, or is
+        ruled out, its trial fails, and the sampler is asked again. What it does not suggest by
+        itself is enqueued: a repeat, if it is a sampler of Optuna; and the step's own setting,
+        after `MOST_REDRAWS` such trials.
         """
         with self._store.translated():
             if not is_of_search(history, step.purpose, step.setting):
@@ -210,9 +211,9 @@ class OptunaStudy:
                 is_suggested = self._policy.search(history) == step
             if not is_suggested:
                 _enqueue(self._search, step.setting)
-            redrawn = 0
+            redraws = 0
             while True:
-                running = self._suggestion(history, step, redrawn)
+                running = self._suggestion(history, step, redraws)
                 if running is not None:
                     setting = running.step.setting
                     why = "" if setting == step.setting else why_not_launched(history, setting)
@@ -223,28 +224,28 @@ class OptunaStudy:
                     self._tell_study(running.trial, TrialState.FAIL)
                     if is_taken:
                         return None
-                redrawn += 1
-                if redrawn % MOST_REDRAWS == 0:
+                redraws += 1
+                if redraws % MOST_REDRAWS == 0:
                     _enqueue(self._search, step.setting)
 
     def _is_taken(self, running: RunningTrial, history: History) -> bool:
         """Return whether another host has asked for the same setting since the history was read."""
         canonical = history.pooling.canonical
         setting = canonical(running.step.setting)
-        if not self._is_shared or setting in history.pending:  # what is pending is known, and meant
+        if not self._is_shared or setting in history.pending:  # the step knows what is pending
             return False
-        measured = {record.trial for record in history.records}
-        always = {knob.name for knob in history.knobs if not knob.when}
+        in_history = {record.trial for record in history.records}
+        unconditional = {knob.name for knob in history.knobs if not knob.when}
         for _ in range(20):  # a second at most
-            earlier = [
+            new_trials = [
                 trial
                 for trial in self._search.get_trials(deepcopy=False)[: running.trial.number]
-                if trial.number not in measured and self._is_of_another(trial)
+                if trial.number not in in_history and self._is_of_another(trial)
             ]
-            if all(always <= trial.params.keys() for trial in earlier):
+            if all(unconditional <= trial.params.keys() for trial in new_trials):
                 break
             time.sleep(0.05)  # the sampler of that host is at work
-        return any(canonical(Setting.of(trial.params)) == setting for trial in earlier)
+        return any(canonical(Setting.of(trial.params)) == setting for trial in new_trials)
 
     def _is_of_another(self, trial: FrozenTrial) -> bool:
         """Return whether another host than this runs a trial, or has measured it."""
@@ -254,10 +255,10 @@ class OptunaStudy:
         return RECORD in trial.user_attrs and trial.user_attrs.get(HOST, local_host) != local_host
 
     def _ask_to_compare(self, history: History, step: Step) -> RunningTrial:
-        study, chosen = self._comparison, side(history, step.purpose, step.setting)
+        study = self._comparison
         template = create_trial(
             state=TrialState.RUNNING,
-            params={SIDE: chosen},
+            params={SIDE: side(history, step.purpose, step.setting)},
             distributions=_SIDE,
             user_attrs={HOST: history.spec.machine.hostname} if self._is_shared else {},
         )
@@ -265,16 +266,16 @@ class OptunaStudy:
         trial = optuna.Trial(study, trial_id)
         return self._numbered(RunningTrial(trial, step, history, self._folder), history)
 
-    def _suggestion(self, history: History, step: Step, redrawn: int) -> RunningTrial | None:
-        """Return a trial; ``None``: another program has enqueued it, outside of the space."""
+    def _suggestion(self, history: History, step: Step, redraws: int) -> RunningTrial | None:
+        """Return the next trial; ``None``: another program enqueued a setting outside the space."""
         study = self._shown_search
         guard = optuna_plugins.guarded("sampler", study.sampler, self._folder)
         with guard, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Fixed parameter")  # outside: that is said below
+            warnings.filterwarnings("ignore", "Fixed parameter")  # outside the space: fails below
             warnings.filterwarnings("ignore", "Heartbeat of storage")  # `RunningTrial` sends it
             trial = study.ask()
             try:
-                return RunningTrial.suggested(trial, step, history, self._folder, redrawn)
+                return RunningTrial.suggested(trial, step, history, self._folder, redraws)
             except BaseException as error:
                 self.fail(trial, f"{type(error).__name__}: {error}")
                 attributes = study._storage.get_trial_system_attrs(trial._trial_id)
@@ -283,9 +284,9 @@ class OptunaStudy:
                 raise
 
     def _numbered(self, running: RunningTrial, history: History) -> RunningTrial:
-        """Give the launch a number that no other one has, on whatever host."""
-        last = max((record.number for record in history.records), default=0)
-        number = 1 + max(last, self._store.last_number(self._name))
+        """Give the launch a number that no other one has, on whatever host; return the trial."""
+        last_number = max((record.number for record in history.records), default=0)
+        number = 1 + max(last_number, self._store.last_number(self._name))
         trial_id = running.trial._trial_id
         while True:
             running.launch = number
@@ -296,13 +297,13 @@ class OptunaStudy:
             number += 1
 
     def fail(self, trial: optuna.Trial, why: str) -> None:
-        """Tell a running trial that it has failed, as far as that can be told."""
+        """Have a running trial fail for this reason, if the database can be written."""
         with suppress(TunerError, OptunaError, SQLAlchemyError):
             trial.set_user_attr("failure", why)
             self._tell_study(trial, TrialState.FAIL)
 
     def tell(self, running: RunningTrial, record: LaunchRecord) -> History:
-        """Write down what a launch came to, and return the history that holds it."""
+        """Store what a launch came to, and return the history with it."""
         trial = running.trial
         with self._store.translated():
             try:
@@ -319,18 +320,18 @@ class OptunaStudy:
             light = replace(record, outcome=replace(record.outcome, telemetry=None))
             self._reader.remember(trial._trial_id, light)
             history = self._reader.history(self._search)
-            with suppress(UpdateFinishedTrialError):  # a moment ago: what it came to is kept
+            with suppress(UpdateFinishedTrialError):  # another host failed it now: it has a record
                 self._tell(trial, history, record)
             return history
 
     def exclude(self, numbers: Collection[int], why: Exclusion) -> History:
-        """Count these launches no more, and return the study without them."""
+        """Exclude these launches, and return the history in which they do not count."""
         self._store.exclude(self._name, why, numbers)
         self._reader.changed()
         return self.history()
 
     def _tell(self, trial: optuna.Trial, history: History, record: LaunchRecord) -> None:
-        state, value, attributes = trial_result(history, _as_in(history, record))
+        state, value, attributes = trial_result(history, _as_judged(history, record))
         for name, text in attributes.items():
             trial.set_user_attr(name, text)
         self._tell_study(trial, state, value)
@@ -345,7 +346,7 @@ class OptunaStudy:
     # --- what the trials say ---------------------------------------------------------
 
     def _shown_trials(self) -> list[FrozenTrial]:
-        """Return the trials of the search as the history has them, those of another space aside."""
+        """Return the trials of the search as the history judges them; none of another space."""
         history = self._reader.history(self._search)
         by_trial = {
             record.trial: record
@@ -354,23 +355,23 @@ class OptunaStudy:
         }
         trials = []
         for trial in self._search.get_trials(deepcopy=False):
-            shown = trial
+            judged = trial
             if RECORD in trial.user_attrs and trial.state.is_finished():
                 record = by_trial.get(trial.number)
-                if record is None:  # of another space
+                if record is None:  # its setting is of another space
                     continue
-                shown = as_trial(history, record)
-                shown.number, shown._trial_id = trial.number, trial._trial_id
-                shown.system_attrs = trial.system_attrs
-                shown.intermediate_values = trial.intermediate_values | shown.intermediate_values
-                # Optuna's GPSampler passes pruned trials over, and most launches are pruned.
-                if self._spec.sampler == "gp" and shown.state is TrialState.PRUNED:
-                    shown.state = TrialState.COMPLETE
-            trials.append(shown)
+                judged = as_trial(history, record)
+                judged.number, judged._trial_id = trial.number, trial._trial_id
+                judged.system_attrs = trial.system_attrs
+                judged.intermediate_values = trial.intermediate_values | judged.intermediate_values
+                # Optuna's GPSampler ignores pruned trials, and most launches are pruned.
+                if self._spec.sampler == "gp" and judged.state is TrialState.PRUNED:
+                    judged.state = TrialState.COMPLETE
+            trials.append(judged)
         return trials
 
     def _fail_lost(self, study: optuna.Study) -> None:
-        """Fail the running trials of hosts that are lost."""
+        """Have the running trials of lost hosts fail."""
         if self._is_shared:
             with warnings.catch_warnings():  # marked experimental
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -382,28 +383,29 @@ class OptunaStudy:
             return False
         if HOST in trial.user_attrs:
             return bool(trial.user_attrs[HOST] != self._spec.machine.hostname)
-        # Each is named right after it began; one that never was is nobody's.
-        begun = trial.datetime_start
-        age_s = 0.0 if begun is None else (datetime.now() - begun).total_seconds()
+        # A host puts its name on a trial right after this began; one without stays nobody's.
+        started = trial.datetime_start
+        age_s = 0.0 if started is None else (datetime.now() - started).total_seconds()
         return age_s < database.LOST_AFTER_S
 
 
-def _as_in(history: History, record: LaunchRecord) -> LaunchRecord:
-    """Return the launch as the history has it."""
+def _as_judged(history: History, record: LaunchRecord) -> LaunchRecord:
+    """Return the launch as the history has it, or as it is if the history lacks it."""
     return next((r for r in reversed(history.records) if r.number == record.number), record)
 
 
 def _enqueue(study: optuna.Study, setting: Setting) -> None:
     """Enqueue a setting, unless a process that was killed has left it in the queue."""
-    values, waiting = setting.as_dict(), study.get_trials(False, (TrialState.WAITING,))
+    values = setting.as_dict()
+    waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
     if not any(trial.system_attrs.get("fixed_params") == values for trial in waiting):
         study.enqueue_trial(values)
 
 
 def _in_space(history: History, trial: FrozenTrial) -> dict[str, tuple[Any, BaseDistribution]]:
-    """Return the parameters that a trial's launch has in the present space."""
+    """Return the parameters of a trial in the present space: its launch's setting, or none."""
     if RECORD not in trial.user_attrs:
         return {}
-    chosen = params(history, launch_record(trial.user_attrs[RECORD]).setting)
+    values = params(history, launch_record(trial.user_attrs[RECORD]).setting)
     space = distributions(history.knobs)
-    return {name: (value, space[name]) for name, value in chosen.items()}
+    return {name: (value, space[name]) for name, value in values.items()}

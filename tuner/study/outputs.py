@@ -49,7 +49,7 @@ def _require_no_link(folder: Path) -> None:
 def launch_folder(folder: Path, number: int) -> Path:
     """Return a folder for the launch that does not exist yet.
 
-    A dead process, or a study of the same name in another database, may have left one.
+    A dead process, or a study of the same name in another database, may have left the usual one.
     """
     path, attempt = folder / f"{number:04d}", 1
     while path.exists():
@@ -61,19 +61,19 @@ def launch_folder(folder: Path, number: int) -> Path:
 def remove(launches: Sequence[str], folder: Path) -> tuple[Path, ...]:
     """Remove the folders of these launches, and the study's if nothing else is in it.
 
-    Folders elsewhere, in which launches are left, are returned: a copied database still names the
-    folders of the original.
+    Folders elsewhere that hold some of the launches are returned, and left as they are: a copied
+    database still names the folders of the original.
     """
     _require_no_link(folder)
-    left: dict[Path, None] = {}
+    folders_left: dict[Path, None] = {}  # as an ordered set
     for launch in map(Path, launches):
         if launch.parent.resolve() == folder.resolve():
             shutil.rmtree(launch, ignore_errors=True)
         elif launch.exists():
-            left[launch.parent] = None
+            folders_left[launch.parent] = None
     with suppress(OSError):  # something of another origin is in it
         folder.rmdir()
-    return tuple(left)
+    return tuple(folders_left)
 
 
 def not_written(what: str, error: OSError) -> TunerError:

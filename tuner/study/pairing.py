@@ -33,7 +33,7 @@ from tuner.stats import pairs
 from tuner.stats.scaling import SpeedUp
 from tuner.study.history import History
 
-#: With fewer slices of each launch their times differ as if they were made in turn.
+#: Of launches with fewer slices each, the times differ as if they had been made in turn.
 FEWEST_SLICES = 6
 
 #: Both launches together may need this share of the host's memory, and of a GPU's.
@@ -42,14 +42,14 @@ MEMORY_SHARE = 0.8
 #: A launch waits for something that goes on while it is paused, if nothing of it ran in more than
 #: this share of the looks at it.
 IDLE_SHARE = 0.3
-#: With fewer looks nothing is said of that.
+#: With fewer looks a launch is not said to wait.
 FEWEST_LOOKS = 6
 #: Every launch waits at its start and at its end: this many idle looks do not count.
 AT_ENDS = 3
 
-#: The ratio of a figure to the running time changes by this factor at most beside another launch;
-#: if the pauses count in it, on one side more than on the other. A median between pauses makes
-#: that 2, and so does a clock that stands still in the pauses that are subtracted from it.
+#: The ratio of a figure to the running time changes by this factor at most beside another launch,
+#: as pauses may count in the figure of one side more than of the other. A median between pauses
+#: changes it by 2, and so does a clock that stands still in pauses that are subtracted from it.
 MOST_OFF_SCALE = 1.4
 
 #: A pair of launches: that of the reference, or of the first study, stands first.
@@ -59,12 +59,12 @@ Pair = tuple[LaunchRecord, LaunchRecord]
 Sides = Sequence[Sequence[LaunchRecord]]
 
 
-# --- what they show --------------------------------------------------------------------------
+# --- what pairs show -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of two sides that count: those that were made in one of the two ways.
+    """The pairs of two sides that count: all made side by side, or all in turn.
 
     ``iterations`` are those of a whole launch of each side; 0: its log shows none.
     """
@@ -76,11 +76,9 @@ class Pairs:
 
     @classmethod
     def of(cls, sides: Sides, *, in_turn: bool, most: int | None = None) -> Pairs:
-        """Return the pairs among the launches of two sides, of which ``most`` may be made."""
+        """Return the pairs among the launches of two sides, of which at most ``most`` are made."""
         sides = [[record for record in side if cost(record) is not None] for side in sides]
-        launches = side_by_side(sides)
-        if in_turn:
-            launches, _ = one_after_the_other(sides)
+        launches = one_after_the_other(sides)[0] if in_turn else side_by_side(sides)
         slices = [number for pair in launches if (number := min(map(_slices, pair)))]
         is_few = bool(slices) and statistics.median(slices) < FEWEST_SLICES
         rule = pairs.FEW_SLICES if is_few else pairs.SIDE_BY_SIDE
@@ -91,7 +89,7 @@ class Pairs:
 
     @property
     def how(self) -> str:
-        """How they were made, in words."""
+        """How the pairs were made, in words."""
         return "side by side" if self.is_side_by_side else "in turn"
 
     @property
@@ -107,13 +105,13 @@ class Pairs:
 
     @property
     def gain(self) -> SpeedUp:
-        """How many times as fast the second side is; there is a pair."""
+        """How many times as fast the second side is; it needs a pair at least."""
         finding = self.judge(0.0, is_last=True)
         assert finding is not None
         return SpeedUp.of(finding)
 
     def first(self, count: int) -> Pairs:
-        """Return so many of them."""
+        """Return the first ``count`` pairs."""
         return replace(self, launches=self.launches[:count])
 
     def judge(
@@ -124,14 +122,14 @@ class Pairs:
         is_last: bool = False,
         expected: Sequence[float] = (),
     ) -> Finding | None:
-        """Return what they prove of the second side; ``None``: another pair has to tell.
+        """Return what the pairs prove of the second side; ``None``: another pair has to tell.
 
         A launch of that side does ``more_work`` times what one of the first side does. Of a side
         that was ended early only the least that it takes is known. The ``expected`` are logarithms
         of further pairs.
         """
         is_bounded = [any(is_bound(p[side]) for p in self.launches) for side in (0, 1)]
-        sign = -1 if is_bounded[1] else 1
+        sign = -1 if is_bounded[1] else 1  # turned round so that the bound is of the first side
         finding = pairs.judge(
             [sign * (math.log(more_work) + log) for log in (*self.logs, *expected)],
             precision,
@@ -146,7 +144,7 @@ class Pairs:
         return replace(finding, ratio=1 / finding.ratio, low=0.0, high=1 / finding.low, claim=claim)
 
     def _end_error(self) -> float:
-        """Return by how much the logarithms may be off, as nobody saw the end of a launch.
+        """Return by how much the logarithms may be off, as launches were ended before their end.
 
         See :class:`~tuner.search.stopper.PaceKnown`.
         """
@@ -164,7 +162,7 @@ class Pairs:
 def compared(
     history: History, best: Setting, reference: Setting, *, in_turn: bool | None = None
 ) -> Pairs:
-    """Return what the comparison of two settings shows; as a rule in the way that it is made."""
+    """Return the pairs that compare two settings; by default those made as the next one will be."""
     if in_turn is None:
         in_turn = why_settings_in_turn(history, best, reference) is not None
     return Pairs.of(launched(history, best, reference), in_turn=in_turn)
@@ -176,7 +174,7 @@ def launched(history: History, best: Setting, reference: Setting) -> Sides:
 
 
 def next_in_turn(history: History, best: Setting, reference: Setting) -> Setting:
-    """Return what comes next of launches in turn: A B B A."""
+    """Return the next setting of launches in turn, which go A B B A with the reference as A."""
     sides = [
         [r for r in side if cost(r) is not None] for side in launched(history, best, reference)
     ]
@@ -187,20 +185,20 @@ def next_in_turn(history: History, best: Setting, reference: Setting) -> Setting
 
 
 def typical(history: History, setting: Setting) -> OtherSide | None:
-    """Return what a launch of a setting takes to its end; ``None``: the search saw no such one.
+    """Return what a launch of a setting takes to its end; ``None``: the search launched none.
 
-    If none came to its end, it is where the launches were going.
+    If no launch came to its end, their projections say it.
     """
-    whole, projected = [], []
+    finished, projected = [], []
     for record in history.of(history.searched, setting):
         ending, wall_s = record.outcome.ending, record.outcome.wall_s
         if isinstance(ending, Finished) and ending.elapsed_s > 0:
             paced = at_usual_pace(record.outcome.progress)
-            whole.append(OtherSide(wall_s, ending.elapsed_s, paced))
+            finished.append(OtherSide(wall_s, ending.elapsed_s, paced))
         elif isinstance(ending, Stopped) and ending.bound_s > 0:
-            share = ending.projection_s / ending.bound_s
-            projected.append(OtherSide(wall_s * share, ending.projection_s))
-    launches = whole or projected
+            times = ending.projection_s / ending.bound_s  # as long as it ran
+            projected.append(OtherSide(wall_s * times, ending.projection_s))
+    launches = finished or projected
     if not launches:
         return None
     paces = [launch.at_usual_pace for launch in launches if launch.at_usual_pace is not None]
@@ -224,9 +222,9 @@ def side_by_side(sides: Sides) -> list[Pair]:
 
 
 def one_after_the_other(sides: Sides) -> tuple[list[Pair], int | None]:
-    """Return the launches of two sides of which none of either came in between.
+    """Return the pairs of launches of two sides with no other launch of either in between.
 
-    And which of the two has the last launch, if that is in no pair.
+    The second result is the side (0 or 1) of the last launch, if that is in no pair.
     """
     launches = [
         (record.started_at, record.number, side, record)
@@ -235,19 +233,19 @@ def one_after_the_other(sides: Sides) -> tuple[list[Pair], int | None]:
         if record.outcome.side_by_side is None
     ]
     in_pairs: list[Pair] = []
-    last: dict[int, LaunchRecord] = {}  # by its side
+    unpaired: dict[int, LaunchRecord] = {}  # by its side
     for _, _, side, record in sorted(launches, key=itemgetter(0, 1, 2)):
-        last = {side: record} if side in last else {**last, side: record}
-        if len(last) == 2:
-            in_pairs.append((last[0], last[1]))
-            last = {}
-    return in_pairs, next(iter(last), None)
+        unpaired = {side: record} if side in unpaired else {**unpaired, side: record}
+        if len(unpaired) == 2:
+            in_pairs.append((unpaired[0], unpaired[1]))
+            unpaired = {}
+    return in_pairs, next(iter(unpaired), None)
 
 
 def cost(record: LaunchRecord) -> float | None:
     """Return the cost that a launch is compared by; ``None``: it has none.
 
-    Of one that was stopped that is where it was heading, or the least that it takes.
+    The cost of a launch that was stopped is its projection, or the least that it takes.
     """
     ending, cost = record.outcome.ending, 0.0
     if isinstance(ending, Finished):
@@ -268,7 +266,7 @@ def _slices(record: LaunchRecord) -> int:
     return 0 if together is None else len(together.slices)
 
 
-# --- which way they are made -----------------------------------------------------------------
+# --- which way pairs are made ----------------------------------------------------------------
 
 
 def why_settings_in_turn(history: History, best: Setting, reference: Setting) -> str | None:
@@ -281,12 +279,12 @@ def why_in_turn(
     specs: Sequence[StudySpec],
     sides: Sides,
     launches: Sequence[LaunchRecord],
-    others: Sequence[LaunchRecord] = (),
+    searched: Sequence[LaunchRecord] = (),
 ) -> str | None:
     """Return why two sides are launched in turn; ``None``: they can be launched side by side.
 
     The reason is empty if the user has asked for it. The ``launches`` of any pair show what is
-    impossible, and ``others``, of any setting, which files are written.
+    impossible, and ``searched``, of any setting, which files are written.
     """
     if any(spec.compare == "in-turn" or spec.confirm == "exact" for spec in specs):
         return ""
@@ -296,7 +294,7 @@ def why_in_turn(
         return why
     if all(spec.compare == "side-by-side" for spec in specs):
         return None
-    return next((doubt for spec in specs for doubt in _doubts(spec, sides, others)), None)
+    return next((doubt for spec in specs for doubt in _doubts(spec, sides, searched)), None)
 
 
 def impossible(records: Sequence[LaunchRecord]) -> str:
@@ -314,8 +312,8 @@ def impossible(records: Sequence[LaunchRecord]) -> str:
     return ""
 
 
-def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield what speaks against two launches at once; the user may know better."""
+def _doubts(spec: StudySpec, sides: Sides, searched: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield what speaks against two launches at once; ``--compare side-by-side`` overrules it."""
     if spec.prepare:
         yield "--prepare runs before each launch, when the other one would still be there"
     observed = [[record.outcome.observation for record in side] for side in sides]
@@ -326,14 +324,14 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
     gpu_share = sum(max((o.gpu_memory_share for o in side), default=0.0) for side in observed)
     if gpu_share > MEMORY_SHARE:
         yield f"both together need more than {100 * MEMORY_SHARE:g} % of a GPU's memory"
-    # A launch that was stopped early may have had no time to write what others do.
+    # A launch that was stopped early may not have written yet what other launches write.
     # The windows of a job are one writer.
     writers = defaultdict[str, set[int]](set)
-    for record in others:
+    for record in searched:
         for path in record.outcome.observation.written:
             writers[path].add(record.job or record.number)
-    written = [{path for o in side for path in o.written} for side in observed]
-    shared = {path for path, ids in writers.items() if len(ids) > 1} | written[0] & written[1]
+    paths = [{path for o in side for path in o.written} for side in observed]
+    shared = {path for path, ids in writers.items() if len(ids) > 1} | paths[0] & paths[1]
     if shared:
         yield f"both write {wording.one_line(min(shared))}"
 
@@ -341,10 +339,10 @@ def _doubts(spec: StudySpec, sides: Sides, others: Sequence[LaunchRecord]) -> It
 # --- whether a pair counts -------------------------------------------------------------------
 
 
-def judged(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> list[LaunchRecord]:
+def check_pair(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> list[LaunchRecord]:
     """Return both launches of a pair, excluded if they cannot be compared side by side.
 
-    The histories are those of each one's study, without them.
+    The histories are those of the study of each, before the pair.
     """
     why = ""
     for record in pair:
@@ -376,15 +374,15 @@ def _idleness(record: LaunchRecord) -> str:
 def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> str:
     """Return that the figures of a pair do not follow its running times; empty: they do.
 
-    They are held against launches of the same settings alone. A program's own clock, from which the
-    pauses are subtracted, may be no clock at all: 0.1 s for each step, say, or CPU time. Another
-    figure may be a median or a minimum of steps, of which a short one has no pause in it and a long
-    one has. Then the two launches of the pair differ in their figure for each second, and they
-    differ otherwise than alone. Either of the two can be a neighbour's work, so both must hold.
+    The pair is compared with launches of the same settings by themselves. A program's own clock,
+    from which the pauses are subtracted, may be no clock at all: 0.1 s for each step, say, or CPU
+    time. Another figure may be a median or a minimum of steps, of which a short one has no pause in
+    it and a long one has. Then the two launches of the pair differ in their figure for each second,
+    and differ otherwise than alone. A neighbour can cause either of these, so both must hold.
     """
     scales, changes = [], []
     for record, history in zip(pair, histories, strict=True):
-        alone = [
+        scales_alone = [
             scale
             for earlier in history.of(history.records, record.setting)
             if earlier.outcome.side_by_side is None
@@ -392,18 +390,18 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
             and (scale := _scale(earlier)) is not None
         ]
         scale = _scale(record)
-        if not alone or scale is None:
+        if not scales_alone or scale is None:
             return ""
         scales.append(scale)
-        changes.append(scale / statistics.median(alone))
+        changes.append(scale / statistics.median(scales_alone))
     numbers = " and ".join(str(record.number) for record in pair)
-    said = f"the figures of launches {numbers} do not follow their running times as they did alone"
+    text = f"the figures of launches {numbers} do not follow their running times as they did alone"
     if any(history.spec.objective.clock == "none" for history in histories):
         off_scale = min(max(values) / min(values) for values in (scales, changes))
         why = "they may be medians or minima, which pauses distort"
     else:
         off_scale, why = 1 / min(changes), "their clock may stand still in pauses"
-    return f"{said}; {why}" if off_scale > MOST_OFF_SCALE else ""
+    return f"{text}; {why}" if off_scale > MOST_OFF_SCALE else ""
 
 
 def _scale(record: LaunchRecord) -> float | None:

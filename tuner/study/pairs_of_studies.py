@@ -31,9 +31,9 @@ from tuner.study.interruption import Interruption, StudyInterrupted
 from tuner.study.loop import StudyContext, StudyRun, launch_together
 from tuner.study.pairing import Pairs, cost
 from tuner.study.policy import FixedSetting, Step
-from tuner.study.tuning import close, held, opened, runnable
+from tuner.study.tuning import close, hold_hosts, open_study, runnable
 
-#: Opens the studies of these sides (0 or 1), with their hosts held.
+#: Opens the studies of the given sides (0, 1 or both), with their hosts held.
 _Opener = Callable[..., AbstractContextManager[Sequence[StudyRun]]]
 
 
@@ -49,14 +49,14 @@ class Fails:
 class ByPairs:
     """Launches studies of one setting each by pairs, for one command: two studies at a time.
 
-    The fields are those of :func:`tuner.study.tune`.
+    The fields are arguments of :func:`tuner.study.tune`, apart from ``most_pairs``.
     """
 
     storage: str | None = None
     run_folder: Path | None = None
     fresh: bool = False  # deletes what a study has when this command takes it up
     wait: bool = False
-    most_pairs: int | None = None  # as their rule has it
+    most_pairs: int | None = None  # None: as many as their rule allows
     run: TrialRunner | None = None
     _taken_up: set[str] = field(default_factory=set)  # studies that this command has warmed up
 
@@ -68,8 +68,8 @@ class ByPairs:
     ) -> Pairs | Fails:
         """Launch what two studies fix by pairs until these are enough, or one fails by itself.
 
-        They are launched side by side if nothing speaks against it, each first in every other pair.
-        If there are enough pairs already, nothing is launched. The errors are those of
+        The studies are launched side by side if nothing speaks against it, each first in every
+        other pair. If there are enough pairs already, nothing is launched. The errors are those of
         :func:`tuner.study.tune`.
         """
         for spec in specs:
@@ -94,7 +94,7 @@ class ByPairs:
             if not two.is_over():
                 try:
                     self._measure(two)
-                except KeyboardInterrupt as error:  # a result would be of one of them
+                except KeyboardInterrupt as error:  # a result would be of one of the two studies
                     raise StudyInterrupted(stop.signal_number or SIGINT, None) from error
             if (failing := two.failing()) is None:
                 return two.pairs
@@ -104,7 +104,7 @@ class ByPairs:
             return Fails(spec, why)
 
     def _stored(self, context: StudyContext) -> History:
-        """Return what is stored of a study and counts."""
+        """Return the history of a study as it is stored; empty if this command deletes it."""
         store, spec = context.store, context.spec
         row = None if self._is_to_delete(spec) else store.find(spec.name)
         if row is None:
@@ -118,29 +118,29 @@ class ByPairs:
     def _measure(self, two: _TwoStudies) -> None:
         """Launch what is missing, with the hosts of both held throughout, or those of each launch.
 
-        Two studies on other hosts cannot both be held: hosts of the one may be hosts of the other.
+        Hosts of two layouts cannot be held together: a host may be in both of them.
         """
         for context in two.contexts:
             outputs.prepare(context.folder)
         layouts = [context.spec.layout for context in two.contexts]
         if layouts[0] == layouts[1] or all(layout.is_local for layout in layouts):
-            with self._opened(two, 0, 1) as runs:
+            with self._open_studies(two, 0, 1) as runs:
                 two.measure(lambda *sides: nullcontext([runs[side] for side in sides]))
         else:
-            two.measure(lambda *sides: self._opened(two, *sides))
+            two.measure(lambda *sides: self._open_studies(two, *sides))
 
     @contextmanager
-    def _opened(self, two: _TwoStudies, *sides: int) -> Iterator[Sequence[StudyRun]]:
+    def _open_studies(self, two: _TwoStudies, *sides: int) -> Iterator[Sequence[StudyRun]]:
         """Hold the hosts of studies, and take these up."""
         first, *others = (two.contexts[side] for side in sides)
         with ExitStack() as stack:
-            first, live = stack.enter_context(held(first, self.run, None, wait=self.wait))
+            first, live = stack.enter_context(hold_hosts(first, self.run, None, wait=self.wait))
             same_hosts = (replace(c, marker=first.marker, hosts=first.hosts) for c in others)
             runs: list[StudyRun] = []
             for context in (first, *same_hosts):
                 fresh = self._is_to_delete(context.spec)
                 is_real = self.run is None and not runs  # the host is looked at once
-                study_run = opened(context, live, fresh=fresh, is_real=is_real)
+                study_run = open_study(context, live, fresh=fresh, is_real=is_real)
                 runs.append(stack.enter_context(study_run))
             for side, run in zip(sides, runs, strict=True):
                 if run.spec.name not in self._taken_up:
@@ -161,16 +161,16 @@ class _TwoStudies:
     is_enough: Callable[[Pairs], bool]
     most_pairs: int | None
     _why_in_turn: str | None = None  # None: they are launched side by side
-    _judged: tuple[int, bool] = (0, False)  # so many pairs, and whether they were enough
+    _last_verdict: tuple[int, bool] = (0, False)  # how many pairs, and whether they were enough
 
     def __post_init__(self) -> None:
         self._choose([history.records for history in self.histories])
 
     def _choose(self, records: pairing.Sides) -> None:
-        """Choose how they are launched, by what earlier launches have shown."""
+        """Choose between side by side and in turn, by what earlier launches have shown."""
         specs = [context.spec for context in self.contexts]
-        beside = [record for pair in pairing.side_by_side(records) for record in pair]
-        self._why_in_turn = pairing.why_in_turn(specs, records, beside)
+        in_pairs = [record for pair in pairing.side_by_side(records) for record in pair]
+        self._why_in_turn = pairing.why_in_turn(specs, records, in_pairs)
 
     @property
     def _sides(self) -> list[list[LaunchRecord]]:
@@ -178,55 +178,55 @@ class _TwoStudies:
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs that count, made as they are made now."""
+        """The pairs that count: those made in the way in which the next one is launched."""
         in_turn = self._why_in_turn is not None
         first, second = (h.expected_iterations(h.spec.fixed) or 0 for h in self.histories)
         pairs = Pairs.of(self._sides, in_turn=in_turn, most=self.most_pairs)
         return replace(pairs, iterations=(first, second))
 
     def is_over(self) -> bool:
-        """Return whether there are enough pairs; each is judged once."""
+        """Return whether there are enough pairs, as judged once for each number of them."""
         pairs = self.pairs
-        count, (judged, is_enough) = len(pairs.launches), self._judged
-        if count != judged:
+        count, (judged_count, is_enough) = len(pairs.launches), self._last_verdict
+        if count != judged_count:
             rule = pairs.rule
             is_enough = count >= rule.least_pairs and self.is_enough(pairs)
             is_enough = is_enough or count >= rule.most_pairs
-            self._judged = count, is_enough
+            self._last_verdict = count, is_enough
         return is_enough
 
-    def measure(self, opened: _Opener) -> None:
+    def measure(self, open_studies: _Opener) -> None:
         """Launch pairs until they are enough, or one of the two fails by itself."""
-        while self.failing() is None and (alone := self._not_yet_run()) is not None:
-            self._launch(opened, alone)
+        while self.failing() is None and (new_side := self._not_yet_run()) is not None:
+            self._launch(open_studies, new_side)
         self._choose([c.store.launches(c.spec.name) for c in self.contexts])  # with their ranks
-        is_said = False
+        is_explained = False
         while not self.is_over() and self.failing() is None:
-            if self._why_in_turn and not is_said:
-                is_said = True
+            if self._why_in_turn and not is_explained:
+                is_explained = True
                 text = f"compared in turn, not side by side: {self._why_in_turn}"
                 self.contexts[1].emit(Note(text))
             first = len(self.pairs.launches) % 2
             if self._why_in_turn is None:
-                self._launch(opened, first, 1 - first)
-                beside = pairing.side_by_side([history.records for history in self.histories])
-                why = pairing.impossible([record for pair in beside for record in pair])
+                self._launch(open_studies, first, 1 - first)
+                pairs = pairing.side_by_side([history.records for history in self.histories])
+                why = pairing.impossible([record for pair in pairs for record in pair])
                 self._why_in_turn = why or None
             else:
-                shown = [[r for r in side if cost(r) is not None] for side in self._sides]
-                _, unpaired = pairing.one_after_the_other(shown)
-                self._launch(opened, first if unpaired is None else 1 - unpaired)
+                sides = [[r for r in side if cost(r) is not None] for side in self._sides]
+                _, unpaired = pairing.one_after_the_other(sides)
+                self._launch(open_studies, first if unpaired is None else 1 - unpaired)
 
-    def _launch(self, opened: _Opener, *sides: int) -> None:
+    def _launch(self, open_studies: _Opener, *sides: int) -> None:
         """Launch one setting, or both side by side."""
-        with opened(*sides) as runs:
+        with open_studies(*sides) as runs:
             steps = [(run, Step(Purpose.RECORD, run.spec.fixed)) for run in runs]
             launch_together([(run, trial) for run, step in steps for trial in run.ask(step)])
             for side, run in zip(sides, runs, strict=True):
                 self.histories[side] = run.history
 
     def _not_yet_run(self) -> int | None:
-        """Return a study none of whose launches has come to its end: beside another it may fail."""
+        """Return a side with no finished launch: it starts alone, as beside another it may fail."""
         for side, history in enumerate(self.histories):
             if not any(record.outcome.samples for record in history.records):
                 return side
@@ -245,11 +245,11 @@ def _failures(history: History) -> list[LaunchRecord]:
 
 
 def _environment(spec: StudySpec) -> dict[str, str]:
-    """Return what its launches inherit: what bears on speed has the values that it had then."""
-    now = dict(os.environ)
-    for name in recorded_environment(now):
-        del now[name]
-    return now | dict(spec.environment)
+    """Return what launches inherit: this environment, with the study's values for what is timed."""
+    inherited = dict(os.environ)
+    for name in recorded_environment(inherited):
+        del inherited[name]
+    return inherited | dict(spec.environment)
 
 
 # --- the best settings of stored studies ----------------------------------------------------
@@ -259,7 +259,7 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
     """Return the study ``NAME-again``, which launches the best setting of a stored one here.
 
     The words after ``tune`` that ask for it are ``typed``. It is a `UsageError` if a secret is not
-    stored, this host lacks the program or mpirun, or a study of the user has that name.
+    stored, this host lacks the program or mpirun, or another command made a study of that name.
     """
     name, option = f"{spec.name}-again", f"--remeasure {spec.name}"
     for variable in (key for key, value in spec.environment if HIDDEN in value):
@@ -279,7 +279,7 @@ def to_launch(store: Store, spec: StudySpec, best: Setting, typed: tuple[str, ..
 def require_different(specs: Sequence[StudySpec]) -> None:
     """Refuse two studies of :func:`to_launch` that launch one program in one folder.
 
-    The older program is gone then, or was never another one.
+    If the program was changed in between, its older version is gone.
     """
     before, after = (identity(spec) | dict.fromkeys((ROUTES, DEFAULTS)) for spec in specs)
     if before == after:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """The next launch, or the next two: ``beside`` is launched side by side with the setting."""
+    """The next launch, or the next two: ``beside`` is the setting of a launch at its side."""
 
     purpose: Purpose
     setting: Setting
@@ -42,19 +42,19 @@ class Stop:
 
 
 class Policy:
-    """Says what comes next in a study; by itself it searches nothing."""
+    """Says what comes next in a study; this base class searches nothing."""
 
     def next(self, history: History) -> Step | Stop:
         """Return the next launch, warm-ups aside, or why there is none."""
         step = self.search(history)
-        return step if isinstance(step, Step) else self.then(history, step)
+        return step if isinstance(step, Step) else self.after_search(history, step)
 
     def search(self, history: History) -> Step | Done:  # noqa: ARG002
         """Return the next launch of the search, or why the search is over."""
         return Done("exhausted")
 
-    def then(self, history: History, over: Done) -> Step | Stop:
-        """Return what follows the search, which is over."""
+    def after_search(self, history: History, over: Done) -> Step | Stop:
+        """Return what follows the search, and ``over`` says why that has ended."""
         raise NotImplementedError
 
     def best(self, history: History) -> Setting | None:
@@ -71,17 +71,17 @@ class Policy:
 
     def problem(self, history: History) -> Problem:  # noqa: ARG002
         """Return the study in the words of the search."""
-        return Problem(None)
+        return Problem(search=None)
 
 
 class FixedSetting(Policy):
-    """Launch what the study fixes, as often as it is asked."""
+    """Launch the setting that the study fixes, again and again."""
 
     def best(self, history: History) -> Setting:
         """Return the fixed setting."""
         return history.spec.fixed
 
-    def then(self, history: History, over: Done) -> Step:  # noqa: ARG002
+    def after_search(self, history: History, over: Done) -> Step:  # noqa: ARG002
         """Return one more launch of the fixed setting."""
         return Step(Purpose.RECORD, history.spec.fixed)
 
@@ -95,7 +95,7 @@ class SearchThenConfirm(Policy):
         self._simplifying: tuple[object, FewestChanges] | None = None
 
     def best(self, history: History) -> Setting | None:
-        """The setting that the search calls best; see `Policy`."""
+        """Return the setting that the search calls best; see `Policy`."""
         fewest = self.fewest(history)
         return None if fewest is None else fewest.best
 
@@ -108,21 +108,21 @@ class SearchThenConfirm(Policy):
         suggestion = self.problem(history).next
         return _step(history, suggestion) if isinstance(suggestion, Suggestion) else suggestion
 
-    def then(self, history: History, over: Done) -> Step | Stop:
+    def after_search(self, history: History, over: Done) -> Step | Stop:
         """Return what follows the search: the defaults if they are missing, then the comparison.
 
         Where another terminator ended the search, a launch with fewer changes goes before.
         """
         if over.reason == "terminated" and history.default not in history.tried:
-            return Step(Purpose.BASELINE, history.default)  # no verdict without
-        last = self._last(history)
+            return Step(Purpose.BASELINE, history.default)  # there is no verdict without it
+        last = self._last_launch(history)
         if last is not None:
             return _step(history, last)
         comparison = self.confirmation(history)
         is_end = comparison is None or not comparison.next
-        worked = history.to_see_whether_it_works(is_end=is_end) if history.confirming else None
-        if worked is not None:
-            return Step(Purpose.CONFIRM, worked)
+        probe = history.setting_to_probe(is_end=is_end) if history.confirming else None
+        if probe is not None:
+            return Step(Purpose.CONFIRM, probe)
         if comparison is None or not comparison.next:
             return Stop(_reason(over, history))
         return Step(Purpose.CONFIRM, *comparison.next)
@@ -130,16 +130,16 @@ class SearchThenConfirm(Policy):
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:
         """Return what may end a launch early, for being too slow.
 
-        In the search it is measured by the fastest setting so far, in the comparison by its other
-        side.
+        In the search it is compared with the fastest setting so far, in the comparison with its
+        other side.
         """
         clock, iterations = history.spec.objective.clock, history.expected_iterations(setting)
         if purpose is Purpose.CONFIRM:
             comparison = self.confirmation(history)
             canonical = history.pooling.canonical(setting)
             other = None if comparison is None else comparison.other_side(canonical)
-            times = None if other is None else typical(history, other)
-            return None if times is None else once_compared(clock, iterations, times)
+            other_side = None if other is None else typical(history, other)
+            return None if other_side is None else once_compared(clock, iterations, other_side)
         problem = self.problem(history)
         if problem.search is None:
             return None
@@ -167,25 +167,25 @@ class SearchThenConfirm(Policy):
             names = [knob.name for knob in history.knobs]
             costs = live_costs(spec, history.records, history.pooling.canonical, names)
             observed += pending(history, observed)
-        # What shows whether the program works at all, if that is in doubt.
-        first = None if history.confirming else history.to_see_whether_it_works(is_end=False)
-        if first is None and history.size == 0 and history.default not in history.tried:
-            first = history.default
+        # This setting shows whether the program works at all, if that is in doubt.
+        probe = None if history.confirming else history.setting_to_probe(is_end=False)
+        if probe is None and history.size == 0 and history.default not in history.tried:
+            probe = history.default
         problem = Problem(
             search,
             observed,
-            lambda key: as_setting(history, key).as_dict(),
-            lambda: _distributions(history),
-            costs,
-            bool(history.pending),
-            None if first is None else _launch_to_see(history, first),
-            lambda: self._last(history),
+            params=lambda key: as_setting(history, key).as_dict(),
+            distributions=lambda: _distributions(history),
+            live=costs,
+            is_shared=bool(history.pending),
+            first=None if probe is None else _launch_to_see(history, probe),
+            last=lambda: self._last_launch(history),
         )
         self._problem = history, problem
         return problem
 
-    def _last(self, history: History) -> Suggestion | None:
-        """Return what goes before the end: fewer changes, or a setting that had worked.
+    def _last_launch(self, history: History) -> Suggestion | None:
+        """Return the launch before the search ends: fewer changes, or a setting that had worked.
 
         Fewer changes are launched if they may be as fast, and within the budget. Another setting
         shows whose fault the last failures are.
@@ -199,8 +199,8 @@ class SearchThenConfirm(Policy):
         comparison = self.confirmation(history)
         if history.confirming or (comparison is not None and comparison.next):
             return None  # the launches of the comparison show it
-        worked = history.to_see_whether_it_works(is_end=True)
-        return None if worked is None else _launch_to_see(history, worked)
+        probe = history.setting_to_probe(is_end=True)
+        return None if probe is None else _launch_to_see(history, probe)
 
     def confirmation(self, history: History) -> Confirmation | None:
         """Return where the comparison of the best stands; see `Policy`."""
@@ -210,7 +210,7 @@ class SearchThenConfirm(Policy):
         return self._comparison[1]
 
     def fewest(self, history: History) -> FewestChanges | None:
-        """What is known of leaving knobs out of what the search found; ``None`` before that."""
+        """Return what launches say of leaving knobs out of the best; ``None``: there is no best."""
         problem = self.problem(history)
         if problem.search is None:
             return None

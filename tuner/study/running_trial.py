@@ -1,4 +1,4 @@
-"""A running trial is one that Optuna's study has been asked for, and whose launch has not ended."""
+"""Running trials: Optuna's study has been asked for them, and their launches have not ended."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tuner.study.trials import distribution
 #: The least time between two reports, s, and the most that reports may take of a launch, a share.
 REPORT_EVERY_S, MOST_SHARE = 1.0, 0.01
 
-#: A launch whose length is known reports this often, so that trials have the same steps.
+#: A launch whose length is known reports this many times, so that trials have the same steps.
 REPORTS = 10
 
-#: How far off the projection of a launch is that another pruner than ours has stopped, as the
-#: standard deviation of its logarithm.
+#: The standard deviation of the logarithm of a projection, for launches that another pruner than
+#: ours has stopped.
 _LOG_SD = 0.3
 
 
@@ -45,12 +45,12 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
     names = {knob.name for knob in knobs}
     chosen: dict[str, Value] = {}
     for knob in parents_first(knobs):
-        if any(on in names and chosen.get(on) not in allowed for on, allowed in knob.when):
-            continue
+        if any(parent in names and chosen.get(parent) not in on for parent, on in knob.when):
+            continue  # it does not exist beside these values
         value: Value
-        given = distribution(knob.domain)
-        if isinstance(given, IntDistribution):
-            value = trial.suggest_int(knob.name, given.low, given.high, step=given.step)
+        choices = distribution(knob.domain)
+        if isinstance(choices, IntDistribution):
+            value = trial.suggest_int(knob.name, choices.low, choices.high, step=choices.step)
         else:
             assert isinstance(knob.domain, Choice)
             value = cast("Value", trial.suggest_categorical(knob.name, knob.domain.values))
@@ -61,7 +61,7 @@ def suggested(trial: optuna.Trial, knobs: tuple[Knob, ...]) -> Setting:
 
 
 class RunningTrial:
-    """A trial, with the step that it makes. The folder is for the traceback of a pruner."""
+    """A trial, with the step that it carries out. The folder is for the traceback of a pruner."""
 
     def __init__(
         self,
@@ -69,62 +69,63 @@ class RunningTrial:
         step: Step,
         history: History,
         folder: Path,
-        redrawn: int = 0,
+        redraws: int = 0,
     ) -> None:
         self.trial, self._spec, self.folder = trial, history.spec, folder
         self.step = step
-        #: How many suggestions before it were known already, or ruled out.
-        self.redrawn = redrawn
+        #: How many suggestions before this one were measured already, or ruled out.
+        self.redraws = redraws
         self.launch = 0  # the number of the launch
-        self.has_news = False  # something was reported that no pruner has judged
+        self.has_news = False  # a report has come that no pruner has judged
         self.progress: Running | None = None  # what our own pruner judges
         self.iterations = history.expected_iterations(step.setting)
-        self._beaten_s, self._next_s, self._next_step = -math.inf, 0.0, 0.0
+        self._next_beat_s = -math.inf
+        self._next_report_s = self._next_step = 0.0
 
     @classmethod
     def suggested(
-        cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redrawn: int
+        cls, trial: optuna.Trial, step: Step, history: History, folder: Path, redraws: int
     ) -> RunningTrial:
         """Return the trial of the search, with the setting that its sampler suggests."""
-        if database.is_shared(trial.storage):  # before its parameters: others look for both
+        if database.is_shared(trial.storage):  # before the parameters: other hosts read both
             _beat(trial)
             trial.set_user_attr(HOST, history.spec.machine.hostname)
         knobs, enqueued = history.knobs, step.setting.as_dict()
         if step.purpose.stage.may_leave_knobs_out:
             attributes = trial.storage.get_trial_system_attrs(trial._trial_id)
-            chosen = attributes.get("fixed_params", trial.relative_params)
-            if chosen.keys() == enqueued.keys():
+            params = attributes.get("fixed_params", trial.relative_params)
+            if params.keys() == enqueued.keys():
                 knobs = tuple(knob for knob in knobs if knob.name in enqueued)
         setting = suggested(trial, knobs)
         if setting != step.setting:
             step = Step(Purpose.SEARCH, setting)
-        return cls(trial, step, history, folder, redrawn)
+        return cls(trial, step, history, folder, redraws)
 
     def report(self, progress: Progress) -> None:
-        """Report the time so far; if it grows to the figure, and not too often.
+        """Report the time so far, if it is one that grows to the figure; not too often.
 
         A report that cannot be written is left out: nothing depends on it.
         """
         now_s, step = time.monotonic(), progress.iteration
         if self._spec.objective.clock != "elapsed":
             return
-        if now_s < self._next_s or step < self._next_step:
+        if now_s < self._next_report_s or step < self._next_step:
             return
         with suppress(OptunaError, SQLAlchemyError):
             self.trial.report(progress.elapsed_s, step)
             self.has_news = True
         took_s = time.monotonic() - now_s
-        self._next_s = now_s + max(REPORT_EVERY_S, took_s / MOST_SHARE)
+        self._next_report_s = now_s + max(REPORT_EVERY_S, took_s / MOST_SHARE)
         if self.iterations:
-            part = self.iterations / REPORTS
-            self._next_step = (step // part + 1) * part
+            spacing = self.iterations / REPORTS
+            self._next_step = (step // spacing + 1) * spacing
 
     def beat(self) -> None:
-        """Say that the trial's host is alive, if other hosts may ask; not too often."""
+        """Say in the database that this host is alive, if hosts share it; not too often."""
         now_s = time.monotonic()
-        if now_s >= self._beaten_s and database.is_shared(self.trial.storage):
+        if now_s >= self._next_beat_s and database.is_shared(self.trial.storage):
             _beat(self.trial)
-            self._beaten_s = now_s + database.HEARTBEAT_S
+            self._next_beat_s = now_s + database.HEARTBEAT_S
 
 
 def _beat(trial: optuna.Trial) -> None:
@@ -134,7 +135,7 @@ def _beat(trial: optuna.Trial) -> None:
 
 
 class PrunerStopper:
-    """Stops a launch if its trial is to be pruned; our own pruner holds it against the race."""
+    """Stops a launch if the study's pruner prunes its trial: ours, by the race, or another one."""
 
     def __init__(self, running: RunningTrial, race: EarlyStopper | None) -> None:
         self._running, self._race = running, race
@@ -156,14 +157,14 @@ class PrunerStopper:
                     return GoOn()
         except (DBAPIError, StorageInternalError, UpdateFinishedTrialError):
             return GoOn()
-        by_race = stopped(trial.storage.get_trial_system_attrs(trial._trial_id))
-        if by_race is not None:
-            return by_race
+        verdict = stopped(trial.storage.get_trial_system_attrs(trial._trial_id))
+        if verdict is not None:  # our own pruner has left it there
+            return verdict
         bound_s = finish_s = elapsed_bound(log, since_launch_s, startup_s)
         if running.iterations and log and log[-1][0]:
             finish_s = max(bound_s, log[-1][1] * running.iterations / log[-1][0])
-        return Stopped(bound_s, finish_s, bound_s, None, _LOG_SD, "pruner")
+        return Stopped(bound_s, finish_s, bound_s, high_s=None, log_sd=_LOG_SD, rule="pruner")
 
     def in_window(self) -> PrunerStopper:
-        """Return the same, as it judges a window."""
+        """Return the stopper of a window."""
         return PrunerStopper(self._running, self._race and self._race.in_window())

@@ -26,7 +26,7 @@ from tuner.search.stopper import (
 from tuner.search.throughput import startup_s
 from tuner.study.history import History
 
-#: What is usual of a start-up follows from this many of the latest launches.
+#: The usual start-up is the median of this many of the latest launches.
 RECENT = 20
 
 
@@ -37,11 +37,11 @@ class NextLaunch:
     purpose: Purpose
     setting: Setting
     history: History
-    by_pruner: EarlyStopper | None = None  # stops it if the study's pruner prunes its trial
+    by_pruner: EarlyStopper | None = None  # stops the launch if the study's pruner prunes its trial
 
 
 def stopper(launch: NextLaunch) -> EarlyStopper | None:
-    """Return what stops the launch for the first of its stage's rules that holds.
+    """Return what stops the launch by the first of its stage's rules that applies.
 
     ``None``: the launch runs to its end.
     """
@@ -58,8 +58,7 @@ def pruner(launch: NextLaunch) -> EarlyStopper | None:
 def max_time(launch: NextLaunch) -> EarlyStopper | None:
     """Stop a launch of the search that will take longer than ``--max-time``, others at that time.
 
-    Those of the comparison are followed as long as that, so that what they took is a bound which
-    the verdict can use.
+    Launches of the comparison run as long as that, so that the verdict has a bound to use.
     """
     spec, iterations = launch.history.spec, launch.history.expected_iterations(launch.setting)
     limit = max_cost(spec, iterations)
@@ -75,7 +74,7 @@ def max_time(launch: NextLaunch) -> EarlyStopper | None:
     startup_limit_s = PATIENCE * statistics.median(usual_s) if usual_s else limit
     rule: EarlyStopper = TimeLimitStopper(limit, iterations, startup_limit_s)
     if launch.purpose.stage.is_of_search:
-        # It is about this launch, not about its setting: how much runs differ does not matter.
+        # The limit is this launch's, not its setting's: how much runs differ does not matter.
         noise = Noise(run_sd=0.0, startup_s=startup_limit_s / PATIENCE)
         rule = ProjectionStopper(Limit(limit), noise, iterations)
     return stopper_by(spec.objective.clock, rule, iterations)

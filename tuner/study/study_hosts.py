@@ -27,9 +27,9 @@ class StudyHosts:
     cancelled: Callable[[], bool]  # ends the wait for ``--hosts-from``
 
     def replace_lost(self) -> None:
-        """Replace each lost host of the layout, by an agent on itself or by another host.
+        """Replace each lost host of the layout, by a new agent on it or by another host.
 
-        It is a `HostLostError` if none takes its place.
+        It is a `HostLostError` if no host takes its place.
         """
         for host in self.hosts.lost():
             reasons = [f"the host {host.name} is lost: {host.lost}"]
@@ -52,7 +52,7 @@ class StudyHosts:
                 raise HostLostError("; ".join(reasons), GOES_ON)
 
     def _candidates(self, lost: str) -> list[str]:
-        """Return what may take the place of a host: itself, unless it is gone, then others."""
+        """Return which hosts may take the place of a lost one: first itself, unless it is gone."""
         names: tuple[str, ...] = (lost, *self.spec.spares)
         if self.spec.hosts_from:
             offers = hosts_from(self.spec.hosts_from, self.cancelled)

@@ -26,7 +26,7 @@ from tuner.store.rows import LAUNCH
 from tuner.study.history import History
 from tuner.study.observations import is_ruled_out
 
-#: The parameter of the comparison, and its choices.
+#: The parameter of trials of the comparison, and its choices.
 SIDE, SIDES = "side", ("reference", "best", "warm-up")
 
 
@@ -47,7 +47,7 @@ def distributions(knobs: tuple[Knob, ...]) -> dict[str, BaseDistribution]:
 
 
 def is_of_search(history: History, purpose: Purpose, setting: Setting) -> bool:
-    """Return whether a launch is a trial of the search: its setting is one of the present space.
+    """Return whether a launch is a trial of the search, with a setting of the present space.
 
     A launch that leaves knobs out has a part of such a setting.
     """
@@ -68,7 +68,7 @@ def side(history: History, purpose: Purpose, setting: Setting) -> str:
 
 
 class TrialResult(NamedTuple):
-    """What Optuna is told of a launch: its state, its figure in the user's unit, attributes."""
+    """A launch in Optuna's words: its state, its figure in the user's unit, its attributes."""
 
     state: TrialState
     value: float | None
@@ -76,9 +76,9 @@ class TrialResult(NamedTuple):
 
 
 def trial_result(history: History, record: LaunchRecord) -> TrialResult:
-    """Return what Optuna is told of a launch of the history.
+    """Return a launch of the history in Optuna's words.
 
-    Optuna knows no bounds: a stopped launch is pruned. A launch that is excluded has failed.
+    Optuna has no bounds: a stopped launch is pruned. A launch that is excluded has failed.
     """
     ending, exclusion = record.outcome.ending, record.outcome.exclusion
     attributes: dict[str, Any] = {}
@@ -102,7 +102,7 @@ def params(history: History, setting: Setting) -> dict[str, Any]:
     if not history.contains_part(canonical):
         return {}
     chosen = (setting if history.contains(setting) else canonical).as_dict()
-    # In the order in which they are asked for: some samplers build a tree of them.
+    # In the order in which the sampler is asked for them: some samplers build a tree of them.
     order = [knob.name for knob in parents_first(history.knobs)]
     return {name: chosen[name] for name in order if name in chosen}
 
@@ -110,24 +110,23 @@ def params(history: History, setting: Setting) -> dict[str, Any]:
 def as_trial(history: History, record: LaunchRecord) -> FrozenTrial:
     """Return a launch of the search as the trial that a sampler or a pruner is shown.
 
-    Of a stopped one the projection is an intermediate value, at the iteration that a launch ends
-    with.
+    The projection of a stopped launch is an intermediate value, at the iteration of a whole launch.
     """
     state, value, attributes = trial_result(history, record)
-    ending, curve = record.outcome.ending, {}
+    ending, by_iteration = record.outcome.ending, {}
     if state is TrialState.PRUNED and isinstance(ending, Stopped):
         value = _figure(history, ending.projection_s) or 0.0
         progress = record.outcome.progress
-        reached = progress[-1].iteration if progress else 0
-        curve[history.expected_iterations(record.setting) or reached] = value
-    chosen = params(history, record.setting)
+        last_iteration = progress[-1].iteration if progress else 0
+        by_iteration[history.expected_iterations(record.setting) or last_iteration] = value
+    values = params(history, record.setting)
     trial = create_trial(
         state=state,
         value=value,
-        params=chosen,
-        distributions=distributions(tuple(k for k in history.knobs if k.name in chosen)),
+        params=values,
+        distributions=distributions(tuple(k for k in history.knobs if k.name in values)),
         user_attrs={LAUNCH: record.number, **attributes},
-        intermediate_values=curve,
+        intermediate_values=by_iteration,
     )
     # Optuna's times are local and without a zone.
     started = datetime.fromisoformat(record.started_at).astimezone().replace(tzinfo=None)
@@ -142,7 +141,7 @@ def why_not_launched(history: History, setting: Setting) -> str:
     if canonical in history.pending:
         return "another host measures it"
     records = history.of(history.searched, canonical)
-    if records:  # a copy of what that came to would count twice
+    if records:  # a trial with the same result would count it twice
         return f"measured by launch {records[-1].number}"
     if not is_ruled_out(history, canonical):
         return ""
@@ -153,4 +152,4 @@ def why_not_launched(history: History, setting: Setting) -> str:
 
 def _figure(history: History, cost: float | None) -> float | None:
     value = figures.figure(history.spec.objective, cost)
-    return None if value is None else float(f"{value:.6g}")  # a clock knows no more digits
+    return None if value is None else float(f"{value:.6g}")  # clocks give no more digits

@@ -1,4 +1,4 @@
-"""A study from beginning to end: create or resume it, measure, say what was found."""
+"""A study from beginning to end: create or resume it, measure, return its result."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def tune(
             emit(Note(f"rank 0 of each launch reads {spec.input} as its standard input"))
 
         try:
-            with held(context, run, jobs, wait=wait) as (context, live):
+            with hold_hosts(context, run, jobs, wait=wait) as (context, live):
                 is_real = run is None
-                with opened(context, live, fresh=fresh, is_real=is_real) as study_run:
+                with open_study(context, live, fresh=fresh, is_real=is_real) as study_run:
                     return close(study_run, StudyState.FINISHED, study_run.measure())
         except StudyInterrupted:
             raise
@@ -120,12 +120,12 @@ def tune(
 
 
 @contextmanager
-def held(
+def hold_hosts(
     context: StudyContext, run: TrialRunner | None, jobs: LiveJobs | None, *, wait: bool
 ) -> Iterator[tuple[StudyContext, LiveMeasurement]]:
     """Hold this host and those that the study names: meanwhile nobody else measures there.
 
-    Gives the context with the hosts, and what measures on them; ``run`` is used where it is given.
+    It yields the context with the hosts, and what measures on them: by ``run`` if that is given.
     """
     spec, database = context.spec, place(context.store.url)
 
@@ -145,8 +145,8 @@ def held(
         if run is None and not spec.layout.is_local:
             from tuner.launch.start_agents import reach
 
-            reached = reach(spec.launcher, spec.layout.hosts, os.environ, context.stop)
-            hosts = stack.enter_context(closing(reached))
+            agents = reach(spec.launcher, spec.layout.hosts, os.environ, context.stop)
+            hosts = stack.enter_context(closing(agents))
             study_hosts = StudyHosts(
                 spec, spec.layout, hosts, lambda text: context.emit(Note(text)), context.stop
             )
@@ -211,45 +211,41 @@ def _finished(context: StudyContext) -> Result | None:
     history = History.judged(spec, store.launches(spec.name, detail=False))
     if not isinstance(context.policy.next(history), Stop):
         return None
-    if row.spec != redact_spec(spec, os.environ):  # the job of an export, for one
+    if row.spec != redact_spec(spec, os.environ):  # an option changed that needs no launch
         store.update_spec(spec)
     result = build(history, store.url, row.state, row.reason, context.policy.best(history))
-    context.emit(StudyStarted(spec, True, _settings_measured(history)))
+    context.emit(StudyStarted(spec, resumed=True, measured=_settings_measured(history)))
     context.emit(StudyEnded(result))
     return result
 
 
 @contextmanager
-def opened(
-    context: StudyContext,
-    live: LiveMeasurement,
-    *,
-    fresh: bool = False,
-    is_real: bool = True,
+def open_study(
+    context: StudyContext, live: LiveMeasurement, *, fresh: bool = False, is_real: bool = True
 ) -> Iterator[StudyRun]:
     """Create or resume a study; whatever ends the work on it, it is not left as running.
 
-    The host is ours. If launches are real, what else it does is looked at first, and said.
+    This process holds the host. If launches are real, a note says first what else runs on it.
     """
     store, spec, name = context.store, context.spec, context.spec.name
     if fresh and store.has(name):
         for text in _delete(store, context.folder, name):
             context.emit(Note(text))
         folders.prepare(context.folder)
-    before = store.find(name)
-    if before is not None:
-        require_same(name, before.identity, identity(spec))
+    stored = store.find(name)
+    if stored is not None:
+        require_same(name, stored.identity, identity(spec))
     try:
         optuna_study = OptunaStudy(store, spec, context.policy, folder=context.folder)
-        if before is None:
+        if stored is None:
             row = store.create(spec)
             journal = Journal(context.folder, name, row.created_at)
-            context.emit(StudyStarted(spec, False, 0))
+            context.emit(StudyStarted(spec, resumed=False, measured=0))
             optuna_study.take_up(History(spec, ()))
             history = optuna_study.history()
         else:
-            journal = Journal(context.folder, name, before.created_at)
-            history = _resumed(context, before, optuna_study, journal)
+            journal = Journal(context.folder, name, stored.created_at)
+            history = _resume(context, stored, optuna_study, journal)
         if is_real and (note := interference.complaint(interference.load_now(), spec.machine)):
             context.emit(Note(note))
         run = StudyRun(context, history, optuna_study, journal, live)
@@ -268,15 +264,16 @@ def opened(
             stored = store.find(name)
             if stored is not None and stored.state is StudyState.RUNNING:
                 is_closed = isinstance(error, BrokenPipeError)
-                other = "the output was closed" if is_closed else type(error).__name__
-                reason = error.message if isinstance(error, TunerError) else other
+                text = "the output was closed" if is_closed else type(error).__name__
+                reason = error.message if isinstance(error, TunerError) else text
                 store.set_state(name, StudyState.INTERRUPTED, reason)
         raise
 
 
-def _resumed(
+def _resume(
     context: StudyContext, row: StudyRow, optuna_study: OptunaStudy, journal: Journal
 ) -> History:
+    """Take a stored study up, with the launches that only the journal has; return its history."""
     spec, store = context.spec, context.store
     stored = store.launches(spec.name, detail=False)
     missing = journal.missing(stored, context.emit)
@@ -290,7 +287,7 @@ def _resumed(
     history = optuna_study.history()
     if row.state is StudyState.FAILED:
         # Where nothing worked, or works any more, the fault was not the settings'.
-        failures = history.no_longer_works() or history.fruitless
+        failures = history.failures_since_it_worked() or history.fruitless_launches
         history = optuna_study.exclude([record.number for record in failures], FAILED_STUDY)
     so_far = build(history, store.url, row.state, row.reason, context.policy.best(history))
     context.emit(StudyStarted(spec, True, _settings_measured(history), so_far))
@@ -302,12 +299,12 @@ def _resumed(
 def delete(store: Store, name: str, outputs: Path | None = None) -> list[str]:
     """Delete a study, readable or not, with its trials and the folders of its launches.
 
-    What was left as it is comes back, a sentence each. It is a `UsageError` if there is no such
-    study, and a `BusyError` while a process measures on this host.
+    A sentence is returned for each folder that is left as it is. It is a `UsageError` if there is
+    no such study, and a `BusyError` while a process measures on this host.
     """
     with lock.measuring(name, environ=os.environ):
         if not store.has(name):
-            store.load(name)  # says that there is none
+            store.load(name)  # raises the error that there is none
         return _delete(store, folders.study_folder(outputs, store.url, name), name)
 
 
@@ -338,11 +335,11 @@ def runnable(spec: StudySpec, option: str) -> StudySpec:
 
     It is a `UsageError` if its command hides a secret, or this host lacks its program or mpirun.
     """
-    was = spec.launcher
+    stored = spec.launcher
     require_none_hidden(spec, option)
     program.check(spec.command, environ=os.environ, cwd=Path(spec.folder or Path.cwd()))
-    launcher = find(was.mpirun, was.extra_args, kind=was.kind, environ=os.environ)
-    return replace(spec, launcher=replace(launcher, ssh=was.ssh, carrier=was.carrier))
+    launcher = find(stored.mpirun, stored.extra_args, kind=stored.kind, environ=os.environ)
+    return replace(spec, launcher=replace(launcher, ssh=stored.ssh, carrier=stored.carrier))
 
 
 def _settings_measured(history: History) -> int:
@@ -351,7 +348,7 @@ def _settings_measured(history: History) -> int:
 
 
 def close(run: StudyRun, state: StudyState, reason: str) -> Result:
-    """Write down how it ended and say so."""
+    """Store the state and the result of a study, say that it ended, and return the result."""
     result, store, name = run.result(state, reason), run.context.store, run.spec.name
     store.set_summary(name, summary(result))
     store.set_state(name, state, reason)

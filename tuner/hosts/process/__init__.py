@@ -45,11 +45,11 @@ _SHORT = "/tmp"
 #: multiprocessing make below it: a socket's path has at most 108 bytes (unix(7)).
 _LONGEST = 50
 
-#: What `tune exec` hands on to its command.
+#: The signals that `tune exec` hands on to its command.
 _FORWARDED = frozenset(
     getattr(signal, f"SIG{name}") for name in ("INT", "QUIT", "TERM", "HUP", "USR1", "USR2")
 )
-#: How often it is asked whether a host is lost, s.
+#: How often a command in the foreground looks whether a host is lost, s.
 _LOOK_S = 1.0
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal's Ctrl-C is
 
@@ -100,24 +100,24 @@ def run_tool(
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
         request = request_of(argv, os.environ if env is None else env, Path.cwd())
         running = SupervisedCommand(request, output=output.fileno(), error=error.fileno())
-        ended, too_much, end_s = None, False, time.monotonic() + timeout_s
+        exit_, is_too_much, end_s = None, False, time.monotonic() + timeout_s
         try:
-            while ended is None and not too_much and (left_s := end_s - time.monotonic()) > 0:
-                ended = running.wait(min(0.02, left_s))
+            while exit_ is None and not is_too_much and (left_s := end_s - time.monotonic()) > 0:
+                exit_ = running.wait(min(0.02, left_s))
                 if cancelled():
                     raise KeyboardInterrupt
                 sizes = (os.fstat(file.fileno()).st_size for file in (output, error))
-                too_much = max(sizes) > _MOST_PRINTED
+                is_too_much = max(sizes) > _MOST_PRINTED
         finally:
-            last = running.stop()
+            final_exit = running.stop()
         texts = []
         for file in (output, error):
             file.seek(0)
             texts.append(file.read(_MOST_PRINTED).decode(errors="replace"))
-    if too_much or ended is None:
-        what = "prints without an end" if too_much else f"does not end within {timeout_s:g} s"
+    if is_too_much or exit_ is None:
+        what = "prints without an end" if is_too_much else f"does not end within {timeout_s:g} s"
         raise TimeoutError(f"{argv[0]} {what}")
-    code = -signal.SIGKILL if last.code is None else last.code
+    code = -signal.SIGKILL if final_exit.code is None else final_exit.code
     return subprocess.CompletedProcess(list(argv), code, texts[0], texts[1])
 
 
@@ -125,7 +125,7 @@ class Ended(NamedTuple):
     """How a command in the foreground ended; nothing of it is left running."""
 
     code: int  # its exit status, 128 + n where signal n ended it
-    why: str  # what has ended it from outside; empty: nothing, or whoever sends us signals
+    why: str  # what ended it from outside; empty: nothing, or a signal that we handed on
 
 
 def execute(
@@ -133,35 +133,35 @@ def execute(
 ) -> Ended:
     """Run a command in the foreground, with this process's terminal; hand signals on to it.
 
-    For the main thread of a program that has nothing else to do. The command is ended once
-    ``lost`` says which host is lost.
+    The main thread of a program calls it, and does nothing else meanwhile. The command is ended
+    once ``lost`` says which host is lost.
 
     Raises:
         OSError: It cannot be started.
     """
-    waited = _FORWARDED | {signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    signals = _FORWARDED | {signal.SIGCHLD}
+    mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         request = request_of(argv, env, Path.cwd(), foreground=True)
         running = SupervisedCommand(request, output=None, error=None)
-        is_asked = False
-        while (ended := running.poll()) is None:
-            if lost():  # an mpirun may wait for it for ever
-                ended = running.stop()
+        is_asked_to_end = False
+        while (exit_ := running.poll()) is None:
+            if lost():  # an mpirun may wait for the host for ever
+                exit_ = running.stop()
                 break
-            info = signal.sigtimedwait(waited, _LOOK_S)
+            info = signal.sigtimedwait(signals, _LOOK_S)
             if info is None or info.si_signo not in _FORWARDED:
                 continue
-            is_asked |= info.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
+            is_asked_to_end |= info.si_signo not in {signal.SIGUSR1, signal.SIGUSR2}
             # Ctrl-C and Ctrl-\ reach the command itself: twice would make mpirun give up at once
             if info.si_code != _SI_KERNEL:
                 running.forward(info.si_signo)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    code = -signal.SIGKILL if ended.code is None else ended.code
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
+    code = -signal.SIGKILL if exit_.code is None else exit_.code
     code = code if code >= 0 else 128 - code
-    # Launchers say so too if a signal or a lost host has ended a rank.
-    by_signal = f"exit code {code}" if code > 128 and not is_asked else ""
+    # Launchers end with such a code, too, if a signal or a lost host has ended a rank.
+    by_signal = f"exit code {code}" if code > 128 and not is_asked_to_end else ""
     return Ended(code, lost() or by_signal)
 
 
@@ -176,8 +176,8 @@ def request_of(
 ) -> dict[str, Any]:
     """Build the request to a supervisor: bytes as latin-1 text, which any path or value survives.
 
-    ``apart``: give it a folder for temporary files of its own. ``waits``: it lasts until all that
-    it started has ended.
+    ``apart``: the command gets a folder of its own for temporary files. ``waits``: it counts as
+    running until all that it started has ended.
     """
     marker = env.get(MARKER, "")
     if not marker or marker == os.environ.get(MARKER):  # tune itself may run inside a trial

@@ -1,8 +1,8 @@
-"""What a killed ``tune`` left: a note of the launch in flight, and the end of what it tells of.
+"""Notes of launches in flight, by which the next ``tune`` ends what a killed one has left.
 
-The supervisor ends a trial when ``tune`` is killed. Where both are, this is what is left: the
-note lies beside the lock of the host, so the next owner of the lock finds it, whatever its study.
-Two launches may run side by side, so each has a note, and so has a study over several hosts.
+The supervisor ends a trial when ``tune`` is killed. If both are killed, the note is left: it lies
+beside the lock of the host, so the next owner of the lock finds it, whatever its study. Two
+launches may run side by side, so each has a note, and so has a study over several hosts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tuner.model.errors import TunerError
 #: Where each host keeps the private folder of a study over several hosts.
 MEMORY = Path("/dev/shm")
 
-#: More than any note takes.
+#: No note is longer.
 _NOTE_BYTES = 1 << 14
-#: The supervisor may be at it still: it gets this long before it is ended with the rest, s.
+#: A supervisor that still ends the launch gets this long before it is ended with the rest, s.
 _GRACE_S = TERM_WAIT_S + SETTLE_S + 1.0
 
 
@@ -68,18 +68,18 @@ def write(path: Path, marker: str, folder: str) -> None:
 
 
 def end(path: Path) -> None:
-    """End what is left of the launch that the note tells of, and remove the note.
+    """End what is left of the launch that a note names, and remove the note.
 
-    A note that cannot be read, or that is somebody else's, tells of nothing. A process that cannot
-    be ended (it hangs in the kernel) is a ``TunerError``.
+    A note that cannot be read, or that is somebody else's, names none. A process that cannot be
+    ended (it hangs in the kernel) is a ``TunerError``.
     """
     flight = None
     with contextlib.suppress(OSError), open_untrusted(path) as file:
         if os.fstat(file.fileno()).st_uid == os.geteuid():
             flight = parse(file.read(_NOTE_BYTES))
     if flight is not None and flight.boot_id == boot_id():
-        remains = Remains(flight.marker, None, flight.since)
-        # No supervisor is at what has its folder in memory: that is a study over several hosts.
+        remains = Remains(flight.marker, root=None, since=flight.since)
+        # A folder in memory is that of a study over several hosts, which has no supervisor.
         is_study = Path(flight.folder).parent == MEMORY
         _, left = remains.end(flight.folder, 0.0 if is_study else _GRACE_S)
         if left:
@@ -96,16 +96,16 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def unkillable(left: list[int], whose: str = "the trial") -> TunerError:
+def unkillable(pids: list[int], whose: str = "the trial") -> TunerError:
     """Return the error for processes that SIGKILL does not end."""
     return TunerError(
-        f"processes of {whose} do not end on SIGKILL: {left}",
+        f"processes of {whose} do not end on SIGKILL: {pids}",
         "they hang in the kernel (a dead network file system or device?)",
     )
 
 
 def parse(text: bytes) -> InFlightLaunch | None:
-    """Return the launch that a note tells of, ``None`` if the text is not such a note."""
+    """Return the launch that a note names, ``None`` if the text is not such a note."""
     try:
         flight = codec.loads(InFlightLaunch, text.decode())
     except (ValueError, KeyError, TypeError):

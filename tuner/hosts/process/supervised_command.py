@@ -21,10 +21,10 @@ from tuner.hosts.supervisor.cleanup import GIVE_UP_S, SUPERVISES, Remains, desce
 from tuner.hosts.supervisor.serving import PAUSE, RESUME, SETTLE_S, TERM_WAIT_S
 from tuner.model.errors import TunerError
 
-#: The supervisor answers sooner, unless it was stopped or killed itself, s.
+#: The supervisor answers within this time, unless it was stopped or killed itself, s.
 ANSWER_S = TERM_WAIT_S + SETTLE_S + GIVE_UP_S + 5.0
 
-#: The program of a supervisor. What is in our folder comes after the standard library.
+#: The program of a supervisor. Our folder comes after the standard library on its path.
 _SUPERVISOR = (
     "import sys; sys.path.append(sys.argv[1]);"
     " from tuner.hosts.supervisor.serving import main; main(sys.argv[2:])"
@@ -44,21 +44,20 @@ def hurry() -> None:
 class Exit:
     """How a command ended."""
 
-    code: int | None  # exit status, negative for a signal; None: it could not be had
+    code: int | None  # exit status, negative for a signal; None: the supervisor was killed
     wall_s: float
-    stopped: bool  # it was ended by us
+    stopped: bool  # tune ended it
     killed: int  # processes that SIGKILL had to end
     oom_kills: int = 0  # processes around us that the kernel ended for want of memory
     host_oom_kills: int = 0  # on the whole host, if none around us are counted
     lost: bool = False  # somebody else's signal to its supervisor has ended it
-    lost_host: str = ""  # why it was ended, if it lost a host
-    #: What went on when the command had ended by itself, and was killed: its name, and whether it
-    #: was computing.
+    lost_host: str = ""  # which host it has lost, and why; empty: none
+    #: The names of processes that outlived the command and were killed, and whether they computed.
     left_running: tuple[tuple[str, bool], ...] = ()
 
 
 class RunningCommand(Protocol):
-    """What follows and ends a launch: :class:`SupervisedCommand`, or its like over several hosts.
+    """A launch that runs: a :class:`SupervisedCommand`, or its like over several hosts.
 
     An ``Exit`` means that nothing of the command is left, on whichever host. Each method raises
     ``TunerError`` if a process of it cannot be ended (it hangs in the kernel).
@@ -106,10 +105,10 @@ class SupervisedCommand(RunningCommand):
         error: int | None,
         note: Path | None = None,
     ) -> None:
-        """Start a supervisor and have it start the command; ``OSError`` if one cannot be.
+        """Start a supervisor and have it start the command; ``OSError`` if either is impossible.
 
-        The request is made by :func:`tuner.hosts.process.request_of`. What the command prints goes
-        to two descriptors, by default to this process's. The note goes once nothing is left.
+        :func:`tuner.hosts.process.request_of` makes the request. What the command prints goes to
+        two descriptors; ``None``: those of this process. The note is removed once nothing is left.
         """
         self.marker: str = request["marker"]
         self._note = note
@@ -118,17 +117,18 @@ class SupervisedCommand(RunningCommand):
         self._problem: TunerError | None = None
         #: (id, start) of every process that was ours.
         self._process_keys: set[tuple[int, int]] = set()
-        self._hurried = False
+        self._must_hurry = False
         self._started_s = time.monotonic()
-        self._paused: list[tuple[float, float]] = []
+        self._pauses: list[tuple[float, float]] = []  # from, to; infinite: it goes on
         self._received = b""
         control, self._control = os.pipe()
         self._status, status = os.pipe()
-        # An agent's code is an archive that it holds open.
-        ours = str(Path(__file__).parents[3]).replace("/proc/self/", f"/proc/{os.getpid()}/")
+        # The code of an agent is an archive that the agent holds open.
+        our_folder = str(Path(__file__).parents[3]).replace("/proc/self/", f"/proc/{os.getpid()}/")
+        options = ["-I", "-S", "-c", _SUPERVISOR, our_folder, str(status), str(control)]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _SUPERVISOR, ours, str(status), str(control)],
+                [sys.executable, *options],
                 env={**os.environ, SUPERVISES: self.marker},
                 stdin=None if request["foreground"] else subprocess.DEVNULL,
                 stdout=output,
@@ -142,8 +142,8 @@ class SupervisedCommand(RunningCommand):
         finally:
             os.close(control)
             os.close(status)
-        born = procfs.stat(self._process.pid)
-        self._since = born.started if born else 0
+        supervisor = procfs.stat(self._process.pid)
+        self._since = supervisor.started if supervisor else 0
         try:
             self.pid = self._ask(request)
             _live.add(self)
@@ -154,13 +154,13 @@ class SupervisedCommand(RunningCommand):
     def _ask(self, request: dict[str, Any]) -> int:
         """Have the command started; return its process id, 0 if the supervisor was killed first."""
         line = json.dumps(request).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer either
+        with contextlib.suppress(BrokenPipeError):  # the supervisor has ended: no answer will come
             while line:
                 line = line[os.write(self._control, line) :]
         answer = self._receive(ANSWER_S)
         if answer is None and self._status < 0:
-            ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-            if ended is not None and ended.si_code != os.CLD_EXITED:
+            end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            if end is not None and end.si_code != os.CLD_EXITED:
                 return 0
         if answer is None:
             raise TunerError(
@@ -174,13 +174,13 @@ class SupervisedCommand(RunningCommand):
 
     def _receive(self, timeout_s: float) -> dict[str, Any] | None:
         """Return the supervisor's next answer; ``None`` at a timeout and if it has ended."""
-        deadline = time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + timeout_s
         while b"\n" not in self._received:
             if self._status < 0:
                 return None
             poller = select.poll()
             poller.register(self._status, select.POLLIN)
-            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1e3):
+            if not poller.poll(max(0.0, deadline_s - time.monotonic()) * 1e3):
                 return None
             chunk = os.read(self._status, 1 << 16)
             self._received += chunk
@@ -205,17 +205,17 @@ class SupervisedCommand(RunningCommand):
         return self._exit
 
     def stop(self) -> Exit:
-        if self._control >= 0:  # its end orders the supervisor to end all
+        if self._control >= 0:  # the end of this pipe orders the supervisor to end all
             os.close(self._control)
             self._control = -1
-        if self._hurried:
+        if self._must_hurry:
             self.hurry()
         try:
             for _ in range(2):
                 if self._process.returncode is None:  # somebody may have stopped it
                     os.kill(self._process.pid, signal.SIGCONT)
-                if (ended := self.wait(ANSWER_S)) is not None:
-                    return ended
+                if (exit_ := self.wait(ANSWER_S)) is not None:
+                    return exit_
                 self._process.kill()  # the supervisor itself hangs
         except KeyboardInterrupt:
             self.hurry()
@@ -224,30 +224,30 @@ class SupervisedCommand(RunningCommand):
 
     def hurry(self) -> None:
         """Let :meth:`stop`, now or later, end the trial without giving it time."""
-        self._hurried = True
+        self._must_hurry = True
         if self._control < 0 and self._process.returncode is None:  # so the id is still its own
             os.kill(self._process.pid, signal.SIGTERM)
 
     def pause(self) -> None:
         if not self._is_paused and (at_s := self._switch(PAUSE)) is not None:
-            self._paused.append((at_s, math.inf))
+            self._pauses.append((at_s, math.inf))
 
     def resume(self) -> None:
         if self._is_paused and (at_s := self._switch(RESUME)) is not None:
-            self._paused[-1] = self._paused[-1][0], at_s
+            self._pauses[-1] = self._pauses[-1][0], at_s
 
     @property
     def _is_paused(self) -> bool:
-        return bool(self._paused) and self._paused[-1][1] == math.inf
+        return bool(self._pauses) and self._pauses[-1][1] == math.inf
 
     def pauses(self) -> list[tuple[float, float]]:
         now_s = time.monotonic()
         ago_s = time.time() - now_s
-        return [(begin + ago_s, min(end, now_s) + ago_s) for begin, end in self._paused]
+        return [(begin + ago_s, min(end, now_s) + ago_s) for begin, end in self._pauses]
 
     def running_s(self) -> float:
         now_s = time.monotonic()
-        return now_s - self._started_s - sum(min(end, now_s) - begin for begin, end in self._paused)
+        return now_s - self._started_s - sum(min(end, now_s) - begin for begin, end in self._pauses)
 
     def _switch(self, number: int) -> float | None:
         """Have the supervisor pause or resume the trial; return when, ``None`` after its end."""
@@ -278,9 +278,9 @@ class SupervisedCommand(RunningCommand):
         """Set the exit by the supervisor's last answer, and close the connection to it."""
         if left := answer.pop("left"):
             self._problem = left_over.unkillable(left)
-        else:  # lost: it was ended, and nobody here wanted that
+        else:
             left_running = tuple((str(n), bool(c)) for n, c in answer.pop("left_running", ()))
-            is_lost = answer["stopped"] and self._control >= 0
+            is_lost = answer["stopped"] and self._control >= 0  # not by :meth:`stop`
             self._exit = Exit(**answer, lost=is_lost, left_running=left_running)
         _live.discard(self)
         self._close()
@@ -291,14 +291,14 @@ class SupervisedCommand(RunningCommand):
 
     def _end_without_supervisor(self) -> dict[str, Any]:
         """Clean up after a supervisor that was killed: its command then gets SIGTERM."""
-        # The supervisor is not reaped: its id is its own.
-        left_of = (self.marker, self._process.pid, self._since, self._process_keys)
-        killed, left = Remains(*left_of).end(self._folder, TERM_WAIT_S)
+        # The supervisor is not reaped, so no other process has its id.
+        remains = Remains(self.marker, self._process.pid, self._since, self._process_keys)
+        killed, left = remains.end(self._folder, TERM_WAIT_S)
         wall_s = time.monotonic() - self._started_s
         return {"code": None, "wall_s": wall_s, "stopped": True, "killed": killed, "left": left}
 
     def _close(self) -> None:
-        """Wait for the supervisor's end, which is due: it is killed if that does not come."""
+        """Wait for the end of the supervisor, which is due, and kill it if that does not come."""
         self._close_pipes()
         try:
             self._process.wait(ANSWER_S)

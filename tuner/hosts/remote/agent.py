@@ -5,8 +5,8 @@ ends what launches have left on its host, gives the host back, and ends itself.
 
 A request is ``{"launch": …, "method": …, "arguments": […]}`` in JSON, for the launch with this
 marker or, if that is empty, for the host. An answer is ``{"value": …}``, or
-``{"error": [class, message, hint]}`` for a :class:`TunerError`. Empty messages come before one that
-takes long: they tell a busy agent from a stopped one, whose kernel keeps the connection.
+``{"error": [class, message, hint]}`` for a :class:`TunerError`. Before an answer that takes long an
+agent sends empty messages: a stopped one sends none, though its kernel keeps the connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tuner.model.errors import TunerError
 if TYPE_CHECKING:
     from tuner.hosts.remote.dial import Channel
 
-#: What ``tune`` may ask for by name: methods of the host, and of one launch on it.
+#: The methods that ``tune`` may call by name: of the host, and of one launch on it.
 _METHODS: tuple[Callable[..., Any], ...] = (
     *(LocalHost.describe, LocalHost.hold, LocalHost.place, LocalHost.survey),
     *(LaunchOnHost.share, LaunchOnHost.changed, LaunchOnHost.watch, LaunchOnHost.record),
@@ -42,8 +42,8 @@ SIGN_OF_LIFE_S = 1.0
 def serve(channel: Channel, detach: Callable[[], None] | None = None) -> None:
     """Answer requests until the connection ends, then leave nothing behind.
 
-    ``detach`` comes after the first answer: on the host of ``tune`` itself, what the launcher has
-    left is ended with it.
+    ``detach`` is called after the first answer: on the host of ``tune`` itself an agent that has
+    not detached ends with the launcher.
     """
     host = LocalHost()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -85,9 +85,9 @@ def signs_of_life(channel: Channel) -> Iterator[None]:
 def _answer(host: LocalHost, request: dict[str, Any]) -> dict[str, Any]:
     target = host.launch(request["launch"]) if request["launch"] else host
     method = METHODS[request["method"]]
-    *kinds, _ = get_type_hints(method).values()  # the last one is that of the answer
+    *types, _ = get_type_hints(method).values()  # the last one is that of the answer
     try:
-        arguments = map(codec.from_json, kinds, request["arguments"])
+        arguments = map(codec.from_json, types, request["arguments"])
         return {"value": codec.to_json(method(target, *arguments))}
     except TunerError as error:
         return {"error": [type(error).__name__, error.message, error.hint]}

@@ -1,7 +1,7 @@
 """Starts agents on hosts with the user's launcher, and takes their calls.
 
-The launcher is given the few lines of :mod:`~tuner.hosts.remote.dial` as an argument; the code of
-the agent goes over the connection. An agent is known by its rank, which says which host it is.
+The launcher gets the few lines of :mod:`~tuner.hosts.remote.dial` as an argument; the code of the
+agent goes over the connection. The rank of an agent says on which host it is.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tuner.hosts.remote.dial import HEAD, ID_BYTES, NONCE_BYTES, Channel, key_of
 from tuner.model.errors import TunerError
 from tuner.model.wording import one_line
 
-#: All agents have called sooner, s: each host takes an ssh, one after the other at worst.
+#: All agents have called within this time, s: each host takes an ssh, at worst one after the other.
 START_S = 30.0
 
-#: A caller says who it is sooner, or is not listened to, s.
+#: A caller that does not say who it is within this time is ignored, s.
 HELLO_S = 0.5
 
-#: A caller takes the code of the agent sooner, s: some 100 kB.
+#: A caller takes the code of the agent, some 100 kB, within this time, s.
 WELCOME_S = 10.0
 
 #: The launcher ends once its agents have detached; it is ended if it takes longer, s.
@@ -49,7 +49,7 @@ _LINE = re.compile(rf"{dial.GREETING} (\d{{1,9}}) ([0-9a-f]{{{2 * ID_BYTES}}}) (
 
 #: A line that tells what is wrong on which host: of ssh or Slurm, of Open MPI (two lines of its
 #: notice on a program that it cannot start), of MPICH.
-_OF_A_HOST = re.compile(
+_NAMES_A_HOST = re.compile(
     r"(\S*/)?(ssh|srun)\b|\S+@\S+: |Executable: |Node: |\[proxy:[\d:]+@\S+\] .*error"
 )
 
@@ -101,10 +101,10 @@ def calls(
     stays: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[dict[str, Channel]]:
-    """Start an agent on each host that the launcher knows by these names; gives their connections.
+    """Start an agent on each host that the launcher knows by these names; yield their connections.
 
-    On leaving, the launcher is ended if it has not ended itself; by an error, all connections too.
-    ``stays``: the agents end with their launcher, so it must not end before them.
+    On leaving, a launcher that has not ended by itself is ended; after an error the connections
+    are, too. ``stays``: the agents end with their launcher, so it must not end before them.
 
     Raises:
         TunerError: Not all hosts have answered; with the launcher's own words.
@@ -148,19 +148,19 @@ def calls(
 def _unreachable(missing: Sequence[str], printed: str) -> TunerError:
     """Return the error for hosts without an agent: which, and the words of ssh or of the launcher.
 
-    A launcher that fails on one host starts no agent on others either: only a named one counts.
+    A launcher that fails on one host starts no agent on others either: only named hosts count.
     """
     lines = [one_line(line.strip()) for line in printed.splitlines() if re.search(r"\w", line)]
-    telling = [line for line in lines if _OF_A_HOST.match(line)]
-    said = (telling or lines or ["nothing was printed"])[:3]
+    host_lines = [line for line in lines if _NAMES_A_HOST.match(line)]
+    shown = (host_lines or lines or ["nothing was printed"])[:3]
 
     def is_named(host: str) -> bool:  # not only the begin or the end of another name
         name = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")
-        return any(name.search(line) for line in telling)
+        return any(name.search(line) for line in host_lines)
 
-    named = [name for name in missing if is_named(name)] or missing
+    blamed = [name for name in missing if is_named(name)] or missing
     return TunerError(
-        f"no answer from {', '.join(named[:8])}: {'; '.join(said)}",
+        f"no answer from {', '.join(blamed[:8])}: {'; '.join(shown)}",
         "each must be reachable without a password, have the same interpreter"
         f" ({os.path.realpath(sys.executable)}), and reach this host in turn",
     )
@@ -175,9 +175,9 @@ def _gather(
     *,
     cancelled: Callable[[], bool],
 ) -> None:
-    """Add the connections of the agents that call, by rank.
+    """Add the connections of the agents that call, by rank, until all have.
 
-    They are fewer if the launcher has failed, it takes too long, or the wait is cancelled.
+    Some are missing if the launcher fails, it takes too long, or the wait is cancelled.
     """
     text, sources = "", [output, listener.fileno()]
     callers: list[tuple[socket.socket, bytes]] = []
@@ -197,9 +197,9 @@ def _gather(
             with suppress(OSError):
                 callers.append((sock, read_exactly(sock, ID_BYTES + NONCE_BYTES)))
         # An agent may call before its line has come through the launcher.
-        said = {ident: (int(rank), secret) for rank, ident, secret in _LINE.findall(text)}
+        agents = {ident: (int(rank), secret) for rank, ident, secret in _LINE.findall(text)}
         for sock, hello in tuple(callers):
-            rank, secret = said.get(hello[:ID_BYTES].hex(), (-1, ""))
+            rank, secret = agents.get(hello[:ID_BYTES].hex(), (-1, ""))
             if secret:
                 callers.remove((sock, hello))
                 with suppress(OSError):
@@ -208,10 +208,10 @@ def _gather(
 
 def _welcome(sock: socket.socket, secret: str, nonce: bytes) -> Channel:
     """Return the connection of a caller, once it has shown that it knows the secret."""
-    own = os.urandom(NONCE_BYTES)
+    own_nonce = os.urandom(NONCE_BYTES)
     sock.settimeout(WELCOME_S)
-    sock.sendall(own)
-    channel = Channel(sock, key_of(secret, nonce, own), HEAD)
+    sock.sendall(own_nonce)
+    channel = Channel(sock, key_of(secret, nonce, own_nonce), HEAD)
     channel.send(_package())
     channel.receive(dial.CODE_S)
     return channel

@@ -24,16 +24,16 @@ import socket
 import struct
 import sys
 
-#: What the line of an agent begins with: then come its rank, its id, and its secret.
+#: How the line of an agent begins; its rank, its id and its secret follow.
 GREETING = "TUNE-AGENT"
-#: Where launchers say which of the agents one is.
+#: The variables in which launchers give the rank of an agent.
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 #: A connection without a sign of life for this long is dead, s.
 SILENCE_S = 3
-#: An address of the head answers sooner, s.
+#: An address of the head that does not answer within this time is left, s.
 DIAL_S = 2.0
-#: The head sends the code sooner, s.
+#: The head sends the code within this time, s.
 CODE_S = 30.0
 
 ID_BYTES, NONCE_BYTES, MAC_BYTES = 8, 32, 32

@@ -1,4 +1,4 @@
-"""What the hosts of a job see of a launch, as one view."""
+"""Observes a launch on several hosts, and joins what they show to one view."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tuner.model import Launch, Load, Observation, StudySpec, Telemetry
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
-#: What of a launch's environment says which GPUs count.
-_OF_GPUS = "CUDA_VISIBLE_DEVICES"
+#: The variable in a launch's environment that says which GPUs count.
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class HostsObserver(LaunchObserver):
-    """Sees a launch on several hosts by their agents. No method fails because a host is lost.
+    """Observes a launch on several hosts by their agents. No method fails because a host is lost.
 
-    What the program writes may lie on the host of rank 0 alone: its log is brought from there.
+    What the program writes may lie on the host of rank 0 alone: its log is copied from there.
     """
 
     def __init__(self, hosts: Hosts, launch: Launch, spec: StudySpec) -> None:
@@ -33,7 +33,8 @@ class HostsObserver(LaunchObserver):
         self._views: Mapping[str, LaunchView] = {}
         self._pids: Callable[[], Collection[int]] = tuple
         inode = launch.out_dir.stat().st_ino
-        self._shared = self._call_all(LaunchOnHost.share, str(launch.out_dir), inode)
+        #: Whether each host shares the folder that the program writes into, by its name.
+        self._is_shared = self._call_all(LaunchOnHost.share, str(launch.out_dir), inode)
         self.begin()
 
     def _call_all(self, method: Method[*Ts, T], *arguments: *Ts) -> dict[str, T]:
@@ -43,7 +44,7 @@ class HostsObserver(LaunchObserver):
         self._pids = pids
 
     def begin(self) -> None:
-        environ = {_OF_GPUS: devices} if (devices := self._launch.env.get(_OF_GPUS)) else {}
+        environ = {_VISIBLE: devices} if (devices := self._launch.env.get(_VISIBLE)) else {}
         ranks = dict(self._spec.layout.slots)
         self._call_all(LaunchOnHost.watch, ranks, bool(self._spec.machine.gpus), environ)
         self._views = {}
@@ -54,44 +55,44 @@ class HostsObserver(LaunchObserver):
         try:
             yield
         finally:
-            self._look()
+            self._fetch_views()
 
     def sample(self) -> float:
-        # The agents find processes by the marker. What hides it is known, should the supervisor of
-        # this host be killed, only if it was seen below that before.
+        # The agents find processes by the marker. If the supervisor of this host is killed, one
+        # without the marker is found only if this call has listed it before.
         self._pids()
         costs_s = self._call_all(LaunchOnHost.sample)
-        self._bring_log()
+        self._copy_log()
         return max(costs_s.values(), default=0.0)
 
     def wants_cpu(self) -> None:
-        """Say nothing: to ask all hosts after each slice would take too long."""
+        """Return ``None``: to ask all hosts after each slice would take too long."""
 
     def activities(self) -> tuple[Activity, ...]:
         by_host = self._call_all(LaunchOnHost.activities)
-        return tuple(activity for some in by_host.values() for activity in some)
+        return tuple(activity for of_host in by_host.values() for activity in of_host)
 
     def computes(self, processes: tuple[Activity, ...], most_s: float) -> bool:
         return any(self._call_all(LaunchOnHost.computes, processes, most_s).values())
 
     def stacks(self) -> dict[str, str]:
         by_host = self._call_all(LaunchOnHost.stacks)
-        return {name: text for some in by_host.values() for name, text in some.items()}
+        return {name: text for of_host in by_host.values() for name, text in of_host.items()}
 
     def view(self) -> LaunchView:
         if not self._views:  # it was not recorded
-            self._look()
+            self._fetch_views()
         return joined(self._views)
 
-    def _look(self) -> None:
-        """Fetch what all hosts have seen of the launch, and its log."""
+    def _fetch_views(self) -> None:
+        """Fetch what all hosts have observed of the launch, and its log."""
         self._views = self._call_all(LaunchOnHost.view)
-        self._bring_log()
+        self._copy_log()
 
-    def _bring_log(self) -> None:
-        if all(self._shared.values()):
+    def _copy_log(self) -> None:
+        if all(self._is_shared.values()):
             return
-        # Which host has rank 0 is the launcher's affair: it writes the log.
+        # Rank 0 writes the log, and only the launcher knows on which host that is.
         for files in self._call_all(LaunchOnHost.changed, f"{self._spec.objective.log}*").values():
             for name, text in files.items():
                 with (
@@ -124,9 +125,9 @@ def joined(views: Mapping[str, LaunchView]) -> LaunchView:
 
 
 def worst(loads: Mapping[str, Load]) -> Load:
-    """Return what disturbed the most on any host: all other ranks wait for those there."""
+    """Return the worst load of any host: the ranks of other hosts wait for those on it."""
     if not loads:
-        return Load(0.0)
+        return Load(others_cores=0.0)
     name = max(loads, key=lambda name: loads[name].others_cores)
     busiest = loads[name].busiest
     return Load(

@@ -1,4 +1,4 @@
-"""The other hosts of a study: reached, held, seen to be empty, and lost."""
+"""The other hosts of a study: tune reaches, holds and sweeps them by agents, and replaces one."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tuner.model.errors import BusyError, TunerError, UsageError
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
-#: An agent answers sooner, s: a sweep gives up before.
+#: An agent answers within this time, s: a sweep gives up before.
 ANSWER_S = GIVE_UP_S + 10.0
 
-#: An agent answers or gives a sign of life sooner, s, unless it was stopped. A dead link is noticed
-#: before, by the kernel.
+#: An agent answers or gives a sign of life within this time, s, unless it was stopped. The kernel
+#: notices a dead link before.
 SILENT_S = 2.0 * SILENCE_S
 
-#: An agent that was cut off notices it, sweeps, and gives its host back sooner, s.
+#: An agent that was cut off notices it, sweeps, and gives its host back within this time, s.
 BACK_S = 2.0 * SILENCE_S + 2.0
 
 #: The hint for a host that is lost.
 GOES_ON = "the same command goes on once it is back: what was measured is kept"
 
-#: The connection ends with these if the host or its link is down; else only its agent has ended.
+#: A connection ends with these errors if the host or its link is down, not only its agent.
 _CUT_OFF = {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH}
 
 _ERRORS = {error_type.__name__: error_type for error_type in (TunerError, UsageError, BusyError)}
@@ -51,7 +51,7 @@ Method = Callable[[Any, *Ts], T]
 
 
 class HostLostError(TunerError):
-    """A host that does not answer any more."""
+    """A host does not answer any more."""
 
 
 class RemoteHost:
@@ -61,12 +61,12 @@ class RemoteHost:
         self.name = name
         self._channel = channel
         self.lost = ""  # why it does not answer any more
-        self.is_cut_off = False  # not even a new agent is to be had there soon
+        self.is_cut_off = False  # the host is down, so no new agent can be started there
 
     def ask(self, launch: str, method: Method[*Ts, T], *arguments: *Ts) -> Callable[[], T]:
         """Have the agent call a method of its host, or of the launch with this marker.
 
-        Return what waits for the answer; it must be called before the host is asked again.
+        Return a function that waits for the answer; it must be called before the next request.
         """
         request = {"launch": launch, "method": method.__name__, "arguments": arguments}
         with self._lost_on_error():
@@ -86,8 +86,8 @@ class RemoteHost:
             answer = json.loads(message)
         if "error" in answer:
             error, message, hint = answer["error"]
-            said = message if error == BusyError.__name__ else f"{self.name}: {message}"
-            raise _ERRORS.get(error, TunerError)(said, hint)
+            text = message if error == BusyError.__name__ else f"{self.name}: {message}"
+            raise _ERRORS.get(error, TunerError)(text, hint)
         return codec.from_json(kind, answer["value"])
 
     def close(self) -> None:
@@ -95,12 +95,12 @@ class RemoteHost:
         self._channel.close()
 
     def is_lost(self) -> bool:
-        """Return whether the connection has ended; it is not waited for."""
-        if not self.lost and select.select([self._channel.sock], [], [], 0)[0]:
-            # An agent says nothing by itself: the connection has ended, or broken.
-            broken = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            why = os.strerror(broken) if broken else "its agent has ended"
-            self._lose(why, is_cut_off=broken in _CUT_OFF)
+        """Return whether the connection has ended, without waiting."""
+        is_readable = not self.lost and select.select([self._channel.sock], [], [], 0)[0]
+        if is_readable:  # an agent sends nothing by itself: the connection has ended, or broken
+            code = self._channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            why = os.strerror(code) if code else "its agent has ended"
+            self._lose(why, is_cut_off=code in _CUT_OFF)
         return bool(self.lost)
 
     @contextmanager
@@ -112,7 +112,7 @@ class RemoteHost:
             yield
         except OSError as error:
             why = error.strerror or str(error)
-            if isinstance(error, TimeoutError) and error.errno is None:  # of ours, not the kernel's
+            if isinstance(error, TimeoutError) and error.errno is None:  # our timeout, not TCP's
                 why = "its agent does not answer (was it stopped?)"
             self._lose(why, is_cut_off=error.errno in _CUT_OFF)
             raise self.error() from error
@@ -130,7 +130,7 @@ class RemoteHost:
 
 
 class Hosts:
-    """The hosts that a layout names, each with an agent, but for the one that this runs on.
+    """The hosts that a layout names: each has an agent, unless this process runs on it.
 
     Arguments and errors are those of :func:`tuner.hosts.remote.agent_start.calls`.
     """
@@ -155,9 +155,9 @@ class Hosts:
         self._launchers = ExitStack()
         self.local_host = LocalHost()
         self._own = self.local_host.describe("")
-        self.local_name = ""  # this host's in the layout, if it has one
+        self.local_name = ""  # the name of this host in the layout; empty: it is not in it
         self._files: dict[str, str] = {}
-        self._hold: tuple[str, str, str, str] | None = None
+        self._hold: tuple[str, str, str, str] | None = None  # the arguments of `LocalHost.hold`
         self._note = Path()
         self.descriptions: dict[str, HostDescription] = {}
         self.remote: dict[str, RemoteHost] = {}
@@ -168,14 +168,14 @@ class Hosts:
             raise
 
     def _reach(self, names: Sequence[str]) -> None:
-        """Start an agent on each of these hosts, and close that of this host again."""
+        """Start an agent on each of these hosts, and end that on this host again."""
         with ExitStack() as launcher:
             for name, channel in launcher.enter_context(self._start(names)).items():
                 host = RemoteHost(name, channel)
                 description = host.call("", LocalHost.describe, name)
-                for other, earlier in self.descriptions.items():
-                    if earlier.identity == description.identity:
-                        raise UsageError(f"{other} and {name} are the same host", "name it once")
+                for old_name, old in self.descriptions.items():
+                    if old.identity == description.identity:
+                        raise UsageError(f"{old_name} and {name} are the same host", "name it once")
                 if description.python != self._own.python:
                     raise UsageError(
                         f"{name} has Python {description.python}, this host {self._own.python}",
@@ -198,7 +198,7 @@ class Hosts:
     @contextmanager
     def held(
         self,
-        here: AbstractContextManager[Path],
+        local_lock: AbstractContextManager[Path],
         study: str,
         *,
         database: str,
@@ -208,7 +208,7 @@ class Hosts:
         on_wait: Callable[[str], None] = lambda _: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[Path]:
-        """Lock all hosts for a study, this one by ``here``; gives what ``here`` gives.
+        """Lock all hosts for a study, this one by ``local_lock``; yield what that yields.
 
         They are locked in the order of their own names, so that of two studies that wait one gets
         all. Arguments and errors are those of :meth:`LocalHost.hold` and :func:`lock.measuring`.
@@ -220,9 +220,9 @@ class Hosts:
             for _, name in sorted([(self._own.machine.hostname, ""), *others]):
                 if name:
                     take, most_s = partial(self._take, name), math.inf if wait else 0.0
-                    lock.waited(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
+                    lock.retry_if_busy(take, most_s=most_s, on_wait=on_wait, cancelled=cancelled)
                     continue
-                note = stack.enter_context(here)
+                note = stack.enter_context(local_lock)
                 self._note = note_of(note, marker)
                 stack.callback(self.local_host.close)
                 if self.local_name:
@@ -241,8 +241,8 @@ class Hosts:
     def call_all(self, launch: str, method: Method[*Ts, T], *arguments: *Ts) -> dict[str, T]:
         """Call a method of all hosts of the layout, or of the launch with this marker there.
 
-        Return what each host gave, by its name; those that are lost are left out. If one raises a
-        ``TunerError``, so does this.
+        Return the answer of each host, by its name; hosts that are lost are left out. If one host
+        raises a ``TunerError``, so does this.
         """
         answers = self.ask_others(launch, method, *arguments)()
         if self.local_name:
@@ -253,7 +253,7 @@ class Hosts:
     def ask_others(
         self, launch: str, method: Method[*Ts, T], *arguments: *Ts
     ) -> Callable[[], dict[str, T]]:
-        """Do as :meth:`call_all`, but on the remote hosts only; return what waits for them."""
+        """Do as :meth:`call_all`, but on the remote hosts only; return what waits for answers."""
         pending: dict[str, Callable[[], T]] = {}
         for host in self.remote.values():
             with suppress(HostLostError):
@@ -262,7 +262,7 @@ class Hosts:
         def answers() -> dict[str, T]:
             values: dict[str, T] = {}
             errors: list[TunerError] = []
-            for name, answer in pending.items():  # all are taken, whatever one of them is
+            for name, answer in pending.items():  # all are read, even after an error
                 try:
                     values[name] = answer()
                 except HostLostError:
@@ -288,27 +288,27 @@ class Hosts:
     def replace(self, lost: str, name: str) -> None:
         """Take a host for the study in the place of one that is lost: another, or the same anew.
 
-        What launches have left on it is ended. If it cannot be had (``TunerError``), or the wait is
-        cancelled (``KeyboardInterrupt``), nothing has changed.
+        What launches have left on it is ended. If it cannot be used (``TunerError``), or the wait
+        is cancelled (``KeyboardInterrupt``), nothing has changed.
         """
-        gone, was = self.remote.pop(lost), self.descriptions.pop(lost)
+        lost_host, description = self.remote.pop(lost), self.descriptions.pop(lost)
         try:
             self._reach([name])
-            one, other = asdict(was.machine), asdict(self.descriptions[name].machine)
-            one |= {"hostname": other["hostname"]}
-            if abs(one["memory_bytes"] - other["memory_bytes"]) < 2**30:  # it never is the same
-                one |= {"memory_bytes": other["memory_bytes"]}
-            if differing := [key for key in one if one[key] != other[key]]:
+            old, new = asdict(description.machine), asdict(self.descriptions[name].machine)
+            old |= {"hostname": new["hostname"]}
+            if abs(old["memory_bytes"] - new["memory_bytes"]) < 2**30:  # alike hosts differ by less
+                old |= {"memory_bytes": new["memory_bytes"]}
+            if differing := [key for key in old if old[key] != new[key]]:
                 raise TunerError(f"{name} is not as {lost}: other {', '.join(differing)}")
             # An agent that was cut off ends by itself, and gives the host back.
-            lock.waited(partial(self._take, name), most_s=BACK_S, cancelled=self._cancelled)
+            lock.retry_if_busy(partial(self._take, name), most_s=BACK_S, cancelled=self._cancelled)
         except BaseException:
             self.descriptions.pop(name, None)
-            if (reached := self.remote.pop(name, None)) is not None:
-                reached.close()
+            if (new_host := self.remote.pop(name, None)) is not None:
+                new_host.close()
             if name == self.local_name:
                 self.local_name = ""
-            self.remote[lost], self.descriptions[lost] = gone, was
+            self.remote[lost], self.descriptions[lost] = lost_host, description
             raise
 
     def close(self) -> None:

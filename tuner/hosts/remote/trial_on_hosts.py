@@ -1,9 +1,9 @@
 """A command whose processes are on several hosts, from its start to the proof that all are empty.
 
-The supervisor of this host starts and ends the launcher; the agents end what is elsewhere. On any
-notice the launcher is ended first, and never waited for: with a dead link it hangs. Its exit code
-is taken only if no host was lost meanwhile, and no ssh of the launcher has failed: the code may
-hide the loss of a host.
+The supervisor of this host starts and ends the launcher; the agents end the processes on other
+hosts. If a host is lost, the launcher is ended first, and never waited for: with a dead link it
+hangs. Its exit code counts only if no host was lost meanwhile, and no ssh of the launcher has
+failed: the code may hide the loss of a host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tuner.model.wording import one_line
 #: A launcher that has lost a host by itself gets this long to end, s.
 GRACE_S = 1.0
 
-#: From here on a status is not the MPI daemon's own: a signal (of a shell), or an error of ssh.
+#: Higher statuses are not those of the MPI's daemon: a signal (of a shell), or an error of ssh.
 _FROM_OUTSIDE = 128
 
 
@@ -31,34 +31,33 @@ class TrialOnHosts(RunningCommand):
     """A launcher that runs on this host, and what it starts on others.
 
     ``ssh_wrapper.sh`` leaves names of files in ``folder``: ``HOST`` once an ssh of the launcher
-    runs, ``HOST=STATUS`` once it has ended. Nothing is read but names: a program could plant
-    anything else.
+    runs, ``HOST=STATUS`` once it has ended. Only names are read: a program could write into files.
     """
 
     def __init__(self, launcher: SupervisedCommand, hosts: Hosts, folder: Path) -> None:
         self._launcher, self._hosts, self._folder = launcher, hosts, folder
-        #: An agent that is lost may have been replaced, but what it looked after is gone.
+        #: The agents at the start: one that replaces a lost one has no processes of this launch.
         self._agents = tuple(hosts.remote.values())
         self._exit: Exit | None = None
         self._is_paused = False
-        self._failed_ssh = ""  # which, while the launcher went on
+        self._failed_ssh = ""  # which one failed, in words, while the launcher went on
         self._failed_s = 0.0
         self.pid = launcher.pid
 
     def wait(self, timeout_s: float) -> Exit | None:
-        if self._exit is None and (self._lost() or self._goes_on_without_ssh()):
+        if self._exit is None and (self._lost_hosts() or self._goes_on_without_ssh()):
             return self.stop()
-        if self._exit is None and (ended := self._launcher.wait(timeout_s)) is not None:
-            self._exit = self._swept(ended)
+        if self._exit is None and (exit_ := self._launcher.wait(timeout_s)) is not None:
+            self._exit = self._sweep_hosts(exit_)
         return self._exit
 
     def stop(self) -> Exit:
         if self._exit is None:
-            if self._is_paused:  # what is paused cannot end by itself; the supervisor wakes its own
+            if self._is_paused:  # a paused process cannot end; the supervisor resumes those here
                 self._hosts.ask_others(self._launcher.marker, LaunchOnHost.resume)()
-            if self._lost():
+            if self._lost_hosts():
                 self._launcher.hurry()
-            self._exit = self._swept(self._launcher.stop())
+            self._exit = self._sweep_hosts(self._launcher.stop())
         return self._exit
 
     def pids(self) -> tuple[int, ...]:
@@ -77,10 +76,10 @@ class TrialOnHosts(RunningCommand):
         self._switch(is_pause=False)
 
     def _switch(self, *, is_pause: bool) -> None:
-        """Pause or resume the launcher and, meanwhile, all that is on other hosts.
+        """Pause or resume the launcher and, meanwhile, its processes on other hosts.
 
-        These do so some milliseconds earlier or later: as long as a message to them takes, and, at
-        the first pause, a scan of all their processes.
+        Other hosts pause some milliseconds earlier or later: as long as a message to them takes,
+        and, at the first pause, a scan of all their processes.
         """
         if self._exit is not None or is_pause == self._is_paused:
             return
@@ -92,8 +91,8 @@ class TrialOnHosts(RunningCommand):
         finally:
             answers()
 
-    def _lost(self) -> list[RemoteHost]:
-        """Return the hosts that it was started on and whose agents are lost."""
+    def _lost_hosts(self) -> list[RemoteHost]:
+        """Return the hosts that the launch was started on and whose agents are lost."""
         return [host for host in self._agents if host.is_lost()]
 
     def _goes_on_without_ssh(self) -> bool:
@@ -106,8 +105,8 @@ class TrialOnHosts(RunningCommand):
     def _lost_by_ssh(self, code: int | None) -> str:
         """Say which host is lost, by the launcher's exit code (``None``: it runs).
 
-        After 0, each ssh must have ended with 0 too. After another one, the daemon on a host may
-        end with an error for its program's sake.
+        After 0, each ssh must have ended with 0 too. After another code, the daemon on a host may
+        have ended with the error of its program.
         """
         statuses: dict[str, int | None] = {}
         with suppress(OSError):
@@ -119,23 +118,23 @@ class TrialOnHosts(RunningCommand):
                 return f"the host {host} is lost: ssh to it ended with exit code {status}"
         running = [host for host, status in statuses.items() if status is None]
         if running and code == 0:
-            which = ", ".join(running)
-            return f"a host is lost: the launcher ended before its ssh to {which} did"
+            return f"a host is lost: the launcher ended before its ssh to {', '.join(running)} did"
         return ""
 
-    def _swept(self, ended: Exit) -> Exit:
-        """Sweep all hosts; one that has only lost its agent gets another, which does it.
+    def _sweep_hosts(self, exit_: Exit) -> Exit:
+        """Sweep all hosts, and return the launcher's exit with what that shows.
 
-        One that is cut off sweeps itself.
+        A host that has only lost its agent gets another, which sweeps; one that is cut off sweeps
+        itself.
         """
-        lost = self._failed_ssh if ended.stopped else ""
-        if not ended.stopped and ended.code is not None and ended.code >= 0:
-            lost = self._lost_by_ssh(ended.code)
+        lost = self._failed_ssh if exit_.stopped else ""
+        if not exit_.stopped and exit_.code is not None and exit_.code >= 0:
+            lost = self._lost_by_ssh(exit_.code)
         killed = self._hosts.call_all(self._launcher.marker, LaunchOnHost.sweep)
         for host in self._hosts.lost():
             if not host.is_cut_off:
                 with suppress(TunerError, KeyboardInterrupt):  # the next launch says it
                     self._hosts.replace(host.name, host.name)
-        if lost_hosts := self._lost():
+        if lost_hosts := self._lost_hosts():
             lost = lost_hosts[0].error().message
-        return replace(ended, killed=ended.killed + sum(killed.values()), lost_host=lost)
+        return replace(exit_, killed=exit_.killed + sum(killed.values()), lost_host=lost)

@@ -17,19 +17,19 @@ from tuner.hosts.procfs import TICKS, Stat, processes, read, try_read
 #: The environment variable that marks every process of a trial. The marker of a launch that has
 #: processes on several hosts is its study's with the launch's number: ``STUDY.NUMBER``.
 MARKER = "TUNE_TRIAL"
-#: The one that marks the supervisor itself: the next `tune` must know of it too.
+#: The variable that marks the supervisor itself: the next `tune` must find it, too.
 SUPERVISES = "TUNE_SUPERVISES"
-#: The one that names the folder of :func:`tuner.hosts.probe.connections_folder`.
+#: The variable with the folder of :func:`tuner.hosts.probe.connections_folder`.
 CONNECTIONS = "TUNE_CONNECTIONS"
 
-#: A process in the middle of an exec shows an empty environment for some microseconds; this long
-#: is waited for it, s. A program may also have none, and is then never told from that.
+#: A process in the middle of an exec shows an empty environment for some microseconds; a scan waits
+#: this long for it, s. A program that has none for good looks the same.
 EXEC_WAIT_S = 0.05
 
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
 GIVE_UP_S = 60.0
 
-#: What Open MPI 5 and 4 and MPICH call their files; those of other programs may be for others.
+#: How the names of files of Open MPI 5 and 4 and of MPICH begin; other files may be in use later.
 _SEGMENTS = ("/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/mpich_shm_")
 
 
@@ -65,7 +65,7 @@ def descendants(table: Iterable[Stat], roots: Iterable[int]) -> list[Stat]:
 
 
 def environment(process: Stat) -> bytes | None:
-    """Return what a process was started with; ``None`` if it is not ours to read."""
+    """Return the environment that a process was started with; ``None`` if we may not read it."""
     if process.state not in "ZXx":
         return try_read(f"/proc/{process.pid}/environ")
     tasks = f"/proc/{process.pid}/task"  # its main thread has ended before the others
@@ -80,7 +80,7 @@ def carriers(
     environ: Callable[[Stat], bytes | None] = environment,
     wait_s: float = EXEC_WAIT_S,
 ) -> list[Stat]:
-    """Return the processes whose environment has a trial's marker, or whose trial they supervise.
+    """Return the processes whose environment marks them as a trial's, or as its supervisor.
 
     The marker of a study finds those of all its launches. A process that shows no environment is
     looked at again for ``wait_s``: during an exec there is none for a moment.
@@ -89,7 +89,7 @@ def carriers(
         os.fsencode(f"\0{name}={marker}{end}") for name in (MARKER, SUPERVISES) for end in "\0."
     ]
     matches = []
-    deadline, delay_s = time.monotonic() + wait_s, 0.001
+    deadline_s, delay_s = time.monotonic() + wait_s, 0.001
     while True:
         unclear = []
         for process in candidates:
@@ -99,12 +99,12 @@ def carriers(
                     matches.append(process)
             elif text is not None and not process.kernel:
                 unclear.append(process)
-        if not unclear or time.monotonic() > deadline:
+        if not unclear or time.monotonic() > deadline_s:
             return matches
         time.sleep(delay_s)
         delay_s = min(2 * delay_s, 0.01)
-        again = ((old, procfs.stat(old.pid)) for old in unclear)
-        candidates = [old for old, new in again if new and new.started == old.started]
+        stats = ((process, procfs.stat(process.pid)) for process in unclear)
+        candidates = [old for old, new in stats if new and new.started == old.started]
 
 
 class Remains(NamedTuple):
@@ -112,7 +112,7 @@ class Remains(NamedTuple):
 
     ``root`` is the process id of the supervisor, ``None`` if it is gone. Nothing that started
     before ``since`` (clock ticks after boot) belongs to the trial. ``process_keys`` name processes
-    that were once seen below ``root``: they find a daemon that has dropped the marker.
+    that once were below ``root``, so that a daemon is found that has dropped the marker.
     """
 
     marker: str
@@ -130,8 +130,8 @@ class Remains(NamedTuple):
         roots = set() if self.root is None else {self.root}
         ours = {process for process in table if process.key in self.process_keys}
         ours.update(descendants(table, roots | {process.pid for process in ours}))
-        others = [p for p in table if p.started >= self.since and not p.dead and p not in ours]
-        ours.update(carriers(others, self.marker, wait_s=wait_s))
+        candidates = [p for p in table if p.started >= self.since and not p.dead and p not in ours]
+        ours.update(carriers(candidates, self.marker, wait_s=wait_s))
         ours.update(descendants(table, [process.pid for process in ours]))
         spared = {*roots, os.getpid()}
         return [process for process in ours if process.pid not in spared and not process.dead]
@@ -149,14 +149,14 @@ class Remains(NamedTuple):
         that the whole tree is gone, whatever the scan may have missed.
         """
         killed: set[tuple[int, int]] = set()
-        deadline, delay_s = time.monotonic() + GIVE_UP_S, 0.001
+        deadline_s, delay_s = time.monotonic() + GIVE_UP_S, 0.001
         while True:
-            children = reap()
+            has_children = reap()
             left = self.survivors()
-            if not left and not children:
+            if not left and not has_children:
                 remove_segments(self.since)
                 return len(killed), []
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline_s:
                 return len(killed), [process.pid for process in left]
             killed.update(process.key for process in left if send(process, signal.SIGKILL))
             pause(delay_s)
@@ -165,11 +165,11 @@ class Remains(NamedTuple):
     def end(self, folder: str, grace_s: float) -> tuple[int, list[int]]:
         """End a trial whose supervisor was killed, and remove its ``folder`` ("": there is none).
 
-        It gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command. The
-        result is that of :meth:`sweep`.
+        The trial gets ``grace_s`` to end by itself: the kernel has sent SIGTERM to the command.
+        The result is that of :meth:`sweep`.
         """
-        deadline = time.monotonic() + grace_s
-        while time.monotonic() < deadline and self.survivors():
+        deadline_s = time.monotonic() + grace_s
+        while time.monotonic() < deadline_s and self.survivors():
             time.sleep(0.01)
         killed, left = self.sweep()
         if folder and not left:
@@ -198,12 +198,12 @@ def remove_segments(since: int) -> None:
     A killed MPI leaves them behind, and MPICH does so on SIGTERM too: some MB a rank. ``since`` is
     in clock ticks since boot.
     """
-    made_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since / TICKS
+    oldest_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since / TICKS
     with contextlib.suppress(OSError), os.scandir("/dev/shm") as entries:
         for entry in entries:
             if entry.path.startswith(_SEGMENTS) and entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
-                is_ours = status.st_uid == os.geteuid() and status.st_ctime >= made_s
+                is_ours = status.st_uid == os.geteuid() and status.st_ctime >= oldest_s
                 if is_ours and _is_free(entry.path):
                     os.unlink(entry.path)  # noqa: PTH108 (pathlib costs start-up time)
 
@@ -211,14 +211,14 @@ def remove_segments(since: int) -> None:
 def _is_free(path: str) -> bool:
     """Return whether no process has this file open or mapped, in whatever container.
 
-    A write lease is given for no other: fcntl(2), F_SETLEASE. It is given back at once.
+    The kernel gives a write lease for no other file: fcntl(2), F_SETLEASE. Closing gives it back.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        # Who opens it just now has us sent a signal: SIGIO, unless told, which would end us.
+        # If a process opens the file just now, the kernel sends us a signal: SIGIO would end us.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except OSError:  # in use, or a file system without leases
@@ -231,7 +231,7 @@ def _is_free(path: str) -> bool:
 def remove_folder(path: str) -> None:
     """Remove a trial's folder with all that is in it, as far as it is ours.
 
-    Links are removed, never followed; where something is mounted below, it is left as it is.
+    Links are removed, never followed. A folder below which something is mounted is left as it is.
     """
     try:
         status = os.lstat(path)

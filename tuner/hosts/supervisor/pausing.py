@@ -15,20 +15,20 @@ from tuner.hosts.supervisor.cleanup import Remains, send
 
 
 class Pause:
-    """A pause of the trial that ``remains`` knows the processes of."""
+    """Pauses a trial, whose processes ``remains`` can find."""
 
     def __init__(self, remains: Remains) -> None:
         self._remains = remains
         self._stopped: dict[tuple[int, int], Stat] = {}
-        self._last_stopped: tuple[Stat, ...] = ()  # that were stopped in the last pause
+        self._last_stopped: tuple[Stat, ...] = ()  # the processes stopped in the last pause
 
     def begin(self) -> float:
         """Stop the trial, and return since when all of it stands still, by ``time.monotonic``.
 
-        A scan, which takes some ms, has then shown that it does.
+        The last scan, which takes some ms, shows that. The processes of the last pause stop first.
         """
-        now = ((process, procfs.stat(process.pid)) for process in self._last_stopped)
-        self._stop([new for old, new in now if new is not None and new.started == old.started])
+        stats = ((process, procfs.stat(process.pid)) for process in self._last_stopped)
+        self._stop([new for old, new in stats if new is not None and new.started == old.started])
         while True:
             still_s = time.monotonic()
             if not self._stop(self._remains.survivors(wait_s=0.0)):
@@ -36,7 +36,7 @@ class Pause:
 
     def _stop(self, processes: Iterable[Stat]) -> bool:
         """Send SIGSTOP to the processes that run; return whether there were any."""
-        running = [  # one that somebody else has stopped is not ours to wake
+        running = [  # a process that somebody else has stopped is not for us to wake
             process
             for process in processes
             if process.state not in "Tt" and process.key not in self._stopped

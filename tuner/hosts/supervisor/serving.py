@@ -1,16 +1,16 @@
-"""Runs one command and ends everything that came of it.
+"""The supervisor: runs one command and ends everything that came of it.
 
-A program of the standard library alone, started by :mod:`tuner.hosts.process`, so that it outlives
-a ``kill -9`` of tune.
+It is a program that needs the standard library alone. :mod:`tuner.hosts.process` starts it, and it
+outlives a ``kill -9`` of tune.
 
 The control pipe carries one JSON line (see :func:`tuner.hosts.process.request_of`), then single
-bytes: each is a signal number to hand on to the command, or `PAUSE`, or `RESUME`. Its end
-of file means: end it all. A signal that comes while it ends means: without waiting. The status pipe
-gets one JSON line when the command has started or could not be, one for each pause and each end of
-one, with its moment, and one when nothing is left of it.
+bytes: each is a signal number to hand on to the command, or `PAUSE`, or `RESUME`. The end of the
+pipe orders the supervisor to end the trial, and a signal meanwhile to do so without waiting. The
+status pipe gets one JSON line when the command has started or cannot, one for each pause and each
+resumption, with its moment, and one when nothing is left of the trial.
 
-What may be killed: descendants of this process (a child subreaper, so nothing leaves the
-tree), and processes that carry the trial's marker in ``/proc/PID/environ``.
+The supervisor kills its descendants (it is a child subreaper, so nothing leaves the tree), and
+processes that carry the trial's marker in ``/proc/PID/environ``.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ PAUSE, RESUME = 254, 255
 TERM_WAIT_S = 2.0
 #: Time for helpers (fork servers, resource trackers) to end after the command did, s.
 SETTLE_S = 0.3
-#: Time for the ssh of a launcher that ended with 0, s; they end with it, unless a host was lost.
+#: Time for each ssh of a launcher that ended with 0, s: unless a host was lost, it ends then, too.
 SSH_WAIT_S = 3.0
 
 _ENDING_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-#: In the foreground the terminal sends SIGINT to the command itself, so it is not ours to act on.
-_REMOTE = _ENDING_SIGNALS - {signal.SIGINT}
+#: In the foreground the terminal sends SIGINT to the command itself, so we do not act on it.
+_ENDING_IN_FOREGROUND = _ENDING_SIGNALS - {signal.SIGINT}
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36
@@ -62,12 +62,12 @@ class Supervisor:
         self.status: int | None = None
         self.wall_s = 0.0
         self.started_s = 0.0
-        self.hurry = False  # asked to end while it was ending
-        me = procfs.stat(os.getpid())
-        since = me.started if me else 0
+        self.must_hurry = False  # a second order to end has come
+        process = procfs.stat(os.getpid())
+        since = process.started if process else 0
         self.remains = Remains(request["marker"], os.getpid(), since)
         self.pausing = Pause(self.remains)
-        self.paused_s = 0.0  # in all
+        self.paused_s = 0.0  # the sum of the pauses that are over
         self.paused_at_s = math.inf  # since when it is paused; infinite: it runs
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
@@ -75,9 +75,9 @@ class Supervisor:
     def start(self) -> None:
         """Start the command; an ``OSError`` names the program or folder that cannot be used."""
         for number in (signal.SIGQUIT, *_ENDING_SIGNALS):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has left them
-                signal.signal(number, _note)
-        signal.signal(signal.SIGCHLD, _note)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores some of them
+                signal.signal(number, _do_nothing)
+        signal.signal(signal.SIGCHLD, _do_nothing)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans below become our children
         folder = self.request["folder"]
@@ -92,23 +92,23 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Wait for the command's end or the order to end it, clean up, report."""
         stopped = self._follow()
-        self._switch(RESUME)  # what is paused sees no SIGTERM
+        self._switch(RESUME)  # a paused process does not act on SIGTERM
         self._reap()
         if self.status is None:
-            os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: surely this one
-            os.kill(self.main, signal.SIGCONT)  # a stopped one would not get to see it
+            os.kill(self.main, signal.SIGTERM)  # our own child, not reaped: the id is its own
+            os.kill(self.main, signal.SIGCONT)  # somebody may have stopped it
             self._pause_until(TERM_WAIT_S, lambda: self.status is not None)
-        below: list[procfs.Stat] = []
+        still_running: list[procfs.Stat] = []
         if self.status is not None:
             self._pause_until(SETTLE_S, lambda: not self._reap())
             if not stopped and self.status == 0:
                 self._pause_until(SSH_WAIT_S, self._ssh_have_ended)
             if not stopped and self._reap():
-                below = descendants(procfs.processes(), [os.getpid()])
+                still_running = descendants(procfs.processes(), [os.getpid()])
         # Python's helpers end once they see that nobody needs them.
         left_running = [
             [process.name, _computes(process.pid)]
-            for process in below
+            for process in still_running
             if b"from multiprocessing." not in procfs.read(f"/proc/{process.pid}/cmdline")
         ]
         killed, left = self.sweep()
@@ -129,9 +129,8 @@ class Supervisor:
         """Return whether each ssh of the launcher has ended, see ``ssh_wrapper.sh``."""
         folder = self.request["env"].get(CONNECTIONS, "").encode("latin-1")
         names = procfs.names(os.fsdecode(folder)) if folder else []
-        return {name for name in names if "=" not in name} <= {
-            n.partition("=")[0] for n in names if "=" in n
-        }
+        ended = {name.partition("=")[0] for name in names if "=" in name}
+        return all("=" in name or name in ended for name in names)
 
     def sweep(self) -> tuple[int, list[int]]:
         """Kill what is left, as :meth:`Remains.sweep`."""
@@ -153,7 +152,8 @@ class Supervisor:
             ready = {fd for fd, _ in poller.poll()}
             if parent in ready or (self.control in ready and self._obey()):
                 return True
-            if self._woken() & (_ENDING_SIGNALS if not self.request["foreground"] else _REMOTE):
+            is_foreground = self.request["foreground"]
+            if self._new_signals() & (_ENDING_IN_FOREGROUND if is_foreground else _ENDING_SIGNALS):
                 return True
             self._reap()
         if waits:
@@ -188,7 +188,7 @@ class Supervisor:
         """Return how long the trial has run, without its pauses."""
         return min(time.monotonic(), self.paused_at_s) - self.started_s - self.paused_s
 
-    def _woken(self) -> set[int]:
+    def _new_signals(self) -> set[int]:
         """Return the signals that came since the last call."""
         try:
             return set(os.read(self.wake, 512))
@@ -209,14 +209,14 @@ class Supervisor:
                 self.wall_s = self._running_s()
 
     def _pause(self, seconds: float) -> None:
-        """Wait this long, or until a signal comes (a child that ended)."""
+        """Wait this long, or until a signal comes (SIGCHLD, for one)."""
         select.select([self.wake], [], [], max(0.0, seconds))
-        self.hurry = self.hurry or bool(self._woken() & _ENDING_SIGNALS)
+        self.must_hurry = self.must_hurry or bool(self._new_signals() & _ENDING_SIGNALS)
 
-    def _pause_until(self, limit_s: float, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + limit_s
+    def _pause_until(self, limit_s: float, is_done: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + limit_s
         self._reap()
-        while not done() and not self.hurry and (left_s := deadline - time.monotonic()) > 0:
+        while not is_done() and not self.must_hurry and (left_s := end_s - time.monotonic()) > 0:
             self._pause(left_s)
             self._reap()
 
@@ -231,16 +231,16 @@ def _computes(pid: int) -> bool:
 def _start(request: dict[str, Any]) -> int:
     """Start the command of a request, and return its process id."""
     foreground, supervisor = request["foreground"], os.getpid()
-    # What ``nohup``, a shell's ``&`` and some CI runners ignore is meant for tune, and for a
-    # command in the foreground, but not for a study's launches.
+    # Signals that ``nohup``, a shell's ``&`` and some CI runners ignore are to be ignored by tune,
+    # and by a command in the foreground, but not by a study's launches.
     numbers = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if not foreground else set()
     ignored = [number for number in numbers if signal.getsignal(number) is signal.SIG_IGN]
 
-    def become() -> None:
+    def prepare_child() -> None:
         for number in ignored:
             signal.signal(number, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # should the supervisor be killed
-        if os.getppid() != supervisor:
+        if os.getppid() != supervisor:  # it was killed before that
             os._exit(1)
 
     name = request.get("input", os.devnull).encode("latin-1")
@@ -253,22 +253,22 @@ def _start(request: dict[str, Any]) -> int:
             env={key.encode("latin-1"): value.encode("latin-1") for key, value in variables},
             cwd=request["cwd"].encode("latin-1"),
             stdin=stdin,
-            preexec_fn=become,  # noqa: PLW1509 (there is no other thread)
+            preexec_fn=prepare_child,  # noqa: PLW1509 (there is no other thread)
             process_group=None if foreground else 0,  # a script's `kill 0` must not reach us
         )
     except ValueError as error:  # a NUL, or a "=" in the name of a variable
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), argv[0]) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror, error.filename or argv[0]) from error
-    command.returncode = 0  # it is for us to wait for
+    command.returncode = 0  # so that Popen does not wait for it: `_reap` does
     return command.pid
 
 
 def _oom_kills() -> tuple[int, bool]:
     """Return how many processes the kernel has ended for want of memory, and if on the host.
 
-    The narrowest control group around us that counts them tells. Otherwise the kills are those of
-    the whole host, and the second value is true; 0 if nothing counts.
+    The number is that of the narrowest control group around us that counts them, or else of the
+    whole host, and then the second value is true; 0 if nothing counts.
     """
     files = [f"{folder}/memory.events" for folder in procfs.cgroup_folders()]
     files += [f"{folder}/memory.oom_control" for folder in procfs.cgroup_folders("memory")]
@@ -286,12 +286,12 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def _note(*_: object) -> None:
-    """Do nothing: the wake-up pipe tells of the signal."""
+def _do_nothing(*_: object) -> None:
+    """Handle a signal: the wake-up pipe has its number."""
 
 
 def _report(status: int, line: dict[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):  # tune is gone: nobody to tell
+    with contextlib.suppress(BrokenPipeError):  # tune has ended
         os.write(status, json.dumps(line).encode() + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""GPUs by NVML: utilisation, power and memory, since a GPU that waits in a collective reads as busy."""
+"""GPUs by NVML: with power and memory, as a GPU that waits in a collective reads as busy."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Gpus:
             handles = list(map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount())))
             uuids = [nvml.nvmlDeviceGetUUID(handle) for handle in handles]
             names = [uuid.decode() if isinstance(uuid, bytes) else str(uuid) for uuid in uuids]
-            chosen = visible_gpus(names, environ.get("CUDA_VISIBLE_DEVICES"))
-            # A part of a GPU has no figures of its own: those of all count.
-            whole = [handles[index] for index in chosen if index is not None]
-            self._handles = handles if None in chosen else whole
+            visible = visible_gpus(names, environ.get("CUDA_VISIBLE_DEVICES"))
+            # A part of a GPU has no figures of its own: then those of all GPUs count.
+            whole_gpus = [handles[index] for index in visible if index is not None]
+            self._handles = handles if None in visible else whole_gpus
 
     def columns(self) -> dict[str, float | None]:
-        """Return columns of `HOST_COLUMNS`; ``None`` for what NVML does not tell."""
+        """Return the columns of GPUs in `HOST_COLUMNS`; ``None`` for what NVML does not tell."""
         nvml, handles = self._nvml, self._handles
         names = ("gpu_share", "gpu_power_w", "gpu_memory_share")
         columns: dict[str, float | None] = dict.fromkeys(names)
@@ -41,8 +41,8 @@ class Gpus:
             with suppress(nvml.NVMLError):
                 columns["gpu_power_w"] = sum(map(nvml.nvmlDeviceGetPowerUsage, handles)) / 1e3
             with suppress(nvml.NVMLError):
-                memory = map(nvml.nvmlDeviceGetMemoryInfo, handles)
-                columns["gpu_memory_share"] = max(part.used / part.total for part in memory)
+                memories = map(nvml.nvmlDeviceGetMemoryInfo, handles)
+                columns["gpu_memory_share"] = max(info.used / info.total for info in memories)
         return columns
 
     def close(self) -> None:

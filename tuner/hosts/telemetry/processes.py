@@ -1,7 +1,7 @@
 """What the processes of a trial used between two looks at them.
 
-A process is known by its id and the moment it started, so that a reused id is another one. All
-that a new one has used falls into the interval in which it is first seen. One that has ended and
+A process is identified by its id and the moment it started, so that a reused id is another one. All
+that a new process has used counts for the interval of its first look. A process that has ended and
 was waited for is in the accounts of its parent: nothing of it is lost or counted twice.
 """
 
@@ -29,7 +29,7 @@ ProcessSnapshot = Mapping[tuple[int, int], ProcessAccount]
 
 
 class Use(NamedTuple):
-    """What was used in an interval."""
+    """The CPU time that processes used in an interval, and how long they waited for a CPU."""
 
     user_s: float
     system_s: float
@@ -39,7 +39,7 @@ class Use(NamedTuple):
 def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
     """Read what these processes, and the ones that started them, have used so far.
 
-    Processes that are gone are passed over. ``proc`` is the mounted procfs.
+    Processes that have ended are left out. ``proc`` is the mounted procfs.
     """
     accounts: dict[tuple[int, int], ProcessAccount] = {}
     for member in members:
@@ -47,7 +47,7 @@ def snapshot(members: Iterable[Member], proc: str = "/proc") -> ProcessSnapshot:
         if stat is not None and stat.started == member.started:
             waits = {} if member.rank is None else _cpu_waits(stat.pid, proc)
             accounts[member.pid, member.started] = ProcessAccount(member.rank, stat, waits)
-    # The supervisor: what the launcher leaves behind is waited for by it.
+    # One parent is the supervisor, which waits for what the launcher leaves behind.
     parents = {process.stat.parent for process in accounts.values()}
     for pid in parents - {pid for pid, _ in accounts} - {0, 1, os.getpid()}:
         stat = procfs.stat(pid, proc)
@@ -70,16 +70,16 @@ def used(before: ProcessSnapshot, after: ProcessSnapshot) -> Use:
     """Return what these processes used themselves; an account that was set back counts as 0."""
     user_s = system_s = queue_s = 0.0
     for key, process in after.items():
-        then = before.get(key)
-        user_s += max(0.0, process.stat.user_s - (then.stat.user_s if then else 0.0))
-        system_s += max(0.0, process.stat.system_s - (then.stat.system_s if then else 0.0))
-        waits = then.waited_s if then else {}
+        old = before.get(key)
+        user_s += max(0.0, process.stat.user_s - (old.stat.user_s if old else 0.0))
+        system_s += max(0.0, process.stat.system_s - (old.stat.system_s if old else 0.0))
+        waits = old.waited_s if old else {}
         queue_s += sum(max(0.0, s - waits.get(n, 0.0)) for n, s in process.waited_s.items())
     return Use(user_s, system_s, queue_s)
 
 
 def reaped_s(before: ProcessSnapshot, after: ProcessSnapshot) -> float:
-    """Return the CPU time of processes that have ended since, without what was counted before."""
+    """Return the CPU time of processes that have ended since, without what ``before`` has of it."""
     grown_s = sum(
         process.stat.reaped_s - (before[key].stat.reaped_s if key in before else 0.0)
         for key, process in after.items()
@@ -113,9 +113,9 @@ def rank_row(
 
     ``before`` are the rank's processes at its begin, ``after`` those at its end, at least one.
     """
-    own = root(after)
-    children = {key: process for key, process in after.items() if key != own}
-    own_use, children_use = used(before, {own: after[own]}), used(before, children)
+    root_key = root(after)
+    children = {key: process for key, process in after.items() if key != root_key}
+    own_use, children_use = used(before, {root_key: after[root_key]}), used(before, children)
     totals_s = {
         "own_user_cores": own_use.user_s,
         "own_system_cores": own_use.system_s,

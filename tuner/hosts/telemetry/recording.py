@@ -19,23 +19,23 @@ JOIN_S = 5.0
 
 #: The least and the usual time between two looks at a launch, s.
 FIRST_S, LOOK_S = 0.05, 0.5
-#: A launch younger than so many usual times is looked at more often: after this part of its age.
+#: A launch younger than this many usual times is looked at more often: after 1/8 of its age.
 SHORT_PART = 8
-#: A launch of hours is looked at more rarely: after this part of its age.
+#: A launch of hours is looked at more rarely: after 1/200 of its age.
 LONG_PART = 200
 
 #: What looking may cost, as a share of one core.
 LOOK_SHARE = 0.005
 
-#: The end of each interval, s since the launch, with its values.
+#: The end of each interval, s since the recording began, with its values.
 Rows = list[tuple[float, Mapping[str, float | None]]]
 
 
 class Recorder:
-    """Records a launch from its entering to its leaving; `telemetry` is then what it came to.
+    """Records a launch while the block runs; after it, `telemetry` holds the record.
 
-    ``members`` gives the processes of the launch that were found last, ``ranks`` is how many it
-    has, ``environ`` its environment, ``root`` the tree that holds ``proc`` and ``sys``.
+    ``members`` gives the processes of the last sample of the launch, ``ranks`` is the number of its
+    ranks, ``environ`` its environment, ``root`` the tree that holds ``proc`` and ``sys``.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class Recorder:
         self.members, self._ranks = members, ranks
         self._proc, self._began_s = f"{root}/proc", time.monotonic()
         self._ended = threading.Event()
-        # Whatever happens to it, it must not keep tune from ending.
+        # A daemon, so that a thread that hangs does not keep tune from ending.
         self._thread = threading.Thread(target=self._record, name="telemetry", daemon=True)
         self._gpu_environ = environ if gpus else None
         self._gpus: Gpus | None = None
         self._host = counters.CounterReader(root)
-        self._first = self._last = self._host.look()
+        self._first_counters = self._last_counters = self._host.look()
         self._processes: processes.ProcessSnapshot = {}
-        self._of_host: Rows = []
-        self._of_ranks: dict[int, Rows] = {}
+        self._host_rows: Rows = []
+        self._rank_rows: dict[int, Rows] = {}
 
     def __enter__(self) -> Recorder:
         try:
@@ -79,7 +79,7 @@ class Recorder:
         self.telemetry = Telemetry(gaps=(f"The recording broke off: {why}.",))
 
     def _record(self) -> None:
-        """Look at the launch until it ends, keep what was seen, and close the GPUs' driver."""
+        """Look at the launch until the block ends, keep the telemetry, and close NVML."""
         try:
             self.begin()
             next_s = FIRST_S
@@ -90,7 +90,7 @@ class Recorder:
                 usual_s = max(FIRST_S, min(LOOK_S, age_s / SHORT_PART), age_s / LONG_PART)
                 next_s = age_s + max(usual_s, (time.thread_time() - before_s) / LOOK_SHARE)
             self.telemetry = self.result(time.thread_time() / max(self._age_s(), 1e-3))
-        except Exception as error:  # no launch is lost for what would explain it
+        except Exception as error:  # a launch counts without its telemetry, too
             self._break_off(f"{type(error).__name__}: {error}")
         finally:
             if self._gpus is not None:
@@ -100,47 +100,48 @@ class Recorder:
         return time.monotonic() - self._began_s
 
     def begin(self) -> None:
-        """Leave out what the processes have used so far: they ran before the recording began."""
+        """Take the first snapshot: what processes used before it does not count."""
         if self._gpu_environ is not None:
             self._gpus = Gpus(self._gpu_environ)
         self._processes = processes.snapshot(self.members(), self._proc)
 
     def look(self) -> None:
         """Read all counters, and add an interval to the track of the host and of each rank."""
-        before, now = self._last, self._host.look()
-        then, after = self._processes, processes.snapshot(self.members(), self._proc)
+        counters_before, counters_now = self._last_counters, self._host.look()
+        before, after = self._processes, processes.snapshot(self.members(), self._proc)
         end_s = self._age_s()
-        use = processes.used(then, after)
-        trial_s = use.user_s + use.system_s + processes.reaped_s(then, after)
+        use = processes.used(before, after)
+        trial_s = use.user_s + use.system_s + processes.reaped_s(before, after)
         gpus = self._gpus.columns() if self._gpus else {}
-        self._of_host.append((end_s, counters.host_row(before, now, trial_s) | gpus))
-        ranks_then = processes.by_rank(then)
+        host_row = counters.host_row(counters_before, counters_now, trial_s)
+        self._host_rows.append((end_s, host_row | gpus))
+        ranks_before = processes.by_rank(before)
         for rank, group in processes.by_rank(after).items():
-            if rank not in self._of_ranks:
-                self._of_ranks[rank] = []
+            if rank not in self._rank_rows:
+                self._rank_rows[rank] = []
                 self._host.watch_groups(str(processes.root(group)[0]))
-            rows = self._of_ranks[rank]
+            rows = self._rank_rows[rank]
             interval_s = end_s - (rows[-1][0] if rows else 0.0)
-            row = processes.rank_row(ranks_then.get(rank, {}), group, interval_s)
+            row = processes.rank_row(ranks_before.get(rank, {}), group, interval_s)
             rows.append((end_s, row))
-        self._last, self._processes = now, after
+        self._last_counters, self._processes = counters_now, after
 
     def result(self, cost_cores: float) -> Telemetry:
-        """Return the telemetry so far."""
-        unknown = set[str]()
-        if not counters.is_of_host(self._first, self._last):
+        """Return the telemetry so far; ``cost_cores`` is what the recording has used."""
+        unknown = set[str]()  # columns whose counters this kernel or container does not have
+        if not counters.is_of_host(self._first_counters, self._last_counters):
             unknown |= {"user_cores", "system_cores", "steal_cores", "iowait_cores", "others_cores"}
         if not set(procfs.read(f"{self._proc}/self/schedstat").split()) - {b"0"}:
             unknown |= {"own_queue_threads", "children_queue_threads"}
-        tracks = [_track(None, self._of_host, unknown)] if self._of_host else []
-        tracks += [_track(rank, self._of_ranks[rank], unknown) for rank in sorted(self._of_ranks)]
+        tracks = [_track(None, self._host_rows, unknown)] if self._host_rows else []
+        tracks += [_track(rank, self._rank_rows[rank], unknown) for rank in sorted(self._rank_rows)]
         columns = {name: values for track in tracks for name, values in track.columns.items()}
         missing = [name for name, values in columns.items() if set(values) == {None}]
-        names = {**HOST_COLUMNS, **RANK_COLUMNS}
-        gaps = [f"Not recorded: {names[name]}." for name in missing]
-        if len(self._of_ranks) < self._ranks:
+        descriptions = {**HOST_COLUMNS, **RANK_COLUMNS}
+        gaps = [f"Not recorded: {descriptions[name]}." for name in missing]
+        if len(self._rank_rows) < self._ranks:
             gaps.append(
-                f"Of {self._ranks} ranks {len(self._of_ranks)} were seen: the launch ended within"
+                f"Of {self._ranks} ranks {len(self._rank_rows)} were seen: the launch ended within"
                 f" {self._age_s():.1f} s, or the others ran on other hosts."
             )
         return Telemetry(tuple(tracks), gaps=tuple(gaps), cost_cores=round(cost_cores, 5))
