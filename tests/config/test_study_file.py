@@ -11,7 +11,6 @@ import pytest
 from tuner.config.study_file import find_study_file, load, parse, study_of, template
 from tuner.model.errors import UsageError
 
-
 KNOB = "[knobs.omp_threads]\n"
 
 

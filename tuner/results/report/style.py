@@ -94,7 +94,7 @@ def scatter(
     return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **hover_options, **more}
 
 
-def drawing(traces: Iterable[JsonDict], height_px: int, **more: object) -> JsonDict:
+def drawing(traces: Iterable[JsonDict], height_px: int, **options: object) -> JsonDict:
     """Put the traces that have a point under the layout that all figures have."""
     layout = {
         "height": height_px,
