@@ -99,13 +99,16 @@ def test_all_ranks_change_at_the_same_iteration_and_tell_of_each_once(job: Job) 
     assert set(hello.can) - {"omp_threads", "opencv_threads"} == {"workers", "end"}
     assert (hello.can["workers"], hello.rank, hello.ranks, hello.hook) == ("start", 0, 3, "session")
     assert job.supervisor.path.read_text() == "", "nobody else needs to know"
-    switches = []
+    switches: list[tuple[int, int | str]] = []
     for number in range(1, 30):
         answer = job.supervisor.switch(workers=number)
         assert [rank.rank for rank in answer.ranks] == [0, 1, 2]
         assert [rank.values["workers"] for rank in answer.ranks] == [number] * RANKS
         switches.append((answer.iteration - 1, number))  # the loops count what has ended
         time.sleep(random.random() * 0.01)
+    answer = job.supervisor.switch(unknown=1, workers=None)
+    assert [rank.errors for rank in answer.ranks] == [{"unknown": "cannot be changed here"}] * RANKS
+    switches.append((answer.iteration - 1, "start"))
     job.finish()
     assert [rank.applied for rank in job.ranks] == [switches] * RANKS
     assert len(set(job.iterations())) == 1, "the end is the same for all"

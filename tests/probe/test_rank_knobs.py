@@ -52,7 +52,7 @@ class Loader:
     def apply(self, values: dict[str, int]) -> None:
         self.changes += 1
         if values.get("iterator_workers", 0) > 8:
-            raise MemoryError("too many")
+            raise MemoryError("too\nmany")
         self.values = {**self.values, **values}
 
 
