@@ -1,18 +1,16 @@
-"""A Chainer trainer that is measured live: the same samples and losses, and a later end."""
+"""What of a Chainer trainer is changed live: the same samples, and another communicator."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import compat
-from tests.live_agent import FakeAgent, install
-from tuner import live
+from tests.live_agent import FakeAgent
 from tuner.live.client.for_chainer import Communicators, LiveIterator
 
 compat.install()
@@ -97,57 +95,6 @@ def test_others_are_left_alone() -> None:
     started.next()
     assert not LiveIterator.fits(started)
     started.finalize()
-
-
-# --- a whole trainer --------------------------------------------------------------------------
-
-EXAMPLES, BATCH, ITERATIONS = 20, 6, 9
-
-
-def trained(folder: Path, agent: FakeAgent, switches: dict[int, dict[str, Any]]) -> Any:
-    """Return the loss of each iteration, and the trainer at its end."""
-    from chainer import links, optimizers, training
-    from chainer.datasets import TupleDataset
-    from chainer.iterators import MultiprocessIterator
-
-    np.random.seed(0)
-    images = np.random.random((EXAMPLES, 4)).astype(np.float32)
-    data = TupleDataset(images, np.arange(EXAMPLES, dtype=np.int32) % 3)
-    optimizer = optimizers.SGD(0.5).setup(links.Classifier(links.Linear(4, 3)))
-    iterator = MultiprocessIterator(data, BATCH, n_processes=1, shared_mem=100)
-    trainer = training.Trainer(
-        training.StandardUpdater(iterator, optimizer), (ITERATIONS, "iteration"), str(folder)
-    )
-    losses: list[float] = []
-
-    def follow(trainer: Any) -> None:
-        losses.append(float(trainer.observation["main/loss"].array))
-        agent.switch(**switches.get(trainer.updater.iteration, {}))
-
-    trainer.extend(follow, trigger=(1, "iteration"), name="follow")
-    trainer.extend(live.ChainerExtension())
-    trainer.run()
-    assert multiprocessing.active_children() == []
-    return losses, trainer
-
-
-def test_the_losses_are_those_without_a_switch_and_it_goes_on_beyond_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, _ = trained(tmp_path, FakeAgent(), {})
-    assert len(plain) == ITERATIONS
-    agent = install(monkeypatch, FakeAgent())
-    agent.left = 5
-    switches: dict[int, dict[str, Any]] = {
-        1: {"iterator_workers": 2, "prefetch": 5},
-        3: {"iterator_workers": 1},
-        4: {"prefetch": 2, "opencv_threads": 1},
-        8: {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
-    }
-    losses, trainer = trained(tmp_path, agent, switches)
-    assert (len(losses), losses[:ITERATIONS]) == (ITERATIONS + 5, plain)
-    assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
-    assert trainer.stop_trigger.get_training_length() == (ITERATIONS, "iteration")
 
 
 def communicator(name: str) -> Any:
