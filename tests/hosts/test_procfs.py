@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tuner.hosts import procfs
-from tuner.hosts.procfs import TICKS, CpuTimes
+from tuner.hosts.procfs import TICKS
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 LINE = (
@@ -26,17 +25,3 @@ def test_a_program_may_have_any_name(name: bytes) -> None:
     assert (stat.pid, stat.state, stat.parent, stat.major_faults) == (4711, "R", 17, 6)
     assert (stat.user_s, stat.system_s, stat.reaped_s) == (500 / TICKS, 300 / TICKS, 100 / TICKS)
     assert (stat.threads, stat.started, stat.resident_bytes) == (7, 123456, 200 * PAGE)
-
-
-def test_only_the_cpus_that_count_are_told_of() -> None:
-    text = (
-        b"cpu  9 9 9 9 9 9 9 9 9 9\n"
-        b"cpu0 100 20 30 500 40 5 5 7 50 0\n"
-        b"cpu1 1 1 1 1 1 1 1 1 0 0\n"
-        b"cpu2 100 0 0 100\n"
-        b"cpux 1\nintr 5\n"
-    )
-    count, cpu = procfs.parse_cpus(text, {0, 2, 9})
-    assert (count, cpu) == (2, CpuTimes(*(ticks / TICKS for ticks in (220, 40, 7, 40, 600))))
-    assert cpu.busy == pytest.approx(260 / TICKS)
-    assert procfs.parse_cpus(b"", {0}) == (0, CpuTimes())
