@@ -272,9 +272,7 @@ class FakeStopper:
     verdict: Verdict = SLOW
     shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
 
-    def __call__(
-        self, progress: Log, since_launch_s: float, startup_s: float | None, /
-    ) -> Verdict:
+    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         self.shown.append((progress, since_launch_s, startup_s))
         return self.verdict if len(progress) >= self.after else GoOn()
 
