@@ -199,11 +199,7 @@ _LOGS = {
 }
 
 #: What is raised while a rank switches is caught there: another job is started with the setting.
-_CAUGHT = {
-    "a rank raises",
-    "a rank finds a disk full that is not",
-    "a rank is over its quota",
-}
+_CAUGHT = {"a rank raises", "a rank finds a disk full that is not", "a rank is over its quota"}
 
 #: No time of the program's own passes as it switches: the order is not answered.
 _UNANSWERED = "a rank loops for ever"

@@ -222,10 +222,7 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [
-        (errno.EAGAIN, FailureKind.INTERRUPTED),
-        (errno.ENOSPC, FailureKind.DISK_FULL),
-    ],
+    [(errno.EAGAIN, FailureKind.INTERRUPTED), (errno.ENOSPC, FailureKind.DISK_FULL)],
 )
 def test_what_the_machine_is_short_of_is_not_the_settings_fault(
     bench: Bench, code: int, kind: FailureKind
@@ -269,12 +266,11 @@ class FakeStopper:
     """Says what it is told to once the log has so many entries; keeps what it was shown."""
 
     after: int
-    verdict: Verdict = SLOW
     shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
 
     def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
         self.shown.append((progress, since_launch_s, startup_s))
-        return self.verdict if len(progress) >= self.after else GoOn()
+        return SLOW if len(progress) >= self.after else GoOn()
 
 
 def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:

@@ -10,13 +10,7 @@ import pytest
 from tests.host_files import plant, stat_line
 from tuner.hosts.observe import Member
 from tuner.hosts.procfs import TICKS, Stat
-from tuner.hosts.telemetry.processes import (
-    ProcessAccount,
-    rank_row,
-    reaped_s,
-    snapshot,
-    used,
-)
+from tuner.hosts.telemetry.processes import ProcessAccount, rank_row, reaped_s, snapshot, used
 from tuner.model import RANK_COLUMNS
 
 
