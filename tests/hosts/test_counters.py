@@ -15,18 +15,6 @@ from tuner.model import HOST_COLUMNS
 # --- files -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (b"usage_usec 5000000\nuser_usec 1\nthrottled_usec 250000\n", Quota(5.0, 0.25)),
-        (b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n", Quota(None, 0.25)),
-        (b"usage_usec 5000000\nuser_usec 1\n", None),  # no controller
-    ],
-)
-def test_a_control_groups_account(text: bytes, found: Quota | None) -> None:
-    assert counters.parse_quota(text) == found
-
-
 def test_a_host_is_read(tmp_path: Path) -> None:
     plant(
         tmp_path,
@@ -57,6 +45,8 @@ def test_a_host_is_read(tmp_path: Path) -> None:
     assert found.interfaces == {"lo": 700, "eth0": 120, "a:b": 3}
     assert list(found.quotas.values()) == [Quota(9.0, 0.0), Quota(9.5, 3.0)]
     assert found.own_s > 0
+    of_version_1 = b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n"
+    assert counters.parse_quota(of_version_1) == Quota(None, 0.25)
 
 
 # --- two looks ---------------------------------------------------------------------------

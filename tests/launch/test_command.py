@@ -22,14 +22,6 @@ def test_knobs_are_seen_among_doubled_and_other_braces() -> None:
     assert command.knobs_in(template) == ("a", "print", "c")
 
 
-def test_an_unknown_placeholder_names_the_nearest_and_the_way_to_make_one() -> None:
-    with pytest.raises(UsageError) as caught:
-        command.check(["x", "{iterator_worker}"], ["iterator_workers"])
-    assert "{iterator_worker}" in caught.value.message
-    assert "'iterator_workers'" in caught.value.hint
-    assert "--knob iterator_worker=1..8" in caught.value.hint
-
-
 VALUES = {"out": "o", "n": "2"}
 
 
