@@ -30,7 +30,7 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
+from tuner.search.stopper import Limit, Noise, ProjectionStopper
 
 MODEL = FullRunModel(20, 2.0)
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
@@ -68,14 +68,7 @@ class Bench:
         self.number = 0
 
     def __call__(
-        self,
-        setting: Setting,
-        *,
-        stopper: EarlyStopper | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Progress], None] = lambda _: None,
-        limit_s: float | None = 10.0,
-        stall_limit_s: float | None = 5.0,
+        self, setting: Setting, limit_s: float = 10.0, stall_limit_s: float = 5.0, **fields: Any
     ) -> Outcome:
         self.number += 1
         request = MeasurementRequest(
@@ -84,9 +77,7 @@ class Bench:
             setting,
             self.number,
             expected_iterations=MODEL.iterations,
-            stopper=stopper,
-            on_progress=on_progress,
-            cancelled=cancelled,
+            **fields,
         )
         return self.jobs.window(request, MODEL)
 
@@ -200,26 +191,13 @@ def goes_on_stepping(ranks: Ranks) -> None:
         ranks.steps([0.1])
 
 
-@pytest.mark.parametrize(
-    ("script", "limits", "kind", "reason"),
-    [
-        (
-            plays(silent_order, goes_on_stepping),
-            {"stall_limit_s": 0.5},
-            FailureKind.STALLED,
-            "no answer to the request to switch within 0.5 s; ",
-        ),
-        (plays(switch, stay), {"stall_limit_s": 0.5}, FailureKind.STALLED, "nothing happened"),
-        (slow, {"limit_s": 0.5}, FailureKind.LIMIT, "the trial limit of 0.5 s"),
-    ],
-    ids=["no answer", "silence", "the trial limit"],
-)
-def test_a_window_that_hangs_fails_as_a_launch_does(
-    bench: Make, script: Script, limits: dict[str, Any], kind: FailureKind, reason: str
-) -> None:
-    live = bench(script)
-    ending = failed(live(ONE, **limits))
-    assert ending.kind is kind and reason in ending.reason
+def test_a_window_that_hangs_fails_as_a_launch_does(bench: Make) -> None:
+    live = bench(plays(silent_order, goes_on_stepping), slow)
+    ending = failed(live(ONE, stall_limit_s=0.5))
+    assert ending.kind is FailureKind.STALLED
+    assert "no answer to the request to switch within 0.5 s; " in ending.reason
+    ending = failed(live(ONE, limit_s=0.5))
+    assert ending.kind is FailureKind.LIMIT and "the trial limit of 0.5 s" in ending.reason
     assert live.is_over()
 
 
