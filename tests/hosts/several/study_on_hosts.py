@@ -36,6 +36,18 @@ SHORT = ("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 #: A word of an agent.
 AGENT = "import base64,zlib;exec("
 
+#: What can be lost, and how: a host, a word of a command on it, a signal.
+LOSSES = {
+    "tune": ("h1", "--hosts", signal.SIGKILL),
+    "mpirun": ("h1", "prterun", signal.SIGKILL),
+    "an ssh of mpirun": ("h1", "ssh h3", signal.SIGKILL),
+    "a session of sshd": ("h3", "sshd: root@", signal.SIGKILL),
+    "a rank": ("h2", "program.py", signal.SIGKILL),
+    "the daemon of the MPI": ("h3", "prted", signal.SIGKILL),
+    "an agent": ("h2", AGENT, signal.SIGKILL),
+    "an agent that is stopped": ("h3", AGENT, signal.SIGSTOP),
+}
+
 #: ``tune`` beside this interpreter.
 TUNE = str(Path(sys.executable).parent / "tune")
 

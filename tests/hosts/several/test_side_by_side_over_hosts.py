@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.several.study_on_hosts import AGENT, StudyOnHosts
+from tests.hosts.several.study_on_hosts import LOSSES, StudyOnHosts
 from tests.marked import eventually
 from tuner.hosts import procfs
 from tuner.hosts.process import MARKER
@@ -72,14 +71,11 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
         assert 2 < turns <= 3 * len(pair.slices) < len(sides), "they run by turns"
 
 
-@pytest.mark.parametrize(
-    ("host", "word"),
-    [("h1", "--hosts"), ("h3", AGENT)],
-    ids=["tune", "an agent"],
-)
+@pytest.mark.parametrize("loss", ["tune", "an agent"])
 def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
-    start: Callable[[str], StudyOnHosts], host: str, word: str
+    start: Callable[[str], StudyOnHosts], loss: str
 ) -> None:
+    lost_host, word, number = LOSSES[loss]
     tune = start("h2:1,h3:1")
 
     def states(host: str) -> list[str]:
@@ -90,6 +86,6 @@ def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
     # Both are there on both hosts, and one of them is stopped.
     eventually(lambda: all(states(host)[1:] == ["T"] for host in ("h2", "h3")), 300)
     of_pair = tune.of_launch()
-    tune.send(signal.SIGKILL, host, word)
+    tune.send(number, lost_host, word)
     eventually(lambda: not of_pair & tune.of_launch())
     tune.process.communicate(timeout=200)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.several.bench import Bench
-from tests.hosts.several.study_on_hosts import AGENT, SHORT, StudyOnHosts
+from tests.hosts.several.study_on_hosts import AGENT, LOSSES, SHORT, StudyOnHosts
 from tests.marked import eventually
 from tuner.model import Failed, FailureKind, Finished, Stopped
 
@@ -37,30 +37,16 @@ def test_kill_9_of_tune_empties_all_hosts_and_the_same_command_goes_on(study: St
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
 
 
-@pytest.mark.parametrize(
-    ("number", "host", "word", "kind"),
-    [
-        (signal.SIGKILL, "h1", "prterun", FailureKind.INTERRUPTED),
-        (signal.SIGKILL, "h1", "ssh h3", FailureKind.LOST_HOST),
-        (signal.SIGKILL, "h3", "sshd: root@", FailureKind.LOST_HOST),
-        (signal.SIGKILL, "h2", "program.py", FailureKind.CRASHED),
-        (signal.SIGKILL, "h3", "prted", FailureKind.LOST_HOST),
-        (signal.SIGKILL, "h2", AGENT, FailureKind.LOST_HOST),
-        (signal.SIGSTOP, "h2", AGENT, FailureKind.LOST_HOST),
-    ],
-    ids=[
-        "mpirun",
-        "its ssh",
-        "its sshd",
-        "a rank",
-        "the MPI's daemon",
-        "an agent",
-        "a stopped one",
-    ],
-)
+#: The kind of the failure after these losses; after any other a host is lost.
+KINDS = {"mpirun": FailureKind.INTERRUPTED, "a rank": FailureKind.CRASHED}
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "tune"])
 def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
-    study: Start, number: int, host: str, word: str, kind: FailureKind
+    study: Start, loss: str
 ) -> None:
+    host, word, number = LOSSES[loss]
+    kind = KINDS.get(loss, FailureKind.LOST_HOST)
     tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
     of_launch = tune.of_launch()
