@@ -113,19 +113,9 @@ def test_another_host_takes_the_place_of_a_lost_one(
     tune.end()  # it finds the study finished, whichever hosts there are now
 
 
-@pytest.mark.parametrize(
-    ("hosts", "said"),
-    [
-        ("h2:1,nohost:1", r"no answer from nohost: ssh: Could not resolve hostname nohost"),
-        ("h2:1,10.77.0.99:1", r"no answer from 10\.77\.0\.99: ssh: connect to host 10\.77\.0\.99"),
-    ],
-)
-def test_hosts_that_cannot_be_used_are_named_before_anything_starts(
-    study: Start, hosts: str, said: str
-) -> None:
-    tune = study(*SHORT, "--hosts", hosts)
-    printed = tune.end(3)
-    assert re.search(said, printed), printed
+def test_hosts_that_cannot_be_used_are_named_before_anything_starts(study: Start) -> None:
+    tune = study(*SHORT, "--hosts", "h2:1,nohost:1")
+    assert "no answer from nohost: ssh: Could not resolve hostname nohost" in tune.end(3)
     assert not (tune.folder / "study.db").exists()
 
 
