@@ -119,7 +119,6 @@ class Place:
 
 
 def text(rng: random.Random) -> str:
-    """A hostile text."""
     return "".join(rng.choices(NASTY, k=rng.randint(1, 3)))
 
 

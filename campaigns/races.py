@@ -33,8 +33,6 @@ PATIENCE_S = 120.0
 
 
 class Part(NamedTuple):
-    """What one of the processes does."""
-
     study: str
     wait: bool
     is_killed: bool
@@ -80,7 +78,6 @@ def _act(part: Part, notes: Path, gate: Barrier) -> None:
 
 
 def mistakes(notes: list[str], cast: list[Part]) -> Iterator[str]:
-    """What went wrong in a round."""
     owner = ""
     counts = Counter(line.split()[0] for line in notes)
     for line in notes:

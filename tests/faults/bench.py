@@ -130,7 +130,6 @@ class FaultBench:
 
     @property
     def spec(self) -> StudySpec:
-        """The study."""
         program = (sys.executable, "-m", "mpi4py", str(TRAINER))
         flags = ("--step", "{step}", "--iterations", str(self.iterations))
         return StudySpec(

@@ -94,7 +94,6 @@ class LogFile:
         self.write(json.dumps(self.entries))
 
     def write(self, text: str) -> None:
-        """Replace it by any text."""
         draft = self.path.with_name("draft")
         draft.write_text(text)
         draft.replace(self.path)
@@ -180,7 +179,6 @@ def hold(world: Any) -> None:
 
 
 def get(number: int) -> None:
-    """This rank gets a signal."""
     os.kill(os.getpid(), number)
 
 

@@ -238,7 +238,6 @@ KEY = key_of("secret", b"a" * 32, b"h" * 32)
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Both ends of a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         one = socket.create_connection(listener.getsockname())
         other, _ = listener.accept()

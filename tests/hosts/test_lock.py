@@ -27,7 +27,6 @@ with lock.measuring("theirs", environ=os.environ, database="/their.db"):
 
 @contextmanager
 def holder(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD],
         env={**os.environ, **environ},

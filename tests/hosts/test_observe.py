@@ -22,8 +22,6 @@ OPENCV = "/venv/lib/opencv_python_headless.libs/libopenblasp-r0.so"
 
 
 class Proc:
-    """A folder in the form of /proc."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +14,7 @@ from tuner.model.errors import UsageError
 
 OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
 SRUN = "echo 'slurm-wlm 22.05.8'"
+TORCH = "echo 'torchrun of torch 2.9.1'"
 HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
 
 
@@ -165,25 +164,11 @@ def test_only_a_numbered_step_of_slurm_is_refused(
 # --- of a kind that is asked for -----------------------------------------------------------
 
 
-def torch(folder: Path) -> Path:
-    """A Python in which a torch is installed."""
-    site = folder / "site"
-    run = f'PYTHONPATH={site} exec {shlex.quote(sys.executable)} "$@"'
-    python = script(folder / "bin" / "python3.12", run)
-    site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text(
-        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]"
-    )
-    (site / "torch-2.9.1.dist-info").mkdir()
-    (site / "torch-2.9.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.1\n")
-    return python
-
-
 def test_torchrun_is_that_of_the_commands_interpreter(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     script(tmp_path / "path" / "mpirun", OPEN_MPI)
-    python = torch(tmp_path / "venv")
+    python = script(tmp_path / "venv" / "bin" / "python3.12", TORCH)
     info = find(None, kind="torchrun", program=str(python), environ=environ)
     assert info == LauncherInfo("torchrun", str(python), "2.9.1")
     torchrun = tmp_path / "venv" / "bin" / "torchrun"

@@ -21,7 +21,6 @@ def entries(*elapsed: float) -> list[Entry]:
 
 
 def as_lines(log: Sequence[Entry]) -> str:
-    """The log as JSON lines."""
     return "".join(json.dumps(entry) + "\n" for entry in log)
 
 

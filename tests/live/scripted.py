@@ -33,11 +33,9 @@ class Ranks:
         self._values = dict(CAN)
 
     def send(self, message: bytes) -> None:
-        """Send what rank 0 says."""
         self.lines[0].socket.sendall(message)
 
     def hello(self) -> None:
-        """Connect all ranks."""
         place = json.loads(live_file(self.launch.folder).read_text())
         message = {"type": "hello", "ranks": RANKS, "hook": "session", "can": CAN}
         self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(RANKS)]
@@ -60,7 +58,6 @@ class Ranks:
             line.send({**state, "errors": errors or {}} if rank else state)
 
     def steps(self, times_s: Sequence[float], marks: Sequence[int] = ()) -> None:
-        """Tell of iterations."""
         message = {"type": "steps", "first": self.iteration, "s": list(times_s)}
         self.iteration += len(times_s)
         self.lines[0].send({**message, "marks": list(marks)})
@@ -70,7 +67,6 @@ class Ranks:
         self.ended.wait(10.0)
 
     def log(self, *elapsed_s: float) -> None:
-        """Write the program's own log."""
         entries = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
         (self.launch.out_dir / "log").write_text(json.dumps(entries))
 

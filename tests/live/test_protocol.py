@@ -184,7 +184,6 @@ class ToRank:
         self.line.send({"mac": line.mac(secret, "tool", *nonces)})
 
     def step(self) -> None:
-        """End the iteration."""
         self.gate.ended(0.5, False)
         self.gate.boundary(3, "session")
 

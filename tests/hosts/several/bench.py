@@ -133,7 +133,6 @@ class Bench:
                 time.sleep(0.05)
 
     def _ip(self, pid: int, *commands: str) -> None:
-        """Run ``ip`` in the network of a process."""
         for words in commands:
             _run("nsenter", f"-t{pid}", "-n", "ip", *words.split())
 
@@ -156,7 +155,6 @@ class Bench:
                 *words]  # fmt: skip
 
     def run(self, host: str, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command on a host to its end."""
         options = {"check": True, "capture_output": True, "text": True, "timeout": 60, **options}
         return subprocess.run(self.argv(host, *words), stdin=subprocess.DEVNULL, **options)  # noqa: PLW1510
 

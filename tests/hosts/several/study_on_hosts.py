@@ -82,7 +82,6 @@ class StudyOnHosts:
         (self.folder / "seconds").write_text(str(seconds))
 
     def start(self) -> None:
-        """Start ``tune``, or start it again."""
         self.process = self.bench.start("h1", *self.words, env={**os.environ})
 
     def end(self, code: int = 0) -> str:
@@ -92,7 +91,6 @@ class StudyOnHosts:
         return printed
 
     def records(self) -> list[LaunchRecord]:
-        """Its launches so far."""
         with (
             suppress(UsageError),  # there is no study yet
             Store.open(resolve_url(self.storage, {}), create=False) as store,
@@ -101,7 +99,6 @@ class StudyOnHosts:
         return []
 
     def telemetry(self, number: int) -> Telemetry | None:
-        """What was recorded of a launch."""
         with Store.open(resolve_url(self.storage, {}), create=False) as store:
             return store.telemetry("study", number)
 
