@@ -93,7 +93,6 @@ TRACEBACK = raised("ValueError: bad batch size")
         (14, CRASH_OVER_SSH, CRASHED, "Signal: Segmentation fault (11)"),
         (6, MPI_ERROR, CRASHED, "MPI_ERR_RANK: inv"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
-        # Only the launcher tells that it could not launch.
     ],
 )
 def test_the_most_telling_line_is_the_reason(

@@ -28,15 +28,11 @@ def spin(seconds=0.6):
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
+    """Runs a program, behind `SPIN`, as a rank whose probe reports to ``probe``."""
     (tmp_path / "probe").mkdir()
-
-    def run_code(
-        code: str, *options: str, python: str = sys.executable
-    ) -> subprocess.CompletedProcess[str]:
-        folder = str(tmp_path / "probe")
-        return run_rank(tmp_path, SPIN + code, *options, python=python, TUNE_PROBE_DIR=folder)
-
-    return run_code
+    return lambda code, *options, **more: run_rank(
+        tmp_path, SPIN + code, *options, TUNE_PROBE_DIR=str(tmp_path / "probe"), **more
+    )
 
 
 def seen(folder: Path) -> dict[str, PhaseShare]:

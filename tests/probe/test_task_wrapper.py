@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from campaigns.exports_inert import SHELLS
 from tuner.launch.launchers import ssh_wrapper, wrapper_argv
 
 WRAPPER = wrapper_argv()[-1]
-_PATHS = {shell: shutil.which(shell) for shell in ("sh", "dash", "bash")}
-#: Those that are here, of the names of one its last.
-SHELLS = [*{os.path.realpath(path): name for name, path in _PATHS.items() if path}.values()]
 
 values = st.binary(max_size=40).map(lambda data: data.replace(b"\0", b""))
 awkward = st.sampled_from(

@@ -55,6 +55,9 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
 ) -> None:
     tune = start(hosts)
     assert "faster than your defaults" in tune.end()
+    find = ("find", f"/tmp/{folder.name}", "-name", "out")
+    outs = [tune.bench.run(name, *find, check=False).stdout for name in tune.bench.names]
+    assert list(map(bool, outs)) == [True, False, False], "logs are brought; what held them is gone"
     compared = [record for record in tune.records() if record.purpose is Purpose.CONFIRM]
     assert len(compared) >= 2
     beats = sorted(

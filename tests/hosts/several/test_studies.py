@@ -179,17 +179,6 @@ def test_ranks_of_all_hosts_are_seen_from_outside_and_from_inside(
     assert private_folders(bench) == []
 
 
-def test_the_log_is_brought_from_the_host_of_rank_0(
-    bench: Bench, study: Start, folder: Path
-) -> None:
-    runs = ("--run-dir", f"/tmp/{folder.name}")
-    tune = study(*SHORT, "--hosts", "h3:1,h2:1", *runs, "--", "{out}", program=TRAINER)
-    tune.end()
-    find = ("find", f"/tmp/{folder.name}", "-name", "out")
-    outs = [bench.run(name, *find, check=False).stdout for name in bench.names]
-    assert list(map(bool, outs)) == [True, False, False], "what was made there is gone"
-
-
 def test_a_rank_that_hangs_is_named_with_its_host_and_a_killed_study_leaves_no_folder(
     bench: Bench, study: Start
 ) -> None:
