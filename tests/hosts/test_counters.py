@@ -12,8 +12,6 @@ from tuner.hosts.counters import CounterReader, HostCounters, Quota, host_row, i
 from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.model import HOST_COLUMNS
 
-# --- files -------------------------------------------------------------------------------
-
 
 def test_a_host_is_read(tmp_path: Path) -> None:
     plant(
@@ -48,8 +46,6 @@ def test_a_host_is_read(tmp_path: Path) -> None:
     of_version_1 = b"nr_periods 5\nnr_throttled 2\nthrottled_time 250000000\n"
     assert counters.parse_quota(of_version_1) == Quota(None, 0.25)
 
-
-# --- two looks ---------------------------------------------------------------------------
 
 START = HostCounters(
     at_s=100.0,

@@ -31,9 +31,6 @@ def report(folder: Path) -> dict[str, Any]:
     return content
 
 
-# --- what it reports ---------------------------------------------------------------------
-
-
 def test_its_report_comes_back_whole(run: Run, tmp_path: Path) -> None:
     ran = run("import numpy, sys; print(numpy.__version__); sys.exit(7)", OPENBLAS_NUM_THREADS="1")
     assert (ran.stderr, ran.returncode) == ("", 7)
@@ -67,8 +64,6 @@ def test_a_library_that_fails_costs_only_its_own_part(run: Run, tmp_path: Path) 
     assert "opencv_threads: AttributeError" in report(tmp_path)["errors"][0]
 
 
-# --- who reports -------------------------------------------------------------------------
-
 WORKERS = """
 import multiprocessing, os
 if __name__ == "__main__":
@@ -93,9 +88,6 @@ def test_neither_a_forked_child_nor_a_helper_displaces_the_trainer(
     assert not any((tmp_path / "probe").glob("*.json")), "who leaves by os._exit is not seen"
     run("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import numpy'])")
     assert len(report(tmp_path)["pools"]) == 1, "a launcher written in Python, around the trainer"
-
-
-# --- that nobody notices it --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -161,9 +161,6 @@ def test_only_a_numbered_step_of_slurm_is_refused(
     assert "sbatch" in caught.value.hint
 
 
-# --- of a kind that is asked for -----------------------------------------------------------
-
-
 def test_torchrun_is_that_of_the_commands_interpreter(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -108,9 +108,6 @@ def window(outcome: Outcome) -> Window:
     return outcome.window
 
 
-# --- windows -----------------------------------------------------------------------------
-
-
 def test_one_job_measures_one_setting_after_another(bench: Make) -> None:
     live = bench(obedient)
     first, second, third = live(ONE), live(TWO), live(ONE)
@@ -170,9 +167,6 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Make) -> None:
     assert isinstance(outcome.ending, Stopped)
     assert outcome.ending.projection_s == pytest.approx(2.2, rel=0.01)
     assert window(live(TWO, stopper=ProjectionStopper(Limit(3.0), Noise(), 20))).job == 1
-
-
-# --- faults ------------------------------------------------------------------------------
 
 
 def test_a_knob_that_a_rank_cannot_change_costs_one_attempt(bench: Make) -> None:
@@ -256,9 +250,6 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Make) -> Non
     assert window(outcome).job == 2 and len(live.start.jobs) == 2
     assert window(outcome).started_s < outcome.wall_s
     assert live.jobs.ends_alone
-
-
-# --- launches that have no window ----------------------------------------------------------
 
 
 def ordinary(ranks: Ranks) -> int:

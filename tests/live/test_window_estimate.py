@@ -80,8 +80,6 @@ def test_a_window_ends_once_it_is_good_enough(
     assert is_long_enough(window, model, precision, period=period) is is_enough
 
 
-# --- the stopper of a launch --------------------------------------------------------------
-
 MODEL = FullRunModel(100, 3.0, incumbent_s=10.3)
 RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 

@@ -42,9 +42,6 @@ def seen(folder: Path) -> dict[str, PhaseShare]:
     return {share.phase: share for share in shares}
 
 
-# --- what is seen ------------------------------------------------------------------------
-
-
 def test_the_programs_own_work_is_told_from_its_loading(run: Run, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(1)")  # imports do not count
     ran = run("def load_batch(): time.sleep(0.6)\nspin(); load_batch(); import slow")
@@ -92,9 +89,6 @@ comm.Allreduce(0.6)
     assert seen(tmp_path)["exchange"].where == "train.py:12 allreduce"
 
 
-# --- that nobody notices it --------------------------------------------------------------
-
-
 #: As of 3.12 Python warns of a fork with threads: those that are installed besides this one.
 PYTHONS = [sys.executable] + [
     str(path) for version in ("12", "13", "14")
@@ -134,9 +128,6 @@ print(signal.sigwait([signal.SIGUSR1]))
 def test_the_end_is_the_programs_and_a_folder_that_vanishes_no_obstacle(run: Run) -> None:
     ran = run("import shutil; shutil.rmtree('probe'); spin(1.3); os._exit(7)")
     assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 7)
-
-
-# --- which lines call MPI ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
