@@ -106,37 +106,23 @@ RANKS = (
     _inside("a rank ends early", "loader.close(), sys.exit(0)", *_EARLY, also=_HYDRA_ENDS),
     _inside("a rank calls MPI_Abort", "world.Abort(7)", CRASHED),
     _inside("a rank idles", "idle()", STALLED),
+    _inside("all ranks wait for each other", "world.recv()", STALLED, rank="all"),
     _inside(
-        "all ranks wait for each other",
-        *("world.recv(source=(world.rank + 1) % world.size, tag=99)", STALLED),
-        rank="all",
-    ),
-    _inside(
-        "rank 0 waits for what never comes",
-        *("world.allreduce(0), world.recv(source=1, tag=99)", STALLED),
-        rank=0,
+        "rank 0 waits for what never comes", "world.allreduce(0), world.recv()", STALLED, rank=0
     ),
     _inside("a rank loops for ever", "idle(busy=True)", LIMIT, limit_s=5.0),
     _inside("every rank ignores SIGTERM", "idle(stubborn=True)", STALLED, rank="all"),
-    _inside("an iterator worker is killed", "os.kill(loader.pid, SIGKILL), loader.load()", STALLED),
-    _inside(
-        "an iterator worker is stopped", "os.kill(loader.pid, SIGSTOP), loader.load()", STALLED
-    ),
+    _inside("a loader worker is killed", "os.kill(loader.pid, SIGKILL), loader.load()", STALLED),
+    _inside("a loader worker is stopped", "os.kill(loader.pid, SIGSTOP), loader.load()", STALLED),
 )
 
 LEFT_BEHIND = (
     _inside("a rank forks a daemon without the marker", "daemon(bare=True)", FINISHED),
-    _inside(
-        "a rank forks a daemon that keeps its output open",
-        *("daemon(keeps=True)", FINISHED, STALLED, CRASHED),
-    ),
+    _inside("a daemon keeps the output open", "daemon(keeps=True)", FINISHED, STALLED, CRASHED),
     _inside(
         "every rank forks twenty daemons", "[daemon() for _ in range(20)]", FINISHED, rank="all"
     ),
-    _inside(
-        "a rank leaves temporary files",
-        *("Path(tempfile.mkdtemp(), 'big').write_bytes(bytes(1 << 20))", FINISHED),
-    ),
+    _inside("a rank leaves temporary files", "Path(tempfile.mkdtemp(), 'big').touch()", FINISHED),
 )
 
 SHORTAGES = (
