@@ -139,15 +139,6 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(run: Run) 
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("argv", "timeout_s", "said"),
-    [
-        (["sleep", "600"], 0.05, "sleep does not end within"),
-        (["yes"], 600, "yes prints without an end"),
-    ],
-)
-def test_run_tool_ends_what_takes_too_long_or_prints_without_an_end(
-    argv: list[str], timeout_s: float, said: str
-) -> None:
-    with pytest.raises(TimeoutError, match=said):
-        process.run_tool(argv, timeout_s=timeout_s)
+def test_run_tool_ends_what_prints_without_an_end() -> None:
+    with pytest.raises(TimeoutError, match="yes prints without an end"):
+        process.run_tool(["yes"], timeout_s=600)

@@ -62,7 +62,7 @@ class StudyOnHosts:
     ) -> None:
         self.bench, self.folder = bench, folder
         (folder / "program.py").write_text(program or PROGRAM)
-        self.seconds = seconds
+        (folder / "seconds").write_text(str(seconds))
         options, arguments = list(words), [str(folder / "seconds")]
         if "--" in words:
             options, arguments = options[: words.index("--")], options[words.index("--") + 1 :]
@@ -71,15 +71,6 @@ class StudyOnHosts:
         self.words = [TUNE, "--storage", self.storage, "--name", "study", *objective, *options,
                       "--", sys.executable, str(folder / "program.py"), *arguments]  # fmt: skip
         self.start()
-
-    @property
-    def seconds(self) -> float:
-        """How long a launch takes, s."""
-        return float((self.folder / "seconds").read_text())
-
-    @seconds.setter
-    def seconds(self, seconds: float) -> None:
-        (self.folder / "seconds").write_text(str(seconds))
 
     def start(self) -> None:
         self.process = self.bench.start("h1", *self.words, env={**os.environ})

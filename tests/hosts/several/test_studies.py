@@ -28,7 +28,7 @@ def test_kill_9_of_tune_empties_all_hosts_and_the_same_command_goes_on(study: St
     tune.send(signal.SIGSTOP, "h3", AGENT)  # does not keep its host from the same study
     tune.kill_tune()
     eventually(lambda: not tune.bench.processes("h2"))
-    tune.seconds = 0.3
+    (tune.folder / "seconds").write_text("0.3")
     tune.start()
     tune.end()
     finished = [r for r in tune.records() if isinstance(r.outcome.ending, Finished)]
