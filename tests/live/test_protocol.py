@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import socket
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -40,54 +41,41 @@ def hello(**changes: Any) -> dict[str, Any]:
 
 
 class ToServer:
-    """Ranks that are connected to a server, as the script has them say."""
+    """Ranks that are connected to a server, as the script has them say; 0: it waits for one."""
 
     def __init__(self, folder: Path, ranks: int) -> None:
-        self.supervisor = Supervisor(folder, ranks)
+        self.supervisor = Supervisor(folder, max(1, ranks))
         self.server = self.supervisor.server
         self.place = json.loads(self.supervisor.path.read_text())
         self.lines: list[Any] = []
+        for rank in range(ranks):
+            self.come(self.place, ranks=ranks, rank=rank)
 
-    def come(self, place: dict[str, Any] | None = None, **changes: Any) -> None:
-        """Connect a rank; an Exception if it is not taken."""
-        result: list[Any] = []
+    def come(self, place: dict[str, Any], **changes: Any) -> None:
+        """Connect a rank; an exception if it is not taken."""
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(line.to_tool, place, hello(**changes))
+            while not future.done():
+                self.server.receive(0.01)
+        self.lines.append(future.result())
 
-        def dial() -> None:
-            try:
-                result.append(line.to_tool(place or self.place, hello(**changes)))
-            except Exception as error:
-                result.append(error)
+    def listen(self) -> None:
+        for _ in range(4):
+            self.server.receive(0.02)
 
-        thread = threading.Thread(target=dial)
-        thread.start()
-        while thread.is_alive():
-            self.server.receive(0.01)
-        if isinstance(result[0], Exception):
-            raise result[0]
-        self.lines.append(result[0])
-
-    def heard(self) -> list[Any]:
-        """Return what came of the messages so far."""
-        return [message for _ in range(4) for message in self.server.receive(0.02)]
-
-
-@pytest.fixture
-def connect(tmp_path: Path) -> Iterator[Callable[[int], ToServer]]:
-    """Make a server for so many ranks, none of which has come."""
-    benches: list[ToServer] = []
-
-    def make(ranks: int) -> ToServer:
-        benches.append(ToServer(tmp_path, ranks))
-        return benches[-1]
-
-    yield make
-    for bench in benches:
-        bench.supervisor.close()
-        for connection in bench.lines:
+    def close(self) -> None:
+        self.supervisor.close()
+        for connection in self.lines:
             connection.close()
 
 
 Connect = Callable[[int], ToServer]
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    with ExitStack() as stack:
+        yield lambda ranks: stack.enter_context(closing(ToServer(tmp_path, ranks)))
 
 
 @pytest.mark.parametrize(
@@ -104,10 +92,8 @@ Connect = Callable[[int], ToServer]
 )
 def test_nonsense_of_a_rank_ends_it_for_all(connect: Connect, sent: bytes, said: str) -> None:
     bench = connect(2)
-    bench.come(ranks=2)
-    bench.come(ranks=2, rank=1)
     bench.lines[1].socket.sendall(sent)
-    bench.heard()
+    bench.listen()
     assert bench.server.problem.startswith("rank 1 was dropped: ") and said in bench.server.problem
     assert not bench.server.listens()
     bench.server.switch({})  # nobody is there
@@ -122,12 +108,10 @@ def test_a_rank_that_ends_ends_it_for_all_if_it_is_waited_for(
     connect: Connect, rank: int, is_switched: bool, is_lost: bool
 ) -> None:
     bench = connect(2)
-    bench.come(ranks=2)
-    bench.come(ranks=2, rank=1)
     if is_switched:
         bench.server.switch({})
     bench.lines[rank].close()
-    bench.heard()
+    bench.listen()
     assert (bench.server.lost_s > 0) is is_lost
     assert not bench.server.listens()
 
@@ -136,11 +120,11 @@ def test_a_rank_that_ends_ends_it_for_all_if_it_is_waited_for(
 def test_strangers_are_not_let_in_and_end_nothing(
     connect: Connect, changes: dict[str, Any]
 ) -> None:
-    bench = connect(1)
+    bench = connect(0)
     with pytest.raises(ConnectionError):
         bench.come({**bench.place, **changes}, **changes)
     assert (bench.server.problem, bench.server.arrived) == ("", 0)
-    bench.come()
+    bench.come(bench.place)
     assert bench.server.listens()
 
 
