@@ -27,20 +27,16 @@ with lock.measuring("theirs", environ=os.environ, database="/their.db"):
 
 @contextmanager
 def holder(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", HOLD],
         env={**os.environ, **environ},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "held\n"
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
         yield process
-    finally:
         process.kill()
-        process.communicate()
 
 
 @pytest.fixture

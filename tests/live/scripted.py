@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -110,32 +111,29 @@ class Job:
         (launch.folder / OUTPUT).write_text("it begins\n")
         self.ranks = Ranks(launch)
         self._begun_s = time.monotonic()
-        self._exit: Exit | None = None
-        self._done = threading.Event()
-        threading.Thread(target=self._play, args=(script,), daemon=True).start()
+        self._exit = ThreadPoolExecutor(1).submit(self._play, script)
 
-    def _play(self, script: Script) -> None:
+    def _play(self, script: Script) -> Exit:
         code: int | None = 0
         with contextlib.suppress(OSError):
             code = script(self.ranks)
         self.ranks.close()
         stopped = self.ranks.ended.is_set()
-        self._exit = Exit(-15 if stopped else code or 0, self.running_s(), stopped, 0)
-        self._done.set()
+        return Exit(-15 if stopped else code or 0, self.running_s(), stopped, 0)
 
     def poll(self) -> Exit | None:
         return self.wait(0.0)
 
     def wait(self, timeout_s: float) -> Exit | None:
-        return self._exit if self._done.wait(timeout_s) else None
+        with contextlib.suppress(TimeoutError):
+            return self._exit.result(timeout_s)
+        return None
 
     def stop(self) -> Exit:
         self.ranks.ended.set()
         for line in self.ranks.lines:
             line.end()
-        ended = self.wait(10.0)
-        assert ended is not None
-        return ended
+        return self._exit.result(10.0)
 
     def pids(self) -> tuple[int, ...]:
         return ()
