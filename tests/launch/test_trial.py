@@ -63,8 +63,6 @@ class Bench:
     """
 
     folder: Path
-    limit_s: float | None = None
-    expected: int | None = None
     seen: list[Progress] = field(default_factory=list)
 
     def run(
@@ -73,20 +71,16 @@ class Bench:
         code: int | None = 0,
         start: Callable[[Launch], Any] | None = None,
         exit_fields: dict[str, Any] | None = None,
+        limit_s: float | None = None,
         **fields: Any,
     ) -> Outcome:
         self.steps, self.code, self.now_s = list(steps), code, 0.0
         self.stops, self.exit_fields = 0, exit_fields or {}
         self.ended: Exit | None = None
         out = self.folder / "t/out"
-        self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, self.limit_s)
-        request = MeasurementRequest(
-            self.launch,
-            SPEC,
-            Setting.of({"omp_threads": 1}),
-            expected_iterations=self.expected,
-            on_progress=self.seen.append,
-        )
+        self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, limit_s)
+        setting = Setting.of({"omp_threads": 1})
+        request = MeasurementRequest(self.launch, SPEC, setting, on_progress=self.seen.append)
         begin: Callable[[Launch], Any] = start or (lambda _: self)
         return trial.run(replace(request, **fields), start=begin)
 
@@ -164,8 +158,7 @@ def test_failures(
     said: str,
     more: dict[str, Any],
 ) -> None:
-    bench.expected = 40
-    ending = bench.fails(*steps, code=code, **more)
+    ending = bench.fails(*steps, code=code, expected_iterations=40, **more)
     assert ending.kind is kind and said in ending.reason
     assert (FULL in ending.reason) == (said == FULL)
 
@@ -199,12 +192,10 @@ def test_the_limit_and_an_output_without_end_end_it(bench: Bench) -> None:
         with (launch.folder / OUTPUT).open("wb") as file:
             file.truncate((1 << 30) + 1)  # takes no room
 
-    bench.limit_s = 1.0
-    ending = bench.fails(log(0.5), code=None)
+    ending = bench.fails(log(0.5), code=None, limit_s=1.0)
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
     assert bench.stops == 1
     assert logged(bench.seen) == [(10, 0.5)]
-    bench.limit_s = None
     ending = bench.fails(prints, code=None)
     assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
     assert bench.stops == 1
@@ -295,5 +286,5 @@ def test_the_stopper_is_shown_the_log_the_time_and_the_start(bench: Bench) -> No
 def test_a_request_and_the_limit_come_before_the_stopper(bench: Bench) -> None:
     ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), cancelled=lambda: True)
     assert ending.kind is FailureKind.INTERRUPTED
-    bench.limit_s = 0.05
-    assert bench.fails(log(1.0), code=None, stopper=FakeStopper(0)).kind is FailureKind.LIMIT
+    ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), limit_s=0.05)
+    assert ending.kind is FailureKind.LIMIT
