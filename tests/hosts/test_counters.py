@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.host_files import plant
-from tuner.hosts import counters
+from tuner.hosts import counters, procfs
 from tuner.hosts.counters import CounterReader, HostCounters, Quota, host_row, is_of_host
 from tuner.hosts.procfs import TICKS, CpuTimes
 from tuner.model import HOST_COLUMNS
@@ -94,3 +97,20 @@ def test_a_synthetic_proc_stat_is_found_out() -> None:
     assert is_of_host(START, END)
     assert not is_of_host(START, END._replace(cpu=START.cpu)), "it stands still"
     assert is_of_host(START, START._replace(at_s=100.02)), "less than it counts in"
+
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+LINE = (
+    b"4711 (%b) R 17 4711 4711 0 -1 4194304 100 0 6 0 500 300 70 30 20 0 7 0 123456 1000 200 18446"
+)
+
+
+@given(st.binary(max_size=15).filter(lambda name: b"\0" not in name))
+@example(b") Z 1 (")
+def test_a_program_may_have_any_name(name: bytes) -> None:
+    procfs.parse_stat(name)
+    stat = procfs.parse_stat(LINE.replace(b"%b", name))
+    assert stat is not None
+    assert (stat.pid, stat.state, stat.parent, stat.major_faults) == (4711, "R", 17, 6)
+    assert (stat.user_s, stat.system_s, stat.reaped_s) == (500 / TICKS, 300 / TICKS, 100 / TICKS)
+    assert (stat.threads, stat.started, stat.resident_bytes) == (7, 123456, 200 * PAGE)

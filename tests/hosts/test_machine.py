@@ -1,4 +1,4 @@
-"""What a host has, read from trees made for the test."""
+"""What a host has, read from trees made for the test, and which networks hosts share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.host_files import plant
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
+from tuner.hosts.networks import Network, common_interfaces, networks, shared
 from tuner.model import Machine
 
 UUID = "GPU-aaaaaaaa-1111-2222-3333-444444444444"
@@ -133,3 +134,24 @@ def test_what_knobs_depend_on(tmp_path: Path) -> None:
         sockets=2,
     )
     assert host_features({}, root=tmp_path / "nothing", glibc="") == HostFeatures({})
+
+
+H1 = (
+    Network("docker0", "172.17.0.1", "172.17.0.0/16"),
+    Network("eth0", "10.0.0.1", "10.0.0.0/24"),
+    Network("ib0", "10.1.0.1", "10.1.0.0/24"),
+    Network("br0", "192.168.9.1", "192.168.9.0/24"),
+)
+H2 = (
+    Network("docker0", "172.17.0.2", "172.17.0.0/16"),
+    Network("eth0", "10.0.0.2", "10.0.0.0/24"),
+    Network("ib1", "10.1.0.2", "10.1.0.0/24"),
+    Network("br0", "192.168.9.1", "192.168.9.0/24"),
+)
+
+
+def test_hosts_share_networks_in_which_each_has_an_address_of_its_own() -> None:
+    assert shared([H1, H2]) == {"10.0.0.0/24": (H1[1], H2[1]), "10.1.0.0/24": (H1[2], H2[2])}
+    assert common_interfaces([H1, H2]) == ("eth0",), "ib0 and ib1 have no common name"
+    assert shared([H1, (Network("eth0", "10.0.1.2", "10.0.1.0/24"),)]) == {}
+    assert not any(network.address.startswith("127.") for network in networks())
