@@ -42,36 +42,30 @@ def loader(length: int = 17, batch: int | None = 4, **how: Any) -> Any:
     return torch.utils.data.DataLoader(Numbered(length), batch, **how)
 
 
-def epochs(found: Any, count: int, switch: Callable[[int], object]) -> list[Any]:
-    """The batches of epochs, with a random number of the training's own behind each."""
-    seen: list[Any] = []
-    step = 0
-    for _ in range(count):
-        for batch in found:
-            seen.append((batch.tolist(), float(torch.rand(()))))
-            step += 1
-            switch(step)
-        seen.append("epoch")
-    del found
-    return seen
+def epochs(loading: Any, switch: Callable[[int], object] = lambda _: None) -> list[Any]:
+    """The batches of three epochs, with a random number of the training's own behind each."""
+    batches: list[Any] = []
+    for epoch in range(3):
+        for batch in loading:
+            batches.append((epoch, batch.tolist(), float(torch.rand(()))))
+            switch(len(batches))
+    return batches
 
 
-def live_epochs(
-    monkeypatch: pytest.MonkeyPatch, found: Any, count: int, switches: Switches
-) -> list[Any]:
+def live_epochs(monkeypatch: pytest.MonkeyPatch, given: Any, switches: Switches) -> list[Any]:
     agent = install(monkeypatch, FakeAgent())
-    loading = live.torch_loader(found, persistent_workers=True)
-    assert len(loading) == len(found) and isinstance(loading, LiveLoader)
+    loading = live.torch_loader(given, persistent_workers=True)
+    assert len(loading) == len(given) and isinstance(loading, LiveLoader)
 
     def switch(step: int) -> None:
         if step in switches:
             agent.switch(**switches[step])
             assert agent.read().items() >= switches[step].items()
 
-    seen = epochs(loading, count, switch)
+    batches = epochs(loading, switch)
     loading.stop()
     assert multiprocessing.active_children() == []
-    return seen
+    return batches
 
 
 def at_random(seed: int, count: int) -> Switches:
@@ -94,9 +88,9 @@ def test_switches_change_no_sample_and_no_random_number(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
     first_and_last = {step: {"iterator_workers": step % 3} for step in (1, 4, 5, 10, 11)}
-    plain = epochs(loader(**how), 3, lambda _: None)
+    plain = epochs(loader(**how))
     for switches in (at_random(1, 12), first_and_last):
-        assert live_epochs(monkeypatch, loader(**how), 3, switches) == plain
+        assert live_epochs(monkeypatch, loader(**how), switches) == plain
 
 
 def test_an_epoch_that_is_left_early_leaves_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
