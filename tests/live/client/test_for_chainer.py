@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import compat
+from tests.live.client.conftest import Threads
 from tests.live_agent import FakeAgent
 from tuner.live.client.for_chainer import Communicators, LiveIterator
 
@@ -123,3 +124,20 @@ def test_a_communicator_is_made_once_and_put_into_the_optimizers() -> None:
     assert both[0].communicator is first
     assert "communicator" not in vars(both[0].actual_optimizer)
     assert names == ["pure_nccl"]
+
+
+def test_the_workers_get_opencvs_threads_and_the_rank_keeps_its_own(threads: int) -> None:
+    from chainer.iterators import MultiprocessIterator
+
+    found = MultiprocessIterator(Threads(), 2, n_processes=1, shared_mem=0)
+    agent = FakeAgent()
+    LiveIterator(found).knobs.offer(agent)
+    agent.switch(iterator_workers=2)  # nothing runs yet
+    assert found.next() == [threads, threads]
+    for number in (1, 2, 5):
+        agent.switch(opencv_threads=number)
+        assert found.next() == [number, number]
+    agent.switch(opencv_threads=None)
+    assert found.next() == [threads, threads]
+    assert Threads()[0] == threads
+    found.finalize()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.live.client.conftest import Threads
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.for_pytorch import LiveLoader
@@ -179,3 +180,17 @@ def test_it_goes_on_beyond_its_end_in_a_study_and_ends_where_the_loop_can(
     assert trained(manager(tmp_path, stop), at_once) == within
     marks = [number % PER_EPOCH == 0 for number in range(within)]
     assert agent.steps == marks, "an epoch's start is marked"
+
+
+def test_the_workers_get_opencvs_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    given = torch.utils.data.DataLoader(Threads(), 2)
+    loading = iter(live.torch_loader(given, multiprocessing_context="fork"))
+    assert next(loading).tolist() == [threads, threads]  # by the rank itself
+    for number in (1, 5):
+        agent.switch(opencv_threads=number, iterator_workers=1)
+        assert next(loading).tolist() == [number, number]
+    agent.switch(opencv_threads=None, iterator_workers=None)
+    assert next(loading).tolist() == [threads, threads]
+    del loading
+    assert multiprocessing.active_children() == []
