@@ -2,12 +2,9 @@
 
     python -m campaigns.verdicts [--studies 20] [--program NAME ...] [--neighbour] [--compare HOW]
 
-Each study compares one fixed setting with the defaults. In the first half of the studies both do
-the same; in the second half the defaults have some 10 % more work. With ``--neighbour`` a loop runs
-beside them on one core, on for 1 to 20 s and off for 1 to 20 s. Prints a line for each study, then
-for each program how many claims were false, how many studies were decided, how many intervals hold
-the truth, and the median ratio. The truth is 1 in the first half; in the second it is the median of
-all studies, since no program does exactly 10 % more.
+Each study compares one fixed setting with the defaults, which in every second lot of studies have
+some 10 % more work. With ``--neighbour`` a loop on one core comes and goes beside them. The truth
+of equal settings is 1, else the median of all studies: no program does exactly 10 % more.
 
 It ends with 1 if more than one of the equal ones is called faster or slower, if their median is
 off by more than 1 %, if fewer than nine in ten of the others are decided, or if more than one in
