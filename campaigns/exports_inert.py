@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -198,16 +198,11 @@ def _expected(
     program = (*(("env", *words) if words else ()), *job)
     argv = launcher_for(spec.launcher.kind).argv(spec.launcher, spec.layout, options, program)
     left = iter(secrets)
-    with_secrets = (_filled(word, left) for word in argv[1:])
+    with_secrets = (re.sub(re.escape(HIDDEN), lambda _: next(left), word) for word in argv[1:])
     libmpi = launcher_for(spec.launcher.kind).environment(spec.launcher).get("MPI4PY_LIBMPI", "")
     if inside:
         return ("", str(place.cwd), *with_secrets)
     return (libmpi, spec.folder or str(place.cwd), *with_secrets)
-
-
-def _filled(word: str, secrets: Iterator[str]) -> str:
-    first, *others = word.split(HIDDEN)
-    return first + "".join(next(secrets) + other for other in others)
 
 
 def check_manifests(data: StudyView) -> None:
@@ -244,7 +239,9 @@ def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     except UsageError:
         return found
     _, assigned = render.assignments(it.data.spec, it.data.best_setting)
-    assert _as_docker_reads(sourced) == assigned
+    # docker --env-file: whole lines, nothing unquoted
+    lines = (line for line in sourced.split("\n") if line and not line.startswith("#"))
+    assert dict(line.split("=", 1) for line in lines) == assigned
     path = place.scripts / "sourced"
     path.write_bytes(os.fsencode(sourced))
     shown = "".join(f' "{name}=${name}"' for name in assigned)
@@ -252,12 +249,6 @@ def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     said += f"printf '%s\\0'{shown} >>\"$RESULT\"\n" if shown else ""
     found["env"] = (said, tuple(f"{name}={value}" for name, value in assigned.items()))
     return found
-
-
-def _as_docker_reads(content: str) -> dict[str, str]:
-    """docker --env-file: whole lines, nothing unquoted."""
-    lines = (line for line in content.split("\n") if line and not line.startswith("#"))
-    return dict(line.split("=", 1) for line in lines)
 
 
 def check_scripts(it: Case, place: Place) -> int:

@@ -17,10 +17,6 @@ from tuner.model.errors import UsageError
 from tuner.study import outputs
 
 
-def fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
@@ -30,7 +26,7 @@ def sparse(path: Path) -> None:
         file.truncate(10 << 30)
 
 
-HOSTILE = pytest.mark.parametrize("replace", [fifo, endless, sparse])
+HOSTILE = pytest.mark.parametrize("replace", [os.mkfifo, endless, sparse])
 
 
 @HOSTILE

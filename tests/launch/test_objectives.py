@@ -73,15 +73,11 @@ def entries(*elapsed: float) -> list[Entry]:
     return [{"iteration": n, "elapsed_time": time_s} for n, time_s in enumerate(elapsed, start=1)]
 
 
-def as_lines(log: Sequence[Entry]) -> str:
-    return "".join(json.dumps(entry) + "\n" for entry in log)
-
-
 #: How a log of each name is written.
 FORMATS: dict[str, Callable[[Sequence[Entry]], str]] = {
     "log": lambda log: json.dumps(log, indent=4),
     "log.json": json.dumps,
-    "log.jsonl": as_lines,
+    "log.jsonl": lambda log: "".join(f"{json.dumps(entry)}\n" for entry in log),
 }
 
 

@@ -39,16 +39,11 @@ def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
     return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
 
 
-def live_iterator(started: Any) -> FakeAgent:
-    assert LiveIterator.fits(started)
-    agent = FakeAgent()
-    LiveIterator(started).knobs.offer(agent)
-    return agent
-
-
 def states(loader: Any, count: int, switches: dict[int, dict[str, Any]]) -> list[Any]:
     """Return batches with the iterator's state behind each; switched before those of a number."""
-    agent, result = live_iterator(loader), []
+    assert LiveIterator.fits(loader)
+    agent, result = FakeAgent(), []
+    LiveIterator(loader).knobs.offer(agent)
     for step in range(count):
         if step in switches:
             agent.switch(**switches[step])
