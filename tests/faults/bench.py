@@ -99,7 +99,7 @@ class FaultBench:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.running: process.SupervisedCommand | None = None
+        self.trial: process.SupervisedCommand  # which runs
         #: Of the jobs that were started.
         self.markers: list[str] = []
         #: The step of each launch or window.
@@ -121,12 +121,6 @@ class FaultBench:
         #: What all processes of this bench carry.
         self.name = self.folder.name
         self.database = self.folder / "db" / "tune.db"
-
-    @property
-    def trial(self) -> process.SupervisedCommand:
-        """The launch that runs."""
-        assert self.running is not None
-        return self.running
 
     @property
     def spec(self) -> StudySpec:
@@ -190,9 +184,9 @@ class FaultBench:
             return messages
 
         def starting(launch: Launch, **more: Any) -> process.SupervisedCommand:
-            self.running = begin(launch, **more)
-            self.markers.append(self.running.marker)
-            return self.running
+            self.trial = begin(launch, **more)
+            self.markers.append(self.trial.marker)
+            return self.trial
 
         with (
             patch.dict(os.environ, changes),

@@ -139,8 +139,6 @@ SHORTAGES = (
     _inside("a host is lost", "print_and_die(LOST_HOST)", LOST_HOST),
 )
 
-_RESULT = "log.change(**{'main/loss': %s})"
-
 LOGS = (
     _log("half a log", "log.write(json.dumps(log.entries)[:99])"),
     _log("no log", "log.path.unlink()", NO_LOG),
@@ -151,7 +149,7 @@ LOGS = (
     _log(
         "a log that ends early", "log.write(json.dumps(log.entries[:2]))", WRONG_RESULT, second=True
     ),
-    _log("a loss out of reach", _RESULT % "50.0", WRONG_RESULT, second=True),
+    _log("a loss out of reach", "log.change(**{'main/loss': 50.0})", WRONG_RESULT, second=True),
 )
 
 LAUNCHER = (
