@@ -194,11 +194,6 @@ def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
             "noise\nssh: connect to host h21 port 22: No route to host",
             "no answer from h21: ssh: connect to host h21 port 22: No",
         ),
-        (
-            "mpirun was unable to launch the specified application as it could not access\n"
-            "or execute an executable:\n\nExecutable: /py\nNode: h21\n\nwhile attempting to start",
-            "no answer from h21: Executable: /py; Node: h21$",
-        ),
         ("mpirun: no", "no answer from h1, h2, h21: mpirun: no"),
     ],
 )

@@ -21,8 +21,8 @@ from tuner.model import HOST_COLUMNS, Machine
 UUID = "GPU-aaaaaaaa-1111-2222-3333-444444444444"
 
 
-def look(root: Path, *, affinity_cpus: int = 8, **environ: str) -> Machine:
-    return this_machine(root=root, environ=environ, affinity_cpus=affinity_cpus)
+def look(root: Path, **environ: str) -> Machine:
+    return this_machine(root=root, environ=environ, affinity_cpus=8)
 
 
 def test_cores_nodes_memory_and_model(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_gpus_whose_device_is_here_in_bus_order_as_cuda_sees_them(
         )
         plant(tmp_path, {f"proc/driver/nvidia/gpus/0000:0{bus}:00.0/information": text})
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert look(tmp_path, **environ).gpus == expected  # type: ignore[arg-type]
+    assert look(tmp_path, **environ).gpus == expected
 
 
 def test_what_knobs_depend_on(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_hosts_share_networks_in_which_each_has_an_address_of_its_own() -> None:
     assert not any(network.address.startswith("127.") for network in networks())
 
 
-def test_a_host_is_read(tmp_path: Path) -> None:
+def test_the_counters_of_a_host_are_read(tmp_path: Path) -> None:
     plant(
         tmp_path,
         {

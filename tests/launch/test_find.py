@@ -62,7 +62,6 @@ def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> No
         (OPEN_MPI, "--bind-to core -np 4", "says how many ranks there are"),
         (SRUN, "-N2", "says how many ranks there are"),
         (OPEN_MPI, "--mca btl self", ""),
-        (OPEN_MPI, "--of-another-version x", ""),
     ],
 )
 def test_arguments_that_stand_in_the_way_are_refused(

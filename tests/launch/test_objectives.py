@@ -59,12 +59,6 @@ def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> 
     assert said in caught.value.message and caught.value.hint
 
 
-def test_only_what_is_read_below_out_needs_it() -> None:
-    assert objective_for(ObjectiveSpec(key="v", unit="GFLOPS", maximize=True)).needs_out
-    assert not objective_for(ObjectiveSpec(kind="wall")).needs_out
-    assert not objective_for(ObjectiveSpec(kind="pattern", pattern="(.)")).needs_out
-
-
 Entry = dict[str, Any]
 
 
