@@ -71,22 +71,18 @@ def test_gpus_that_a_job_may_use_as_far_as_nvml_tells(
     assert nvml.open == 0
 
 
-def account(
-    pid: int,
-    user_s: float = 0.0,
-    system_s: float = 0.0,
-    reaped: float = 0.0,
-    waited_s: dict[int, float] | None = None,
-    started: int = 100,
-) -> tuple[tuple[int, int], ProcessAccount]:
-    stat = Stat(pid, started, 1, user_s=user_s, system_s=system_s, reaped_s=reaped)
-    return (pid, started), ProcessAccount(0, stat, waited_s or {})
+def accounts(
+    *stats: Stat, waited_s: dict[int, dict[int, float]] | None = None
+) -> dict[tuple[int, int], ProcessAccount]:
+    waits = waited_s or {}
+    return {stat.key: ProcessAccount(0, stat, waits.get(stat.pid, {})) for stat in stats}
 
 
 def test_a_rank_and_its_child() -> None:
-    before = dict([account(10, 1.0, 0.5), account(11, 2.0)])
-    after = dict(
-        [account(10, 2.0, 1.0, waited_s={10: 0.5, 12: 0.5}), account(11, 3.0, waited_s={11: 2.0})]
+    before = accounts(Stat(10, 9, 1, user_s=1.0, system_s=0.5), Stat(11, 9, 1, user_s=2.0))
+    after = accounts(
+        *(Stat(10, 9, 1, user_s=2.0, system_s=1.0), Stat(11, 9, 1, user_s=3.0)),
+        waited_s={10: {10: 0.5, 12: 0.5}, 11: {11: 2.0}},
     )
     row = rank_row(before, after, 2.0)
     assert row.keys() == RANK_COLUMNS.keys()
@@ -100,15 +96,16 @@ def test_a_rank_and_its_child() -> None:
 
 
 def test_a_new_process_of_an_old_id_counts_whole() -> None:
-    assert used(dict([account(10, 50.0)]), dict([account(10, 1.0, started=300)])).user_s == 1.0
+    before, after = accounts(Stat(10, 9, 1, user_s=50.0)), accounts(Stat(10, 30, 1, user_s=1.0))
+    assert used(before, after).user_s == 1.0
 
 
 def test_every_second_is_counted_once_also_of_a_child_that_ends() -> None:
     looks = [
-        dict[tuple[int, int], ProcessAccount](),
-        dict([account(1, 1.0), account(2, 3.0)]),
-        dict([account(1, 1.5, reaped=4.0)]),  # the child has used a second more
-        dict([account(1, 1.5, reaped=9.0)]),  # another one came and went
+        accounts(),
+        accounts(Stat(1, 9, 1, user_s=1.0), Stat(2, 9, 1, user_s=3.0)),
+        accounts(Stat(1, 9, 1, user_s=1.5, reaped_s=4.0)),  # the child has used a second more
+        accounts(Stat(1, 9, 1, user_s=1.5, reaped_s=9.0)),  # another one came and went
     ]
     counted_s = [used(*pair).user_s + reaped_s(*pair) for pair in pairwise(looks)]
     assert counted_s == [4.0, 1.5, 5.0]
