@@ -6,16 +6,11 @@ is in `campaigns/phases.py` (signals) and `campaigns/every_k` (``kill -9`` at ev
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from signal import SIGKILL, SIGSTOP, SIGTERM
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tuner.model import FailureKind
-
-if TYPE_CHECKING:
-    from tests.faults.bench import FaultBench
 
 CRASHED, STALLED, LIMIT = FailureKind.CRASHED, FailureKind.STALLED, FailureKind.LIMIT
 MEMORY, THREADS = FailureKind.OUT_OF_MEMORY, FailureKind.THREADS
@@ -24,17 +19,15 @@ NO_LOG, BAD_LOG, WRONG_RESULT = FailureKind.NO_LOG, FailureKind.BAD_LOG, Failure
 INTERRUPTED = FailureKind.INTERRUPTED
 FINISHED = "finished"
 
-Strike = Callable[["FaultBench"], object]
-
 
 @dataclass(frozen=True)
 class JobFault:
     """One way to go wrong.
 
     ``act`` happens inside ``rank`` of the trainer at iteration ``at`` (5: after the last): an
-    expression of `trainer.py`. ``strike`` is what the test does from outside then. ``expected`` are
-    the kinds that the launch may be recorded as, ``also`` what else an MPI may make of it. ``ends``
-    is what the study's error says if it ends for that.
+    expression of `trainer.py`. ``expected`` are the kinds that the launch may be recorded as,
+    ``also`` what else an MPI may make of it. ``ends`` is what the study's error says if it ends for
+    that.
     """
 
     name: str
@@ -42,7 +35,7 @@ class JobFault:
     act: str = ""
     rank: int | Literal["all"] = 1
     at: int = 2
-    strike: Strike | None = None
+    is_alone: bool = False  # in its study
     ends: str = ""
     second: bool = False  # a clean launch comes first
     limit_s: float | None = None
@@ -53,7 +46,7 @@ class JobFault:
     @property
     def plain(self) -> bool:
         """True if other faults may happen to other launches of the same study."""
-        return not any((self.strike, self.ends, self.limit_s))
+        return not any((self.is_alone, self.ends, self.limit_s))
 
 
 def _inside(name: str, act: str, *expected: str, **more: Any) -> JobFault:
@@ -64,29 +57,9 @@ def _log(name: str, act: str, *expected: str, at: int = 5, second: bool = False)
     return JobFault(name, expected or (BAD_LOG,), act=act, rank=0, at=at, second=second)
 
 
-def _outside(name: str, strike: Strike, *expected: str) -> JobFault:
-    return JobFault(name, expected, rank="all", strike=strike, act="hold(world)")
+def _outside(name: str, act: str, *expected: str) -> JobFault:
+    return JobFault(name, expected, act=act, rank=0, is_alone=True)
 
-
-# --- what is done from outside ---------------------------------------------------------------
-
-
-def _mpirun(number: int) -> Strike:
-    return lambda bench: os.kill(bench.trial.pid, number)
-
-
-def _kill_the_supervisor(bench: FaultBench) -> None:
-    """After a look at the processes of the trial, as ``tune`` takes it now and then."""
-    bench.trial.pids()
-    os.kill(bench.trial._process.pid, SIGKILL)
-
-
-def _stop_the_supervisor(bench: FaultBench) -> None:
-    os.kill(bench.trial._process.pid, SIGSTOP)
-    (bench.folder / "go").touch()
-
-
-# --- the faults ------------------------------------------------------------------------------
 
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
 _HYDRA_ENDS = {"mpich": (WRONG_RESULT, NO_LOG)}
@@ -153,13 +126,13 @@ LOGS = (
 )
 
 LAUNCHER = (
-    _outside("mpirun is killed", _mpirun(SIGKILL), INTERRUPTED, CRASHED),
-    _outside("mpirun is stopped", _mpirun(SIGSTOP), STALLED),
-    _outside("mpirun gets SIGTERM", _mpirun(SIGTERM), INTERRUPTED, CRASHED),
-    _outside("the supervisor is killed", _kill_the_supervisor, INTERRUPTED),
+    _outside("mpirun is killed", "strike('mpirun', SIGKILL), idle()", INTERRUPTED, CRASHED),
+    _outside("mpirun is stopped", "strike('mpirun', SIGSTOP), idle()", STALLED),
+    _outside("mpirun gets SIGTERM", "strike('mpirun', SIGTERM), idle()", INTERRUPTED, CRASHED),
+    _outside("the supervisor is killed", "strike('supervisor', SIGKILL), idle()", INTERRUPTED),
     _outside(
         "the supervisor is stopped",
-        *(_stop_the_supervisor, INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
+        *("strike('supervisor', SIGSTOP)", INTERRUPTED, STALLED, CRASHED, LIMIT, FINISHED),
     ),
 )
 

@@ -167,15 +167,9 @@ def planned() -> dict[str, Any]:
 # --- what acts are made of -----------------------------------------------------------------
 
 
-def hold(world: Any) -> None:
-    """All ranks stay in this iteration until the test says ``go``."""
-    (NOTED / f"holding-{world.rank}").touch()
-    deadline = time.monotonic() + PATIENCE_S
-    while world.rank == 0 and not Path("go").exists():
-        if time.monotonic() > deadline:
-            os._exit(99)
-        time.sleep(0.02)
-    world.Barrier()  # the others wait here: what they exchanged over TCP would count as progress
+def strike(what: str, number: int) -> None:
+    """Signal the ``mpirun`` or the ``supervisor`` of this job."""
+    os.kill(json.loads(Path("pids.json").read_text())[what], number)
 
 
 def get(number: int) -> None:
