@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from tests import study_surface
+from tests.study_samples import OMP
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import monitor, trial
 from tuner.launch.request import MeasurementRequest
 from tuner.model import (
-    Env,
     Failed,
     FailureKind,
     Finished,
-    IntRange,
-    Knob,
     Launch,
     Layout,
     Outcome,
@@ -50,9 +48,7 @@ def reports(launch: Launch) -> None:
     (launch.folder / "probe/rank-0.json").write_text('{"rank": 0, "pools": []}')
 
 
-SPEC = replace(
-    study_surface.SPEC, knobs=(Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",))),)
-)
+SPEC = replace(study_surface.SPEC, knobs=(OMP,))
 
 
 @dataclass
