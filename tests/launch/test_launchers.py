@@ -16,6 +16,7 @@ from tuner.model.errors import UsageError
 PROGRAM = ("python", "-m", "mpi4py", "train.py")
 MPIRUN = "/mpi/bin/mpirun"
 TORCHRUN = "/venv/bin/torchrun"
+EIGHT = Layout(8)
 STARTERS = {"openmpi": MPIRUN, "mpich": MPIRUN, "srun": "/usr/bin/srun", "torchrun": TORCHRUN}
 
 
@@ -27,16 +28,14 @@ def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
 def argv(
     kind: str,
     *extra: str,
-    ranks: int = 8,
-    layout: Layout | None = None,
+    layout: Layout = EIGHT,
     version: str = "5.0.11",
     ssh: tuple[str, ...] = (),
-    libmpi: str | None = None,
     carrier: Carrier | None = None,
     **options: Value,
 ) -> tuple[str, ...]:
-    info = LauncherInfo(kind, STARTERS[kind], version, libmpi, extra, ssh, carrier)
-    return launcher_for(kind).argv(info, layout or Layout(ranks), options, PROGRAM)
+    info = LauncherInfo(kind, STARTERS[kind], version, None, extra, ssh, carrier)
+    return launcher_for(kind).argv(info, layout, options, PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_open_mpi_is_told_of_more_ranks_than_slots_and_then_only() -> None:
     crowded = Layout(8, oversubscribed=True)
     assert argv("openmpi", layout=crowded)[1:] == ("--oversubscribe", "-n", "8", *PROGRAM)
     assert argv("openmpi", "--oversubscribe", layout=crowded).count("--oversubscribe") == 1
-    assert argv("mpich", layout=crowded) == argv("mpich", layout=Layout(8))
+    assert argv("mpich", layout=crowded) == argv("mpich")
     # 5.0 refuses to bind more ranks than cores, and they are named with their slots.
     on_hosts = Layout(3, ("h1", "h2"), (2, 1), oversubscribed=True)
     words = argv("openmpi", layout=on_hosts)
