@@ -180,9 +180,8 @@ class ToRank:
 
 @pytest.fixture
 def rank() -> Iterator[ToRank]:
-    made = ToRank()
-    yield made
-    made.close()
+    with closing(ToRank()) as rank:
+        yield rank
 
 
 @pytest.mark.parametrize("sent", [*NONSENSE, b'{"type":"at"}\n', None])  # None: it is closed

@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,12 @@ class Rank:
 class Job:
     def __init__(self, folder: Path) -> None:
         self.supervisor = Supervisor(folder, RANKS)
-        self.place = json.loads(self.supervisor.path.read_text())
-        self.ranks = [Rank(self.place, rank) for rank in range(RANKS)]
+        place = json.loads(self.supervisor.path.read_text())
+        self.ranks = [Rank(place, rank) for rank in range(RANKS)]
         self._pool = ThreadPoolExecutor(RANKS)
-        self._loops: list[Future[None]] = []
 
-    def start(self, *ranks: int, least: int = MOST) -> None:
-        self._loops += [self._pool.submit(self.ranks[n].loop, least) for n in ranks or range(RANKS)]
+    def start(self, least: int = MOST) -> None:
+        self._loops = [self._pool.submit(rank.loop, least) for rank in self.ranks]
 
     def join(self) -> None:
         for loop in self._loops:
