@@ -69,14 +69,6 @@ def live_epochs(monkeypatch: pytest.MonkeyPatch, given: Any, switches: Switches)
     return batches
 
 
-def at_random(seed: int, count: int) -> Switches:
-    generator = random.Random(seed)
-    return {
-        step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
-        for step in generator.sample(range(count), 4)
-    }
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -88,9 +80,14 @@ def at_random(seed: int, count: int) -> Switches:
 def test_switches_change_no_sample_and_no_random_number(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
+    generator = random.Random(1)
+    at_random = {
+        step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
+        for step in generator.sample(range(12), 4)
+    }
     first_and_last = {step: {"iterator_workers": step % 3} for step in (1, 4, 5, 10, 11)}
     plain = epochs(loader(**how))
-    for switches in (at_random(1, 12), first_and_last):
+    for switches in (at_random, first_and_last):
         assert live_epochs(monkeypatch, loader(**how), switches) == plain
 
 
