@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -29,15 +30,8 @@ awkward = st.sampled_from(
 )
 
 
-def call(shell: str, *args: str | bytes, env: dict[bytes, bytes] | None = None) -> bytes:
-    """What `env -0` prints below the wrapper."""
-    command: list[str | bytes] = [shell, WRAPPER, *args, "--", "env", "-0"]
-    environ = {b"PATH": os.environb[b"PATH"], **(env or {})}
-    return subprocess.run(command, env=environ, capture_output=True, check=True).stdout
-
-
-def refused(shell: str, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([shell, WRAPPER, *args], capture_output=True, text=True, check=False)
+def run(shell: str, *args: str | bytes, **options: Any) -> Any:
+    return subprocess.run([shell, WRAPPER, *args], capture_output=True, check=False, **options)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -45,19 +39,19 @@ def refused(shell: str, *args: str) -> subprocess.CompletedProcess[str]:
 @given(chosen=st.lists(values | awkward, min_size=1, max_size=8))
 def test_values_and_arguments_arrive_byte_for_byte(shell: str, chosen: list[bytes]) -> None:
     assigned = [f"KNOB_{index}=".encode() + value for index, value in enumerate(chosen)]
-    lines = call(shell, *assigned).split(b"\0")
+    lines = run(shell, *assigned, "--", "env", "-0").stdout.split(b"\0")
     assert sorted(line for line in lines if line.startswith(b"KNOB_")) == assigned
-    command: list[str | bytes] = [shell, WRAPPER, "--", "printf", "%s\\0", *chosen]
-    done = subprocess.run(command, capture_output=True, check=True)
+    done = run(shell, "--", "printf", "%s\\0", *chosen)
     assert done.stdout == b"".join(value + b"\0" for value in chosen)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_unsets_leaves_everything_else_alone_and_becomes_the_command(shell: str) -> None:
-    seen = call(shell, "-u", "GONE", "NEW=1", env={b"GONE": b"x", b"name": b"kept", b"NEW": b"0"})
-    lines = seen.split(b"\0")
-    assert {b"NEW=1", b"name=kept"} <= {*lines}
-    assert not any(line.startswith(b"GONE=") for line in lines)
+    env = {"PATH": os.environ["PATH"], "GONE": "x", "name": "kept", "NEW": "0"}
+    done = run(shell, "-u", "GONE", "NEW=1", "--", "env", "-0", env=env, text=True)
+    lines = done.stdout.split("\0")
+    assert {"NEW=1", "name=kept"} <= {*lines}
+    assert not any(line.startswith("GONE=") for line in lines)
     command = [shell, WRAPPER, "A=1", "--", "sh", "-c", "echo $$"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as wrapped:
         output, _ = wrapped.communicate()
@@ -81,7 +75,7 @@ def test_it_unsets_leaves_everything_else_alone_and_becomes_the_command(shell: s
     ],
 )
 def test_a_mistake_is_one_line_and_2(shell: str, args: tuple[str, ...], told: str) -> None:
-    done = refused(shell, *args)
+    done = run(shell, *args, text=True)
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -94,9 +88,9 @@ def test_a_command_that_cannot_be_run_and_a_wrapper_without_an_x_bit(
 ) -> None:
     plain, copy = tmp_path / "plain file", tmp_path / "no x bit.sh"
     plain.write_text("")
-    assert refused(shell, "--", str(tmp_path / "nowhere")).returncode == 127
-    assert refused(shell, "--", str(plain)).returncode == 126
-    assert refused(shell, "--", "sh", "-c", "exit 7").returncode == 7
+    assert run(shell, "--", str(tmp_path / "nowhere")).returncode == 127
+    assert run(shell, "--", str(plain)).returncode == 126
+    assert run(shell, "--", "sh", "-c", "exit 7").returncode == 7
     copy.write_bytes(Path(WRAPPER).read_bytes())
     done = subprocess.run([*wrapper_argv()[:-1], copy, "A=1", "--", "true"], check=False)
     assert done.returncode == 0
