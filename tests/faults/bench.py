@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from tests.marked import alive, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
-from tuner.launch import trial
-from tuner.live.jobs import LiveJobs
 from tuner.model import (
     Failed,
     Flag,
@@ -99,7 +97,7 @@ class FaultBench:
     def __post_init__(self) -> None:
         #: Of the jobs that were started.
         self.markers: list[str] = []
-        #: The step of each launch or window.
+        #: The step of each launch or window that began.
         self.made: list[int] = []
         #: Number and kind of each launch that ``tune`` told its user of.
         self.ended: list[tuple[int, str]] = []
@@ -162,7 +160,7 @@ class FaultBench:
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
-        """Note each job and launch, and the processes around it, for faults that strike them.
+        """Note each job with the processes around it, for faults that strike them.
 
         What else runs on the machine excludes no launch. No stacks are kept, which saves seconds.
         """
@@ -183,23 +181,11 @@ class FaultBench:
         with (
             patch.dict(os.environ, changes),
             patch.object(tempfile, "tempdir", None),
-            self._counted(trial, "run"),
-            self._counted(LiveJobs, "window"),
             patch.object(process, "start", starting),
             patch.object(interference, "LOOK_S", 0.02),
             patch.object(stacks, "take", lambda *_: {}),
         ):
             yield
-
-    def _counted(self, owner: Any, name: str) -> AbstractContextManager[Any]:
-        """A function that makes a launch, whose step is noted."""
-        original = getattr(owner, name)
-
-        def called(*args: Any, **more: Any) -> Any:
-            self.made.append(self._step)
-            return original(*args, **more)
-
-        return patch.object(owner, name, called)
 
     # --- the fault -------------------------------------------------------------------
 
@@ -212,6 +198,7 @@ class FaultBench:
     def _arm(self, launched: Setting) -> None:
         """A fault happens once: a launch that is made again is a clean one."""
         (self._step,) = (value for _, value in launched.items if isinstance(value, int))
+        self.made.append(self._step)
         fault = self.faults[self._step - 1]
         if fault is None or not self._faulty or self._step in self.struck:
             return
