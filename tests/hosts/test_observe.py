@@ -55,8 +55,6 @@ def report(folder: Path, rank: int, **content: Any) -> None:
     (probe_folder(folder) / f"rank-{rank}.json").write_text(json.dumps({"rank": rank, **content}))
 
 
-# --- /proc -------------------------------------------------------------------------------
-
 MPI: dict[str, Any] = {"OMPI_COMM_WORLD_RANK": 0, "OMPI_COMM_WORLD_SIZE": 1}
 TORCHRUN: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
 
@@ -158,9 +156,6 @@ def test_what_a_worker_loads_for_a_moment_is_seen_and_what_is_hidden_may_be_thre
     watcher.sample([FAR + 2, FAR + 3])
     (view,) = watcher.result().ranks
     assert not view.ignores_thread_variables
-
-
-# --- the probe's reports -----------------------------------------------------------------
 
 
 def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher) -> None:

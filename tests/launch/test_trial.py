@@ -243,8 +243,6 @@ def test_a_command_before_the_launch_that_never_ends_is_ended(
     assert "output.log" in caught.value.hint and "--prepare-limit" in caught.value.hint
 
 
-# --- its stopper, while it runs -------------------------------------------------------------------
-
 SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
 

@@ -37,9 +37,6 @@ def hello(**changes: Any) -> dict[str, Any]:
     return {"type": "hello", "rank": 0, "ranks": 1, "hook": "session", "can": STARTED, **changes}
 
 
-# --- the server, and ranks that are a script -------------------------------------------------
-
-
 class ToServer:
     """Ranks that are connected to a server, as the script has them say; 0: it waits for one."""
 
@@ -139,9 +136,6 @@ def test_the_file_is_its_owners_and_goes_again(tmp_path: Path) -> None:
     for _ in range(2):
         publish_here(started, "")
         assert not path.exists()
-
-
-# --- a rank, and a tool that is a script -----------------------------------------------------
 
 
 class ToRank:

@@ -160,9 +160,6 @@ def test_at_the_programs_own_end_all_wait_for_an_order(job: Job, is_gone: bool) 
         assert [rank.value for rank in job.ranks] == [4] * RANKS
 
 
-# --- one rank, whose iterations the test ends --------------------------------------------------
-
-
 def alone(supervisor: Supervisor) -> Any:
     """Return the gate of the only rank, which has connected."""
     place = json.loads(supervisor.path.read_text())

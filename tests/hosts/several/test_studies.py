@@ -129,8 +129,6 @@ def test_a_host_is_measured_by_one_study_at_a_time(bench: Bench, study: Start) -
     tune.kill_tune()
 
 
-# --- what is seen -------------------------------------------------------------------------
-
 #: Ranks that compute, exchange and log; with "hang" the last one stops doing so after a while.
 TRAINER = """
 import json, os, sys, time

@@ -127,8 +127,6 @@ def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
     assert set(agent.started) == {"iterator_workers", "prefetch", "opencv_threads"}
 
 
-# --- a manager of pytorch-pfn-extras -------------------------------------------------------
-
 PER_EPOCH = 3
 
 
