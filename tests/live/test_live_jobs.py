@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -85,22 +86,18 @@ class Bench:
         """Whether no job that was started runs any more."""
         return all(job.poll() is not None for job in self.start.jobs)
 
+    def close(self) -> None:
+        self.jobs.end()
+        assert self.is_over()
+
 
 Make = Callable[..., Bench]
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Make]:
-    benches: list[Bench] = []
-
-    def make(*scripts: Script) -> Bench:
-        benches.append(Bench(tmp_path, *scripts))
-        return benches[-1]
-
-    yield make
-    for made in benches:
-        made.jobs.end()
-        assert made.is_over()
+    with ExitStack() as stack:
+        yield lambda *scripts: stack.enter_context(closing(Bench(tmp_path, *scripts)))
 
 
 def window(outcome: Outcome) -> Window:

@@ -108,6 +108,10 @@ class StudyOnHosts:
         self.send(signal.SIGKILL, "h1", "--hosts")
         self.process.wait(timeout=20)
 
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.kill_tune()
+
     def of_launch(self) -> set[int]:
         """All processes of the other hosts that are not agents."""
         processes = (self.bench.processes(host) for host in ("h2", "h3"))
