@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -84,10 +83,8 @@ class Slurm:
         }
         for host in bench.names:
             bench.run(host, "sh", "-c", NODE, "sh", str(folder), env=self.env)
-        deadline_s = time.monotonic() + UP_S
-        while self.run("sinfo", "-h", "-o", "%D %t").split() != [str(len(bench.names)), "idle"]:
-            assert time.monotonic() < deadline_s, "the nodes do not come up"
-            time.sleep(0.1)
+        idle = [str(len(bench.names)), "idle"]
+        eventually(lambda: self.run("sinfo", "-h", "-o", "%D %t").split() == idle, UP_S)
 
     def run(self, *words: str) -> str:
         return str(self.bench.run("h1", *words, env=self.env).stdout)
