@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.live.scripted import Ranks, Script, Starter, launch, plays
+from tests.marked import eventually
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tests.system.jobs import failed, finished
 from tuner.launch import trial
@@ -271,9 +271,7 @@ def test_one_that_goes_on_without_us_is_a_launch(
     monkeypatch.setattr(windowing, "LAST_S", 0.1)
 
     def until_it_is_left(_: Ranks) -> None:
-        until_s = time.monotonic() + 10.0
-        while not live.jobs.refusal and time.monotonic() < until_s:
-            time.sleep(0.01)
+        eventually(lambda: bool(live.jobs.refusal))
 
     live = bench(plays(switch, b"no JSON\n", until_it_is_left, full_log))
     outcome = live(ONE)
