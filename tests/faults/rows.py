@@ -64,14 +64,14 @@ def _outside(name: str, act: str, *expected: str) -> JobFault:
 #: MPICH's mpirun may end the other ranks and return 0: their log is too short then, or not there.
 _HYDRA_ENDS = {"mpich": (WRONG_RESULT, NO_LOG)}
 _EARLY = (CRASHED, STALLED)
-_KILLED = "get(SIGKILL)"
+_KILLED = "raise_signal(SIGKILL)"
 
 RANKS = (
     _inside("a rank is killed", _KILLED, CRASHED),
     _inside("rank 0 is killed", _KILLED, CRASHED, rank=0),
     _inside("a rank is killed before its first iteration", _KILLED, CRASHED, at=1),
     _inside("a rank is killed after its last iteration", _KILLED, CRASHED, at=5),
-    _inside("a rank is stopped", "get(SIGSTOP)", STALLED),
+    _inside("a rank is stopped", "raise_signal(SIGSTOP)", STALLED),
     _inside("a rank segfaults", "ctypes.string_at(0)", CRASHED),
     _inside("a rank raises", "fail(ValueError('no such data'))", CRASHED),
     _inside("a rank raises, MPI waits", "fail_unseen()", STALLED, CRASHED),

@@ -172,10 +172,6 @@ def strike(what: str, number: int) -> None:
     os.kill(json.loads(Path("pids.json").read_text())[what], number)
 
 
-def get(number: int) -> None:
-    os.kill(os.getpid(), number)
-
-
 def fail(error: Exception) -> NoReturn:
     raise error
 
@@ -192,7 +188,7 @@ def fail_unseen() -> NoReturn:
 def print_and_die(text: str, number: int = 0) -> NoReturn:
     """Print what another program would, and get a signal; exit with 1 if that does not kill."""
     print(text, file=sys.stderr, flush=True)
-    get(number)
+    os.kill(os.getpid(), number)
     os._exit(1)
 
 
