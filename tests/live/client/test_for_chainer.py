@@ -39,12 +39,12 @@ def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
     return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
 
 
-def states(loader: Any, count: int, switches: dict[int, dict[str, Any]]) -> list[Any]:
-    """Return batches with the iterator's state behind each; switched before those of a number."""
+def states(loader: Any, switches: dict[int, dict[str, Any]]) -> list[Any]:
+    """Return 14 batches with the iterator's state behind each, some of them after a switch."""
     assert LiveIterator.fits(loader)
     agent, result = FakeAgent(), []
     LiveIterator(loader).knobs.offer(agent)
-    for step in range(count):
+    for step in range(14):
         if step in switches:
             agent.switch(**switches[step])
             assert agent.read().items() >= switches[step].items()
@@ -57,14 +57,11 @@ def states(loader: Any, count: int, switches: dict[int, dict[str, Any]]) -> list
     return result
 
 
-def at_random(seed: int, count: int) -> dict[int, dict[str, Any]]:
-    generator = random.Random(seed)
-    return {
-        step: {"iterator_workers": generator.randint(1, 3), "prefetch": generator.randint(1, 6)}
-        for step in generator.sample(range(count), 6)
-    }
-
-
+GENERATOR = random.Random(5)
+AT_RANDOM = {
+    step: {"iterator_workers": GENERATOR.randint(1, 3), "prefetch": GENERATOR.randint(1, 6)}
+    for step in GENERATOR.sample(range(14), 6)
+}
 #: In batch 4 and 8 an epoch begins, and six batches ahead its order has been drawn already.
 EDGES = {step: {"iterator_workers": 1 + step % 2, "prefetch": 6} for step in (0, 3, 4, 5, 8)}
 
@@ -73,14 +70,14 @@ EDGES = {step: {"iterator_workers": 1 + step % 2, "prefetch": 6} for step in (0,
     ("how", "switches"),
     [
         ({"length": 17}, EDGES),  # an epoch ends in the middle of a batch
-        ({"length": 3, "batch": 7}, at_random(5, 14)),
-        ({"length": 16, "shuffle": False}, at_random(5, 14)),
+        ({"length": 3, "batch": 7}, AT_RANDOM),
+        ({"length": 16, "shuffle": False}, AT_RANDOM),
     ],
 )
 def test_switches_change_no_sample_and_no_order(
     how: dict[str, Any], switches: dict[int, dict[str, Any]]
 ) -> None:
-    assert states(iterator(**how), 14, switches) == states(iterator(**how), 14, {})
+    assert states(iterator(**how), switches) == states(iterator(**how), {})
 
 
 def test_others_are_left_alone() -> None:
