@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.study_surface import SPEC
 from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
 from tuner.launch import command, render
@@ -22,7 +23,6 @@ from tuner.model import (
     Launch,
     LauncherInfo,
     Layout,
-    Machine,
     Setting,
     StudySpec,
 )
@@ -31,26 +31,11 @@ from tuner.model.errors import UsageError
 OMP = knob("omp_threads")
 WORKERS = knob("iterator_workers")
 COMMUNICATOR = knob("communicator")
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 THREE = Setting.of([("omp_threads", 1), ("iterator_workers", 2), ("communicator", "naive")])
 
 
 def spec_of(command: tuple[str, ...], *knobs: Knob) -> StudySpec:
-    return StudySpec(
-        "s",
-        command,
-        LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11"),
-        Layout(8),
-        Machine("host", "cpu", 2, 2, 2, None, 1, 2**30),
-        knobs,
-        trial_limit_s=60.0,
-    )
+    return replace(SPEC, command=command, layout=Layout(8), knobs=knobs, trial_limit_s=60.0)
 
 
 def shipped() -> StudySpec:
@@ -64,7 +49,8 @@ def ranks(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
 
 
 TRAINER = (sys.executable, "-m", "mpi4py", str(shipped_dir("workloads") / "chainer_mnist.py"))
-ONE_THREAD = tuple(f"{name}=1" for name in THREAD_VARIABLES)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+ONE_THREAD = tuple(f"{library}_NUM_THREADS=1" for library in LIBRARIES)
 
 
 def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
