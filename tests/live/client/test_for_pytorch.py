@@ -130,27 +130,21 @@ def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
 PER_EPOCH = 3
 
 
-def manager(folder: Path, stop: tuple[int, str]) -> Any:
+def trained(folder: Path, stop: tuple[int, str], at_once: int) -> int:
+    """Train in a loop that can end after so many iterations; how many there were."""
     network = torch.nn.Linear(1, 1)
-    found = ppe.training.ExtensionsManager(
-        network,
-        torch.optim.SGD(network.parameters(), lr=0.1),
-        1,
+    manager = ppe.training.ExtensionsManager(
+        *(network, torch.optim.SGD(network.parameters(), lr=0.1), 1),
         iters_per_epoch=PER_EPOCH,
         out_dir=str(folder),
         stop_trigger=stop,
     )
-    found.extend(live.PpeExtension())
-    return found
-
-
-def trained(found: Any, at_once: int = PER_EPOCH) -> int:
-    """Train in a loop that can end after so many iterations; how many there were."""
-    while not found.stop_trigger:
+    manager.extend(live.PpeExtension())
+    while not manager.stop_trigger:
         for _ in range(at_once):
-            with found.run_iteration():
+            with manager.run_iteration():
                 pass
-    return int(found.iteration)
+    return int(manager.iteration)
 
 
 class Wants8(FakeAgent):
@@ -170,9 +164,9 @@ def test_it_goes_on_beyond_its_end_in_a_study_and_ends_where_the_loop_can(
     without: int,
     within: int,
 ) -> None:
-    assert trained(manager(tmp_path, stop), at_once) == without
+    assert trained(tmp_path, stop, at_once) == without
     agent = install(monkeypatch, Wants8())
-    assert trained(manager(tmp_path, stop), at_once) == within
+    assert trained(tmp_path, stop, at_once) == within
     marks = [number % PER_EPOCH == 0 for number in range(within)]
     assert agent.steps == marks, "an epoch's start is marked"
 
