@@ -42,13 +42,10 @@ silent_order = partial(Ranks.switch, answers=False)
 refuses = partial(Ranks.switch, errors={"omp_threads": "no such library"})
 slow = plays(switch, [0.1, 0.1], stay)
 
-
-def setting_of(threads: int, communicator: str) -> Setting:
-    values: dict[str, Value] = {"omp_threads": threads, "communicator": communicator}
-    return Setting.of({**values, "iterator_workers": 1})
-
-
-ONE, TWO, OTHER = setting_of(2, "naive"), setting_of(4, "naive"), setting_of(2, "flat")
+ONE, TWO, OTHER = (
+    Setting.of({"omp_threads": threads, "communicator": name, "iterator_workers": 1})
+    for threads, name in ((2, "naive"), (4, "naive"), (2, "flat"))
+)
 
 
 def obedient(ranks: Ranks) -> int:
