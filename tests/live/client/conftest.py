@@ -17,8 +17,7 @@ class Threads:
         return 8
 
     def __getitem__(self, _: int) -> int:
-        import cv2
-
+        cv2 = pytest.importorskip("cv2")
         image = np.zeros((400, 400, 3), np.uint8)
         cv2.warpAffine(image, cv2.getRotationMatrix2D((200, 200), 10, 1), (400, 400))
         return int(cv2.getNumThreads())
