@@ -91,52 +91,35 @@ def test_the_commands_of_the_documentation_find_their_hosts(bench: Bench, folder
         assert "h2" in done.stdout, command
 
 
-class Guide:
-    """Runs the blocks of the guide on the first host, in a folder."""
-
-    def __init__(self, bench: Bench, folder: Path) -> None:
-        self.bench, self.folder = bench, folder
-        script, self.tune, self.run_job = blocks("docs/how-to/spot.md")
-        self._write("hosts.sh", script)
-        self._write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\ncat there\necho >> asked\n')
-        self._write("train.py", TRAIN)
-        self.hosts("h2", "h3")
-        path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-        storage = str(folder / "study.db")
-        self._env = {**os.environ, "PATH": path, "TUNE_STORAGE": storage}
-
-    def _write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-        (self.folder / name).chmod(0o755)
-
-    def hosts(self, *names: str) -> None:
-        """The cloud has these now."""
-        self._write("there", "\n".join(names) + "\n")
-
-    def asked(self) -> int:
-        """How often the cloud has answered."""
-        return (self.folder / "asked").read_text().count("\n")
-
-    def start(self, commands: str, steps: int) -> subprocess.Popen[str]:
-        self._write("length", str(steps))
-        words = ("sh", "-c", f"cd '{self.folder}' && {commands}")
-        return self.bench.start("h1", *words, env=self._env)
-
-
 def test_a_job_goes_on_from_its_newest_snapshot_on_other_hosts(bench: Bench, folder: Path) -> None:
-    guide = Guide(bench, folder)
+    def write(name: str, text: str) -> None:
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+    def start(commands: str, steps: int) -> subprocess.Popen[str]:
+        write("length", str(steps))
+        path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, "TUNE_STORAGE": str(folder / "study.db")}
+        return bench.start("h1", "sh", "-c", f"cd '{folder}' && {commands}", env=env)
+
+    hosts_script, tune_command, job_command = blocks("docs/how-to/spot.md")
+    write("hosts.sh", hosts_script)
+    write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\ncat there\necho >> asked\n')
+    write("train.py", TRAIN)
+    write("there", "h2\nh3\n")
     short = "--mpi-procs 2 --ppn 1 --trials 1 --no-confirm --knob omp_threads=1,2"
-    tune = guide.start(guide.tune.replace("--mpi-procs 8 --ppn 4", short), 3)
+    tune = start(tune_command.replace("--mpi-procs 8 --ppn 4", short), 3)
     output, errors = tune.communicate(timeout=120)
     assert tune.returncode == 0, output + errors
 
-    job = guide.start(guide.run_job, 60)
+    job = start(job_command, 60)
     eventually((folder / "out" / "snapshot_10").exists)
-    before = guide.asked()
+    asked = folder / "asked"
+    before = asked.stat().st_size
     bench.link("h3", "down")
     try:
-        eventually(lambda: guide.asked() > before)  # the cloud has not noticed yet
-        guide.hosts("h2", "h1")
+        eventually(lambda: asked.stat().st_size > before)  # the cloud has not noticed yet
+        write("there", "h2\nh1\n")
         output, errors = job.communicate(timeout=120)
     finally:
         bench.link("h3", "up")
