@@ -152,31 +152,24 @@ def test_every_pool_is_set_and_read_back_capped_at_the_cpus_of_the_rank(knobs: A
     assert pools() == before, "each has its own number again"
 
 
-class Loader:
-    """Two knobs that are changed together, of which a value may be refused."""
-
-    def __init__(self, knobs: Any) -> None:
-        self.values = {"iterator_workers": 1, "prefetch": 2}
-        self.changes = 0
-        knobs.offer(tuple(self.values), self.apply, lambda: self.values)
-
-    def apply(self, values: dict[str, int]) -> None:
-        self.changes += 1
-        if values.get("iterator_workers", 0) > 8:
-            raise MemoryError("too\nmany")
-        self.values = {**self.values, **values}
-
-
 def test_what_is_offered_together_changes_once_and_fails_together(knobs: Any) -> None:
-    loader = Loader(knobs)
+    values, changes = {"iterator_workers": 1, "prefetch": 2}, list[dict[str, int]]()
+
+    def apply(changed: dict[str, int]) -> None:
+        changes.append(changed)
+        if changed.get("iterator_workers", 0) > 8:
+            raise MemoryError("too\nmany")
+        values.update(changed)
+
+    knobs.offer(tuple(values), apply, lambda: values)
     knobs.offer(("chunk",), print)
     assert knobs.begin().items() >= {"iterator_workers": 1, "prefetch": 2, "chunk": None}.items()
     assert knobs.change({"iterator_workers": 4, "prefetch": 3}) == {}
     assert knobs.read({}).items() >= {"iterator_workers": 4, "prefetch": 3}.items()
     assert knobs.change({"chunk": 2}) == {}
-    assert loader.changes == 1
+    assert len(changes) == 1
     assert knobs.change({"prefetch": None}) == {}
-    assert loader.values == {"iterator_workers": 4, "prefetch": 2}
+    assert values == {"iterator_workers": 4, "prefetch": 2}
     failed = knobs.change({"iterator_workers": 9, "prefetch": 1, "chunk": 3})
     assert failed == dict.fromkeys(("iterator_workers", "prefetch"), "MemoryError: too many")
     assert knobs.read({})["prefetch"] == 2
