@@ -147,11 +147,6 @@ def trained(folder: Path, stop: tuple[int, str], at_once: int) -> int:
     return int(manager.iteration)
 
 
-class Wants8(FakeAgent):
-    def more(self) -> bool:
-        return len(self.steps) < 8
-
-
 @pytest.mark.parametrize(
     ("stop", "at_once", "without", "within"),
     [((1, "epoch"), PER_EPOCH, 3, 9), ((4, "iteration"), 1, 4, 8)],
@@ -165,7 +160,8 @@ def test_it_goes_on_beyond_its_end_in_a_study_and_ends_where_the_loop_can(
     within: int,
 ) -> None:
     assert trained(tmp_path, stop, at_once) == without
-    agent = install(monkeypatch, Wants8())
+    agent = install(monkeypatch, FakeAgent())
+    monkeypatch.setattr(agent, "more", lambda: len(agent.steps) < 8)
     assert trained(tmp_path, stop, at_once) == within
     marks = [number % PER_EPOCH == 0 for number in range(within)]
     assert agent.steps == marks, "an epoch's start is marked"
