@@ -8,6 +8,7 @@ its begin and its end. Some owners are killed in the middle.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -78,20 +79,11 @@ def _act(part: Part, notes: Path, gate: Barrier) -> None:
 
 
 def mistakes(notes: list[str], cast: list[Part]) -> Iterator[str]:
-    owner = ""
     counts = Counter(line.split()[0] for line in notes)
-    for line in notes:
-        word, pid = line.split()
-        if word == "begin":
-            if owner:
-                yield f"{pid} began while {owner} measured"
-            owner = pid
-        elif word in {"end", "killed"}:
-            if owner != pid:
-                yield f"{pid} ended in the time of {owner or 'nobody'}"
-            owner = ""
-        elif word != "refused":
-            yield line
+    turns = [line.split() for line in notes if not line.startswith("refused")]
+    for begin, end in itertools.zip_longest(turns[::2], turns[1::2], fillvalue=["nothing", ""]):
+        if begin[0] != "begin" or end[0] not in {"end", "killed"} or begin[1] != end[1]:
+            yield f"{' '.join(begin)}, then {' '.join(end)}"
     if counts["begin"] + counts["refused"] != len(cast):
         yield f"{counts['begin'] + counts['refused']} of {len(cast)} had their turn"
     if counts["refused"] and all(part.wait for part in cast):
