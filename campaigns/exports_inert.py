@@ -239,6 +239,7 @@ def check_scripts(it: Case, place: Place) -> int:
     search = f"{place.programs}:{os.environ['PATH']}"
     env = {"PATH": search, "HOME": str(place.home), "LC_ALL": "C.UTF-8", "IMAGE": "me/job"}
     env |= {f"TUNE_SECRET_{n}": value for n, value in enumerate(it.secrets, start=1)}
+    env["RESULT"] = str(place.result)
     for kind, (content, words) in scripts(it, place).items():
         path = place.scripts / f"script.{kind}"
         path.write_bytes(os.fsencode(content))
@@ -246,11 +247,7 @@ def check_scripts(it: Case, place: Place) -> int:
         for name in SHELLS:
             place.result.write_bytes(b"")
             done = subprocess.run(
-                [name, path, it.out],
-                cwd=place.cwd,
-                env={**env, "RESULT": str(place.result)},
-                capture_output=True,
-                check=False,
+                [name, path, it.out], cwd=place.cwd, env=env, capture_output=True, check=False
             )
             assert (done.returncode, done.stderr) == (0, b""), (name, kind, done)
             got = place.result.read_bytes()

@@ -60,9 +60,8 @@ def play(folder: Path, cast: list[Part]) -> list[str]:
 
 def _act(part: Part, notes: Path, gate: Barrier) -> None:
     def note(word: str) -> None:
-        fd = os.open(notes, os.O_WRONLY | os.O_APPEND)
-        os.write(fd, f"{word} {os.getpid()}\n".encode())
-        os.close(fd)
+        with notes.open("a") as file:
+            file.write(f"{word} {os.getpid()}\n")
 
     gate.wait()
     try:
