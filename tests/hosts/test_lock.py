@@ -27,13 +27,9 @@ with lock.measuring("theirs", environ=os.environ, database="/their.db"):
 
 @contextmanager
 def holder(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD],
-        env={**os.environ, **environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    argv, pipe = [sys.executable, "-c", HOLD], subprocess.PIPE
+    env = os.environ | environ
+    with subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "held\n"
         yield process
         process.kill()
