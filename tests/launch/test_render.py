@@ -55,15 +55,9 @@ ONE_THREAD = tuple(f"{library}_NUM_THREADS=1" for library in LIBRARIES)
 
 def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    folder = Path("/data/trial 3")
-    launch = render.launch(
-        shipped(),
-        THREE,
-        folder,
-        environ={"HOME": "/h", "PYTHONPATH": "/mine", "OMP_NUM_THREADS": "7"},
-        cwd=Path("/here"),
-        marker="abc",
-    )
+    folder, here = Path("/data/trial 3"), Path("/here")
+    environ = {"HOME": "/h", "PYTHONPATH": "/mine", "OMP_NUM_THREADS": "7"}
+    launch = render.launch(shipped(), THREE, folder, environ=environ, cwd=here, marker="abc")
     assert launch.argv == (
         "/opt/mpi/bin/mpirun",
         *("-n", "8"),
@@ -74,7 +68,7 @@ def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
         *("--benchmark", "--out", "/data/trial 3/out"),
         *("--loaderjob", "2", "--communicator", "naive"),
     )
-    assert (launch.cwd, launch.folder, launch.limit_s) == (Path("/here"), folder, 60.0)
+    assert (launch.cwd, launch.folder, launch.limit_s) == (here, folder, 60.0)
     assert launch.out_dir == folder / "out"
     assert launch.env["TUNE_TRIAL"] == "abc"
     assert launch.env["TUNE_PROBE_DIR"] == "/data/trial 3/probe"

@@ -69,14 +69,10 @@ class Bench:
         self, setting: Setting, limit_s: float = 10.0, stall_limit_s: float = 5.0, **fields: Any
     ) -> Outcome:
         self.number += 1
-        request = MeasurementRequest(
-            launch(self.folder, self.number, limit_s),
-            replace(STUDY, stall_limit_s=stall_limit_s),
-            setting,
-            self.number,
-            expected_iterations=MODEL.iterations,
-            **fields,
-        )
+        own = launch(self.folder, self.number, limit_s)
+        spec = replace(STUDY, stall_limit_s=stall_limit_s)
+        fields["expected_iterations"] = MODEL.iterations
+        request = MeasurementRequest(own, spec, setting, self.number, **fields)
         return self.jobs.window(request, MODEL)
 
     def is_over(self) -> bool:

@@ -148,22 +148,16 @@ def trained(folder: Path, stop: tuple[int, str], at_once: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("stop", "at_once", "without", "within"),
-    [((1, "epoch"), PER_EPOCH, 3, 9), ((4, "iteration"), 1, 4, 8)],
+    ("stop", "at_once", "ends"), [((1, "epoch"), PER_EPOCH, (3, 9)), ((4, "iteration"), 1, (4, 8))]
 )
 def test_it_goes_on_beyond_its_end_in_a_study_and_ends_where_the_loop_can(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stop: tuple[int, str],
-    at_once: int,
-    without: int,
-    within: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: Any, at_once: int, ends: tuple[int, int]
 ) -> None:
-    assert trained(tmp_path, stop, at_once) == without
+    assert trained(tmp_path, stop, at_once) == ends[0]
     agent = install(monkeypatch, FakeAgent())
     monkeypatch.setattr(agent, "more", lambda: len(agent.steps) < 8)
-    assert trained(tmp_path, stop, at_once) == within
-    marks = [number % PER_EPOCH == 0 for number in range(within)]
+    assert trained(tmp_path, stop, at_once) == ends[1]
+    marks = [number % PER_EPOCH == 0 for number in range(ends[1])]
     assert agent.steps == marks, "an epoch's start is marked"
 
 
