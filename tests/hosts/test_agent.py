@@ -94,9 +94,7 @@ def signal_agent(number: int) -> None:
             os.kill(pid, number)
 
 
-def test_what_an_agent_cannot_do_is_said_and_the_host_is_not_lost(
-    hold: Hold, tmp_path: Path
-) -> None:
+def test_what_an_agent_cannot_do_is_said_and_no_host_is_lost(hold: Hold, tmp_path: Path) -> None:
     with agent() as host:
         assert host.call("", LocalHost.describe, "here") == LocalHost().describe("here")
         hold(host)
@@ -197,9 +195,7 @@ def test_a_stopped_agent_is_lost_and_ended_by_the_next_one_of_its_study(
         ("mpirun: no", "no answer from h1, h2, h21: mpirun: no"),
     ],
 )
-def test_a_launcher_that_starts_nothing_is_quoted_and_the_host_named(
-    printed: str, said: str
-) -> None:
+def test_a_launcher_that_starts_nothing_is_quoted_and_hosts_named(printed: str, said: str) -> None:
     argv = ("sh", "-c", 'printf "%s\\n" "$1" >&2; exit 255', "sh", printed)
     with (
         pytest.raises(TunerError) as caught,

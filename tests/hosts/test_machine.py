@@ -62,9 +62,7 @@ V1 = "cpu,cpuacct/docker/x/cpu.cfs_{}_us"
         ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 0.5),
     ],
 )
-def test_the_quota_of_the_cgroups(
-    tmp_path: Path, files: dict[str, str], quota: float | None
-) -> None:
+def test_the_quota_of_cgroups(tmp_path: Path, files: dict[str, str], quota: float | None) -> None:
     own = "5:cpu,cpuacct:/docker/x\n4:memory:/docker/x\n0::/a/b\n"
     plant(tmp_path, {"proc/self/cgroup": own})
     plant(tmp_path / "sys/fs/cgroup", files)

@@ -42,9 +42,7 @@ def run(tmp_path: Path) -> Run:
     return run_launch
 
 
-def test_the_exit_status_and_a_log_of_both_streams_for_the_user_alone(
-    tmp_path: Path, run: Run
-) -> None:
+def test_the_exit_status_and_a_log_of_both_streams_for_the_user(tmp_path: Path, run: Run) -> None:
     log = tmp_path / process.OUTPUT
     log.write_text("of an earlier trial")
     log.chmod(0o644)

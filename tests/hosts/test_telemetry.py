@@ -168,9 +168,7 @@ def test_host_and_ranks_have_their_tracks_without_what_was_used_before(root: Pat
     assert first == 0.0 and second is not None and second > 0
 
 
-def test_what_the_kernel_does_not_tell_is_a_gap(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_kernel_does_not_tell_is_a_gap(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(root, {"proc/self/schedstat": "0 0 0"})  # it does not count waiting
     monkeypatch.setattr(counters, "is_of_host", lambda first, last: False)  # /proc/stat is made up
     recording = recorder(root)

@@ -154,9 +154,7 @@ def test_only_a_numbered_step_of_slurm_is_refused(
     assert "sbatch" in caught.value.hint
 
 
-def test_torchrun_is_that_of_the_commands_interpreter(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_torchrun_is_that_of_the_commands_python(tmp_path: Path, environ: dict[str, str]) -> None:
     script(tmp_path / "path" / "mpirun", OPEN_MPI)
     python = script(tmp_path / "venv" / "bin" / "python3.12", TORCH)
     info = find(None, kind="torchrun", program=str(python), environ=environ)

@@ -81,9 +81,7 @@ def test_only_a_log_of_a_launch_of_its_own_can_be_resumed() -> None:
 @pytest.mark.parametrize(
     ("kind", "may_be"), [(FailureKind.CRASHED, False), (FailureKind.LIMIT, True)]
 )
-def test_a_setting_that_failed_in_a_window_is_launched_next(
-    kind: FailureKind, may_be: bool
-) -> None:
+def test_a_setting_that_failed_in_a_window_is_launched(kind: FailureKind, may_be: bool) -> None:
     records = windows().window(THIRD, Failed(kind, "it did")).records
     assert may_be_window(records, Purpose.SEARCH, THIRD) is may_be
     assert may_be_window(records, Purpose.SEARCH, OTHER)

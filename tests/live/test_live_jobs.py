@@ -258,9 +258,7 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Pat
     assert live.jobs.refusal == "no rank said that it accepts switches"
 
 
-def test_one_that_goes_on_without_us_is_a_launch(
-    bench: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_goes_on_alone_is_a_launch(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowing, "LAST_S", 0.1)
 
     def until_it_is_left(_: Ranks) -> None:

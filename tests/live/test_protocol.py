@@ -114,9 +114,7 @@ def test_a_rank_that_ends_ends_it_for_all_if_it_is_waited_for(
 
 
 @pytest.mark.parametrize("changes", [{"secret": "another"}, {"ranks": -2}, {"type": "steps"}])
-def test_strangers_are_not_let_in_and_end_nothing(
-    connect: Connect, changes: dict[str, Any]
-) -> None:
+def test_strangers_are_kept_out_and_end_nothing(connect: Connect, changes: dict[str, Any]) -> None:
     bench = connect(0)
     with pytest.raises(ConnectionError):
         bench.come({**bench.place, **changes}, **changes)

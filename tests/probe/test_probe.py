@@ -73,9 +73,7 @@ def test_workers_do_not_report(method: str, run: Run, tmp_path: Path) -> None:
     assert report(tmp_path)["pid"] == int(ran.stdout)
 
 
-def test_neither_a_forked_child_nor_a_helper_displaces_the_trainer(
-    run: Run, tmp_path: Path
-) -> None:
+def test_neither_a_child_nor_a_helper_displaces_the_trainer(run: Run, tmp_path: Path) -> None:
     run("import os, sys\nif os.fork() == 0: sys.exit()\nos.wait(); os._exit(0)")
     assert not any((tmp_path / "probe").glob("*.json")), "who leaves by os._exit is not seen"
     run("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import numpy'])")

@@ -157,9 +157,7 @@ def private_folders(bench: Bench) -> list[str]:
     return [name for name in names if name.startswith("tune-")]
 
 
-def test_ranks_of_all_hosts_are_seen_from_outside_and_from_inside(
-    bench: Bench, study: Start
-) -> None:
+def test_ranks_of_all_hosts_are_seen_from_outside_and_inside(bench: Bench, study: Start) -> None:
     tune = study(*SHORT, "--hosts", "h1:1,h3:1", "--", "{out}", program=TRAINER)
     tune.end()
     records = tune.records()
