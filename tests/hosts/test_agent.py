@@ -110,9 +110,7 @@ def test_what_an_agent_cannot_do_is_said_and_no_host_is_lost(hold: Hold, tmp_pat
     eventually(lambda: not (tmp_path / "new").exists())
 
 
-def test_a_pause_and_a_sweep_are_for_the_launch_and_nothing_else(
-    marker: str, left: Left, hold: Hold
-) -> None:
+def test_a_pause_and_a_sweep_are_for_the_launch_alone(marker: str, left: Left, hold: Hold) -> None:
     bystander = left(None)
     with agent() as host:
         hold(host)

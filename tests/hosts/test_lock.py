@@ -99,9 +99,7 @@ def test_a_lock_file_that_was_removed_meanwhile_is_none(environ: dict[str, str])
                 pass
 
 
-def test_the_shared_folder_is_for_all_users_and_no_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_for_all_and_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
     with lock.measuring("mine", environ={}):
         path = lock.lock_path({})

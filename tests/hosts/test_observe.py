@@ -130,9 +130,7 @@ def test_the_libraries_of_a_program_without_python_are_seen(
     assert view.ignores_thread_variables == ignores
 
 
-def test_what_a_worker_loads_for_a_moment_is_seen_and_what_is_hidden_may_be_threaded(
-    proc: Proc,
-) -> None:
+def test_what_a_worker_loads_briefly_is_seen_and_what_is_hidden_may_be_threaded(proc: Proc) -> None:
     proc.add(FAR + 2, PMI_RANK=0)
     libc, cv2 = (f"7f00-7f01 r-xp 0 08:01 9 /lib/{name}\n" for name in ("libc.so.6", "cv2.so"))
     for maps in (libc, libc, libc + cv2, libc):

@@ -104,9 +104,7 @@ if not os.fork():
 DAEMON = "( sleep 0.2; {last} ) </dev/null >/dev/null 2>&1 & exit 0"
 
 
-def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(
-    tmp_path: Path, run: Run
-) -> None:
+def test_what_goes_on_after_the_command_is_killed_or_waited_for(tmp_path: Path, run: Run) -> None:
     ended, _ = run("sh", "-c", DAEMON.format(last="while :; do :; done"))
     assert ended.left_running == (("sh", True),) and ended.killed
     ended, _ = run(sys.executable, "-c", COMPUTES_IN_A_THREAD)
@@ -117,9 +115,7 @@ def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(
     assert ended.wall_s >= 0.6 and (tmp_path / "done").exists()
 
 
-def test_what_sigkill_cannot_end_is_an_error_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_killed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(Launch(("true",), os.environ, tmp_path, tmp_path / "out", tmp_path))
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
     monkeypatch.setattr(running, "_receive", lambda _: dict(answer))
@@ -147,9 +143,7 @@ def test_run_tool_ends_what_prints_without_an_end() -> None:
         process.run_tool(["yes"], timeout_s=600)
 
 
-def test_all_that_is_ours_goes_and_no_link_is_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_goes_and_no_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "outside").mkdir()
     kept = tmp_path / "outside/kept"
     kept.touch()

@@ -46,9 +46,7 @@ def test_a_hostile_file_is_refused_or_read_up_to_the_limit(
 
 
 @HOSTILE
-def test_what_a_probe_left_cannot_hang_its_readers(
-    replace: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_what_a_probe_left_hangs_no_reader(replace: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "probe").mkdir()
     for name in ("rank-0.json", "rank-0.17.phases"):
         replace(tmp_path / "probe" / name)

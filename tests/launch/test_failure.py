@@ -95,9 +95,7 @@ TRACEBACK = raised("ValueError: bad batch size")
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
     ],
 )
-def test_the_most_telling_line_is_the_reason(
-    code: int, text: str, kind: FailureKind, reason: str
-) -> None:
+def test_a_telling_line_is_the_reason(code: int, text: str, kind: FailureKind, reason: str) -> None:
     explanation = explain(code, text)
     assert reason in explanation.reason
     assert explanation.kind is kind
@@ -219,9 +217,7 @@ UNSET = "ValueError: env:// rendezvous: environment variable RANK expected, but 
         (NO_PORT, LAUNCHER, "DistNetworkError: The server socket has failed to listen"),
     ],
 )
-def test_under_torchrun_the_ranks_own_words_are_the_reason(
-    text: str, kind: FailureKind, reason: str
-) -> None:
+def test_under_torchrun_ranks_say_the_reason(text: str, kind: FailureKind, reason: str) -> None:
     explanation = explain(1, BANNER + text)
     assert explanation.kind is kind and reason in explanation.reason
 

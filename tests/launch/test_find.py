@@ -112,9 +112,7 @@ def test_an_mpirun_that_is_no_use_says_why(
     assert message in caught.value.message and str(path) in caught.value.message
 
 
-def test_a_folder_in_place_of_an_mpirun_names_the_one_in_it(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_folder_as_mpirun_names_the_one_in_it(tmp_path: Path, environ: dict[str, str]) -> None:
     mpirun = script(tmp_path / "mpi" / "bin" / "mpirun", OPEN_MPI)
     with pytest.raises(UsageError, match=r"TUNE_MPIRUN: .*/mpi is a folder") as caught:
         find(None, environ=environ | {"TUNE_MPIRUN": str(tmp_path / "mpi")})

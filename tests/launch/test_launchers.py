@@ -84,9 +84,7 @@ def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
         ("torchrun", "", {"bind_to": "core"}, "torchrun has no such option"),
     ],
 )
-def test_what_a_launcher_cannot_be_told(
-    kind: str, extra: str, options: dict[str, Any], said: str
-) -> None:
+def test_what_launchers_refuse(kind: str, extra: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         argv(kind, *extra.split(), **options)
 

@@ -176,9 +176,7 @@ def test_the_steady_state_leaves_out_the_first_fifth(
         ([{"epoch": 2}, {"epoch": 4}], None),
     ],
 )
-def test_epochs_are_told_exactly_or_not_at_all(
-    more: list[Entry], epochs: float | None, tmp_path: Path
-) -> None:
+def test_epochs_are_exact_or_none(more: list[Entry], epochs: float | None, tmp_path: Path) -> None:
     log = [{**entry, **own} for entry, own in zip(entries(1.0, 2.0), more, strict=True)]
     (tmp_path / "log").write_text(json.dumps(log))
     assert report().result(ended(tmp_path)) == Finished(2.0, 2, epochs)

@@ -45,9 +45,7 @@ def cost(ending: Finished | Failed) -> float | str:
         ("10 125 8", "^([0-9]+) ", 10),
     ],
 )
-def test_the_group_of_the_last_match_counts(
-    tmp_path: Path, text: str, pattern: str, figure: float
-) -> None:
+def test_the_last_match_counts(tmp_path: Path, text: str, pattern: str, figure: float) -> None:
     assert cost(result(tmp_path, text, pattern)) == figure
 
 

@@ -165,9 +165,7 @@ VALUES = {"out": "o", "n": "2"}
         (("bash", "-c", "exec ./p {n} {out}"), ("bash", "-c", "exec ./p 2 o")),
     ],
 )
-def test_substitute_leaves_out_what_is_not_set(
-    template: tuple[str, ...], filled: tuple[str, ...]
-) -> None:
+def test_what_is_not_set_is_left_out(template: tuple[str, ...], filled: tuple[str, ...]) -> None:
     assert command.substitute(template, VALUES) == filled
 
 

@@ -211,9 +211,7 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
     ("code", "kind"),
     [(errno.EAGAIN, FailureKind.INTERRUPTED), (errno.ENOSPC, FailureKind.DISK_FULL)],
 )
-def test_what_the_machine_is_short_of_is_not_the_settings_fault(
-    bench: Bench, code: int, kind: FailureKind
-) -> None:
+def test_a_shortage_is_not_the_settings_fault(bench: Bench, code: int, kind: FailureKind) -> None:
     def start(_: Launch) -> Bench:
         raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
 

@@ -50,9 +50,7 @@ START, OTHER, THIRD = setting(1), setting(2), setting(3)
         (ObjectiveSpec(), Layout(2, ("h1", "h2"), (1, 1)), ""),
     ],
 )
-def test_why_each_setting_of_a_study_is_launched(
-    objective: ObjectiveSpec, layout: Layout, reason: str
-) -> None:
+def test_why_settings_are_launched(objective: ObjectiveSpec, layout: Layout, reason: str) -> None:
     why = why_cold(objective, layout, {"SLURM_JOB_ID": "7"})
     assert reason in why and bool(why) == bool(reason)
 
@@ -99,9 +97,7 @@ def test_a_setting_that_failed_in_a_window_is_launched(kind: FailureKind, may_be
         (setting(1, omp_wait_policy=UNSET), setting(2, omp_wait_policy=UNSET), True),
     ],
 )
-def test_what_cannot_be_changed_must_be_as_it_was_started(
-    start: Setting, target: Setting, fits: bool
-) -> None:
+def test_what_cannot_change_must_fit_the_start(start: Setting, target: Setting, fits: bool) -> None:
     assert is_reachable(start, target, {"omp_threads", "omp_wait_policy"}) is fits
 
 
@@ -150,9 +146,7 @@ def test_launches_that_were_paused_may_be_slower_than_windows(factor: float, is_
 
 
 @pytest.mark.parametrize(("factor", "is_off"), [(0.25, False), (1.4, False), (4.0, True)])
-def test_a_log_that_counts_other_iterations_shows_in_the_first_window(
-    factor: float, is_off: bool
-) -> None:
+def test_a_log_of_other_iterations_shows_in_the_first_window(factor: float, is_off: bool) -> None:
     """Of four batches an optimizer step is one; a first launch may be slow by itself."""
     study = Records().cold(OTHER, 2.0, purpose=Purpose.WARM_UP).starts(OTHER, 2.0 * factor)
     why = disagreement(study)

@@ -222,9 +222,7 @@ def test_a_request_ends_the_job_and_so_does_an_interrupt(bench: Make) -> None:
     assert live.is_over()
 
 
-def test_a_job_that_takes_no_more_orders_is_stalled(
-    bench: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_obeys_no_more_is_stalled(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowing, "LAST_S", 0.1)
     live = bench(plays(switch, STEADY, switch, b"[]\n", stay))
     live(ONE)

@@ -108,9 +108,7 @@ RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
         *(([0.1] * once + [9.0] + [0.1] * (3 - once), False) for once in range(4)),  # an accident
     ],
 )
-def test_what_cannot_win_is_stopped_and_projected_by_its_pace(
-    times_s: list[float], is_stopped: bool
-) -> None:
+def test_what_cannot_win_is_stopped_by_its_pace(times_s: list[float], is_stopped: bool) -> None:
     result = stopped(WindowEstimate(1, tuple(times_s)), MODEL, RACE)
     assert (result is not None) is is_stopped
     assert result is None or result.projection_s == pytest.approx(0.6 * 103)
@@ -147,9 +145,7 @@ def logged(
         ([logged(3.0)], full_run_model([], 9, LOGGED_TIME).overhead),  # one entry says nothing
     ],
 )
-def test_logs_show_what_a_run_takes_beside_its_iterations(
-    records: list[LaunchRecord], overhead: float
-) -> None:
+def test_logs_show_the_time_beside_iterations(records: list[LaunchRecord], overhead: float) -> None:
     model = full_run_model(records, 9, LOGGED_TIME, 1.5)
     assert (model.iterations, model.steady, model.incumbent_s) == (9, False, 1.5)
     assert model.overhead == pytest.approx(overhead)

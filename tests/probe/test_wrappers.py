@@ -83,9 +83,7 @@ def test_a_mistake_is_one_line_and_2(shell: str, args: tuple[str, ...], told: st
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_command_that_cannot_be_run_and_a_wrapper_without_an_x_bit(
-    shell: str, tmp_path: Path
-) -> None:
+def test_a_command_that_cannot_run_and_a_wrapper_without_x_bit(shell: str, tmp_path: Path) -> None:
     plain, copy = tmp_path / "plain file", tmp_path / "no x bit.sh"
     plain.write_text("")
     assert run(shell, "--", str(tmp_path / "nowhere")).returncode == 127
@@ -118,9 +116,7 @@ exec env -i sh -c "$*"
         (["h2", '"/bin/sh"', "-c", "'echo $TUNE_TRIAL'"], "abc", "<h2>"),
     ],
 )
-def test_the_marker_reaches_the_other_host(
-    tmp_path: Path, words: list[str], printed: str, called: str
-) -> None:
+def test_the_marker_gets_there(tmp_path: Path, words: list[str], printed: str, called: str) -> None:
     """From a folder with a blank, and without its x bit."""
     ssh, folder = tmp_path / "my ssh", tmp_path / "a 'b"
     ssh.write_text(SSH)

@@ -150,9 +150,7 @@ def test_agents_are_known_by_their_names_in_whatever_order_the_hosts_are(slurm: 
 
 
 @pytest.mark.parametrize("hosts", ["", "--hosts-from 'scontrol show hostnames' --ppn 1"])
-def test_the_scripts_of_the_guide_tune_and_run_in_an_allocation(
-    slurm: Slurm, folder: Path, hosts: str
-) -> None:
+def test_the_guides_scripts_tune_and_run_a_job(slurm: Slurm, folder: Path, hosts: str) -> None:
     script, *_, export = blocks("docs/how-to/slurm.md")
     short = script.replace("--trials 30", f"--trials 1 --no-confirm --knob omp_threads=1,2 {hosts}")
     assert short != script

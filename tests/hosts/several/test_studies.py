@@ -42,9 +42,7 @@ KINDS = {"mpirun": FailureKind.INTERRUPTED, "a rank": FailureKind.CRASHED}
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "tune"])
-def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
-    study: Start, loss: str
-) -> None:
+def test_whatever_is_killed_nothing_is_left_and_the_study_goes_on(study: Start, loss: str) -> None:
     host, word, number = LOSSES[loss]
     kind = KINDS.get(loss, FailureKind.LOST_HOST)
     tune = study(*OTHERS, seconds=3)
@@ -62,9 +60,7 @@ def test_whatever_is_killed_its_launch_leaves_nothing_and_the_study_goes_on(
     assert len(endings) - 1 >= 3 - (kind is FailureKind.CRASHED)
 
 
-def test_a_host_whose_link_goes_down_is_named_and_the_study_goes_on_later(
-    bench: Bench, study: Start
-) -> None:
+def test_a_host_without_a_link_is_named_and_the_study_goes_on(bench: Bench, study: Start) -> None:
     tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
     bench.link("h3", "down")
