@@ -177,14 +177,12 @@ def test_a_launch_or_a_failure_ends_a_job() -> None:
 def test_the_costs_are_those_seen() -> None:
     study = Records(BOUND).starts(setting(2, bind_to="core"), 5.0)
     first = live(study)
-    assert first is not None
-    assert (first.startup_s, first.switch_s) == (2.0, SWITCH_S)
+    assert first is not None and (first.startup_s, first.switch_s) == (2.0, SWITCH_S)
     assert first.share == pytest.approx(0.1)
     assert first.job == (2, 1, "core")
     study.window(setting(1, bind_to="core"), 4.0)
     later = live(study)
-    assert later is not None
-    assert later.switch_s == 0.3
+    assert later is not None and later.switch_s == 0.3
     assert later.share == pytest.approx((0.1 + 0.2) / 2)
 
 
