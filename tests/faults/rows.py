@@ -140,26 +140,18 @@ FAULTS = (*RANKS, *LEFT_BEHIND, *SHORTAGES, *LOGS, *LAUNCHER)
 
 # --- of a running job; a setting that failed so is launched by itself, on a clean launch
 
-#: There is no such moment in a window, or it is no other one there.
+#: There is no such moment in a window, or it is no other one there; and of the log of a running job
+#: nobody reads the end.
 _NEVER = {
     "a rank is killed before its first iteration",
     "a rank is killed after its last iteration",
-}
-
-#: Of the log of a running job nobody reads the end; but it must be possible to write it.
-_LOGS = {
-    "no log": (FINISHED,),
-    "another program's log": (FINISHED,),
-    "a log that is a pipe": (FINISHED,),
-    "a log without an end": (FINISHED,),
-    "the clock is set back while a rank runs": (FINISHED,),
+    "half a log",
+    "a log that ends early",
+    "a loss out of reach",
 }
 
 #: What is raised while a rank switches is caught there: another job is started with the setting.
 _CAUGHT = {"a rank raises", "a rank finds a disk full that is not", "a rank is over its quota"}
-
-#: No time of the program's own passes as it switches: the order is not answered.
-_UNANSWERED = "a rank loops for ever"
 
 #: mpirun returns 0: the job has ended by itself, and is started once more for the setting.
 _ENDED_ITSELF = {"mpich": (FINISHED,)}
@@ -168,21 +160,22 @@ _ENDED_ITSELF = {"mpich": (FINISHED,)}
 def _live(fault: JobFault) -> Iterator[JobFault]:
     """The fault in a window, and, if something of the job does it, as a rank switches."""
     is_log = fault in LOGS
-    if fault.name in _NEVER or (is_log and fault.name not in _LOGS):
+    if fault.name in _NEVER:
         return
     yield replace(
         fault,
         name=f"{fault.name}, in a window",
         phase="window",
         at=4,  # some iterations come before it
-        expected=_LOGS.get(fault.name, fault.expected),
+        expected=(FINISHED,) if is_log else fault.expected,
         also={} if fault.expected == (FINISHED,) else _ENDED_ITSELF,
         second=False,
     )
     if is_log:
         return
     is_caught = fault.name in _CAUGHT
-    expected = (STALLED,) if fault.name == _UNANSWERED else fault.expected
+    # No time of the program's own passes as it switches: the order is not answered.
+    expected = (STALLED,) if fault.name == "a rank loops for ever" else fault.expected
     yield replace(
         fault,
         name=f"{fault.name}, as it switches",
