@@ -40,9 +40,7 @@ def test_waiting_is_told_from_computing_by_the_code() -> None:
         ("while True: pass", signal.SIGSTOP, "T"),
     ],
 )
-def test_who_loops_computes_and_whoever_was_looked_at_goes_on_as_before(
-    code: str, number: int, letter: str
-) -> None:
+def test_who_loops_computes_and_all_go_on_as_before(code: str, number: int, letter: str) -> None:
     argv = [sys.executable, "-c", f"print(1, flush=True)\n{code}"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline()
@@ -95,9 +93,7 @@ case "$*" in "dump --pid 3" | *2) echo "not allowed" >&2; exit 1 ;; esac
 """
 
 
-def test_each_process_of_a_rank_has_a_file_for_its_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stacks_are_files_for_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = SimpleNamespace(executable=str(tmp_path / "python"))
     monkeypatch.setattr("tuner.hosts.stacks.sys", ours)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

@@ -30,9 +30,7 @@ HOSTILE = pytest.mark.parametrize("replace", [os.mkfifo, endless, sparse])
 
 
 @HOSTILE
-def test_a_hostile_file_is_refused_or_read_up_to_the_limit(
-    replace: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_hostile_file_is_read_to_a_limit(replace: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "file"
     replace(path)
     for read in (read_untrusted, read_end):

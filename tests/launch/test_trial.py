@@ -232,9 +232,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:
         ({"stall_limit_s": 1.0}, "nothing happened for 1 s"),
     ],
 )
-def test_a_command_before_the_launch_that_never_ends_is_ended(
-    bench: Bench, limits: dict[str, float], said: str
-) -> None:
+def test_an_endless_prepare_is_ended(bench: Bench, limits: dict[str, float], said: str) -> None:
     spec = replace(SPEC, prepare=("sleep", "99"), **limits)  # type: ignore[arg-type]
     with pytest.raises(TunerError, match=f"--prepare failed: {said}") as caught:
         bench.run(spec=spec)

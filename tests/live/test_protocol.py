@@ -193,9 +193,7 @@ def test_a_tool_that_does_not_know_the_secret_is_not_obeyed(rank: ToRank) -> Non
     eventually(lambda: rank.gate.passive)
 
 
-def test_a_tool_that_does_not_answer_is_not_waited_for_for_ever(
-    rank: ToRank, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_tool_is_waited_for_a_while(rank: ToRank, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank in code that holds Python's lock cannot answer, and may wait for the others there."""
     monkeypatch.setattr(rank_live_gate, "_GATE_S", 0.1)
     rank.begin()
@@ -205,9 +203,7 @@ def test_a_tool_that_does_not_answer_is_not_waited_for_for_ever(
     assert rank.gate.passive and rank.values == STARTED
 
 
-def test_of_several_addresses_the_one_of_the_tool_is_taken(
-    rank: ToRank, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_of_the_tool_is_taken(rank: ToRank, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.2", int(str(rank.place["port"])))):  # says nothing
         rank.place["addresses"] = ["127.0.0.3", "127.0.0.2", "127.0.0.1"]
         monkeypatch.setattr(line, "_DIAL_S", 0.3)

@@ -85,9 +85,7 @@ def test_neither_a_child_nor_a_helper_displaces_the_trainer(run: Run, tmp_path: 
     ["", "import builtins; builtins.mine = 1", "1 / 0", "import not_there", "x =",
      "raise ImportError('x', name='sitecustomize')"],
 )  # fmt: skip
-def test_the_programs_path_and_its_own_sitecustomize_are_as_without_us(
-    code: str, run: Run, tmp_path: Path
-) -> None:
+def test_path_and_sitecustomize_are_as_without_us(code: str, run: Run, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     if code:

@@ -16,6 +16,8 @@ from tuner.model import Purpose
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
+Start = Callable[[str], StudyOnHosts]
+
 #: Rank 0 writes Chainer's log; an iteration takes as much CPU time as the step says. Each rank
 #: notes when it runs, at least ten milliseconds of CPU time apart, and never waits in between.
 PROGRAM = f"""
@@ -40,7 +42,7 @@ with open(f"{{beats}}/{{os.environ['{MARKER}']}}-{{world.rank}}", "a", buffering
 
 
 @pytest.fixture
-def start(study: Callable[..., StudyOnHosts], folder: Path) -> Callable[[str], StudyOnHosts]:
+def start(study: Callable[..., StudyOnHosts], folder: Path) -> Start:
     """Starts a study whose hosts share no folder for what launches write."""
     (folder / "beats").mkdir()
     words = ("--live", "off", "--trials", "2", "--warm-ups", "0", "--fix", "omp_threads=1")
@@ -50,9 +52,7 @@ def start(study: Callable[..., StudyOnHosts], folder: Path) -> Callable[[str], S
 
 
 @pytest.mark.parametrize("hosts", ["h2:1,h3:1", "h1:1,h3:1"], ids=["others", "this one too"])
-def test_at_any_moment_only_one_of_them_runs_on_any_host(
-    start: Callable[[str], StudyOnHosts], folder: Path, hosts: str
-) -> None:
+def test_at_any_moment_only_one_runs_on_any_host(start: Start, folder: Path, hosts: str) -> None:
     tune = start(hosts)
     assert "faster than your defaults" in tune.end()
     find = ("find", f"/tmp/{folder.name}", "-name", "out")
@@ -75,9 +75,7 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
 
 
 @pytest.mark.parametrize("loss", ["tune", "an agent"])
-def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
-    start: Callable[[str], StudyOnHosts], loss: str
-) -> None:
+def test_whatever_is_killed_nothing_is_left_stopped_or_alive(start: Start, loss: str) -> None:
     lost_host, word, number = LOSSES[loss]
     tune = start("h2:1,h3:1")
 

@@ -77,9 +77,7 @@ def live_epochs(monkeypatch: pytest.MonkeyPatch, given: Any, switches: Switches)
         {"batch": None, "length": 5},
     ],
 )
-def test_switches_change_no_sample_and_no_random_number(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
+def test_switches_change_no_sample(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]) -> None:
     generator = random.Random(1)
     at_random = {
         step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
