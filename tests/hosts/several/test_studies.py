@@ -171,9 +171,7 @@ def test_ranks_of_all_hosts_are_seen_from_outside_and_inside(bench: Bench, study
     assert private_folders(bench) == []
 
 
-def test_a_rank_that_hangs_is_named_with_its_host_and_a_killed_study_leaves_no_folder(
-    bench: Bench, study: Start
-) -> None:
+def test_a_hang_is_named_with_its_host_and_nothing_is_left(bench: Bench, study: Start) -> None:
     words = (*SHORT, "--hosts", "h1:1,h3:1", "--stall-limit", "3", "--", "{out}", "hang")
     tune = study(*words, program=TRAINER)
     eventually(lambda: len(tune.records()) == 1)
