@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -71,22 +70,18 @@ printf '%s\\0' "$MPI4PY_LIBMPI" "$PWD" "$@" >>"$RESULT"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A hostile study, how its script is called, and what mpirun must be given."""
+    """A hostile study, and how its script is called."""
 
     data: StudyView
     out: str
     secrets: tuple[str, ...]
-    expected: tuple[str, ...]
-    in_container: tuple[str, ...]
 
 
-@dataclasses.dataclass
 class Place:
     """Folders with hostile names: of programs, and of work."""
 
-    root: Path
-
-    def __post_init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = root
         self.cwd = self._folder("cwd")
         self.home = self._folder("home")
         self.scripts = self._folder("scripts")
@@ -94,14 +89,11 @@ class Place:
         names = ("plain", "a b", "$(touch pwned)", "'", '"x"', "a\nb", "-n", "*", "é~", "a=b",
                  "`x`")  # fmt: skip
         self.folders = [self._folder(f"in/{name}") for name in names]
-        for folder in self.folders:
-            for program in ("mpirun", "program"):
-                (folder / program).write_text(STUB)
-                (folder / program).chmod(0o755)
         self.programs = self._folder("programs")
-        for program, text in (("docker", DOCKER), ("mpirun", STUB)):
-            (self.programs / program).write_text(text)
-            (self.programs / program).chmod(0o755)
+        stubs = [folder / name for folder in self.folders for name in ("mpirun", "program")]
+        for path in (self.programs / "docker", self.programs / "mpirun", *stubs):
+            path.write_text(DOCKER if path.name == "docker" else STUB)
+            path.chmod(0o755)
         self.before = self.seen()
 
     def _folder(self, name: str) -> Path:
@@ -110,16 +102,11 @@ class Place:
 
     def seen(self) -> set[str]:
         """All that is there, but for our own scripts."""
-        return {
-            str(Path(folder) / name)
-            for top in (self.cwd, self.home, self.root / "in")
-            for folder, folders, files in os.walk(top)
-            for name in (*folders, *files)
-        }
+        folders = (self.cwd, self.home, self.root / "in")
+        return {str(path) for folder in folders for path in folder.rglob("*")}
 
 
 def text(rng: random.Random) -> str:
-    """A hostile text."""
     return "".join(rng.choices(NASTY, k=rng.randint(1, 3)))
 
 
@@ -176,39 +163,31 @@ def case(rng: random.Random, place: Place) -> Case:
     data = study({BASELINE: 3.0, best: 1.0}, spec)
     out = text(rng).replace("/", "_")[:100].lstrip(".").replace("\n", " ") or "out"
     secrets = tuple(text(rng) or "x" for _ in range(8))
-    here, inside = (_expected(data, place, out, secrets, inside=each) for each in (False, True))
-    return Case(data, out, secrets, here, inside)
+    return Case(data, out, secrets)
 
 
-def _expected(
-    data: StudyView, place: Place, out: str, secrets: Sequence[str], *, inside: bool
-) -> tuple[str, ...]:
+def _expected(it: Case, place: Place, *, inside: bool) -> tuple[str, ...]:
     """What mpirun must be given, also in a container: as the launch renders it, nothing quoted."""
-    spec, setting = data.spec, data.best_setting
+    spec, setting = it.data.spec, it.data.best_setting
     template = spec.job or spec.command
     unset, assigned = render.assignments(spec, setting, template)
     words = [
         *(w for name in unset for w in ("-u", name)),
         *(f"{n}={v}" for n, v in assigned.items()),
     ]
-    folder = str(place.cwd / out) if spec.folder or inside else out
+    folder = str(place.cwd / it.out) if spec.folder or inside else it.out
     job = render.program_argv(spec, setting, out=folder, template=template)
     if "=" in job[0]:
         job = ("sh", "-c", 'exec "$@"', "sh", *job)
     options = render.launcher_options(spec, setting)
     program = (*(("env", *words) if words else ()), *job)
     argv = launcher_for(spec.launcher.kind).argv(spec.launcher, spec.layout, options, program)
-    left = iter(secrets)
-    with_secrets = (_filled(word, left) for word in argv[1:])
+    left = iter(it.secrets)
+    with_secrets = (re.sub(re.escape(HIDDEN), lambda _: next(left), word) for word in argv[1:])
     libmpi = launcher_for(spec.launcher.kind).environment(spec.launcher).get("MPI4PY_LIBMPI", "")
     if inside:
         return ("", str(place.cwd), *with_secrets)
     return (libmpi, spec.folder or str(place.cwd), *with_secrets)
-
-
-def _filled(word: str, secrets: Iterator[str]) -> str:
-    first, *others = word.split(HIDDEN)
-    return first + "".join(next(secrets) + other for other in others)
 
 
 def check_manifests(data: StudyView) -> None:
@@ -227,14 +206,11 @@ def check_manifests(data: StudyView) -> None:
     assert given.endswith("\0".join(job))
 
 
-# --- what is run -------------------------------------------------------------------------
-
-
 def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Per script of one case its text, and what it must write."""
     found = {
-        "sh": (shell.script(it.data).text, it.expected),
-        "container": (container.script(it.data).text, it.in_container),
+        "sh": (shell.script(it.data).text, _expected(it, place, inside=False)),
+        "container": (container.script(it.data).text, _expected(it, place, inside=True)),
     }
     arguments = render.arguments(it.data.spec, it.data.best_setting)
     line = f'set -- {shell.arguments(it.data).text}printf \'%s\\0\' "$@" >>"$RESULT"\n'
@@ -245,7 +221,9 @@ def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     except UsageError:
         return found
     _, assigned = render.assignments(it.data.spec, it.data.best_setting)
-    assert _as_docker_reads(sourced) == assigned
+    # docker --env-file: whole lines, nothing unquoted
+    lines = (line for line in sourced.split("\n") if line and not line.startswith("#"))
+    assert dict(line.split("=", 1) for line in lines) == assigned
     path = place.scripts / "sourced"
     path.write_bytes(os.fsencode(sourced))
     shown = "".join(f' "{name}=${name}"' for name in assigned)
@@ -255,18 +233,13 @@ def scripts(it: Case, place: Place) -> dict[str, tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _as_docker_reads(content: str) -> dict[str, str]:
-    """docker --env-file: whole lines, nothing unquoted."""
-    lines = (line for line in content.split("\n") if line and not line.startswith("#"))
-    return dict(line.split("=", 1) for line in lines)
-
-
 def check_scripts(it: Case, place: Place) -> int:
     """Run the scripts of a case in every shell; returns how many were run."""
     ran = 0
     search = f"{place.programs}:{os.environ['PATH']}"
     env = {"PATH": search, "HOME": str(place.home), "LC_ALL": "C.UTF-8", "IMAGE": "me/job"}
     env |= {f"TUNE_SECRET_{n}": value for n, value in enumerate(it.secrets, start=1)}
+    env["RESULT"] = str(place.result)
     for kind, (content, words) in scripts(it, place).items():
         path = place.scripts / f"script.{kind}"
         path.write_bytes(os.fsencode(content))
@@ -274,11 +247,7 @@ def check_scripts(it: Case, place: Place) -> int:
         for name in SHELLS:
             place.result.write_bytes(b"")
             done = subprocess.run(
-                [name, path, it.out],
-                cwd=place.cwd,
-                env={**env, "RESULT": str(place.result)},
-                capture_output=True,
-                check=False,
+                [name, path, it.out], cwd=place.cwd, env=env, capture_output=True, check=False
             )
             assert (done.returncode, done.stderr) == (0, b""), (name, kind, done)
             got = place.result.read_bytes()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -20,22 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.hosts.several.bench import Bench
-from tests.hosts.several.study_on_hosts import AGENT, StudyOnHosts
+from tests.hosts.several.study_on_hosts import LOSSES, StudyOnHosts
 from tests.marked import eventually
 from tuner.model import Finished
-
-#: What gets a signal: on which host, and a word of its command; the link of a host goes down.
-LOSSES = {
-    "tune": ("h1", "--hosts", signal.SIGKILL),
-    "mpirun": ("h1", "prterun", signal.SIGKILL),
-    "an ssh of mpirun": ("h1", "ssh h3", signal.SIGKILL),
-    "a session of sshd": ("h3", "sshd: root@", signal.SIGKILL),
-    "a rank": ("h2", "program.py", signal.SIGKILL),
-    "the daemon of the MPI": ("h3", "prted", signal.SIGKILL),
-    "an agent": ("h2", AGENT, signal.SIGKILL),
-    "an agent that is stopped": ("h3", AGENT, signal.SIGSTOP),
-    "a link": ("h3", "", 0),
-}
 
 #: A launch takes this long, s.
 LAUNCH_S = 1.0
@@ -52,18 +38,17 @@ ENDLESS = (
 
 def strike(study: StudyOnHosts, loss: str) -> None:
     """Lose it, and wait until nothing of the launch is left."""
-    host, word, number = LOSSES[loss]
     of_launch = study.of_launch()
-    if word:
-        study.send(number, host, word)
-        eventually(lambda: not of_launch & study.of_launch())
-        return
-    study.bench.link(host, "down")
     try:
-        time.sleep(DOWN_S)
+        if loss in LOSSES:
+            host, word, number = LOSSES[loss]
+            study.send(number, host, word)
+        else:
+            study.bench.link("h3", "down")
+            time.sleep(DOWN_S)
         eventually(lambda: not of_launch & study.of_launch())
     finally:
-        study.bench.link(host, "up")
+        study.bench.link("h3", "up")
 
 
 def is_running(study: StudyOnHosts) -> bool:
@@ -99,7 +84,7 @@ def main() -> int:
         while losses.total() < args.losses:
             eventually(lambda: is_running(study))
             time.sleep(1.3 * rng.random() * LAUNCH_S)  # some launches end before
-            loss = rng.choice(list(LOSSES))
+            loss = rng.choice([*LOSSES, "a link"])
             with suppress(LookupError):  # there was none: the launch had ended
                 strike(study, loss)
                 losses[loss] += 1

@@ -8,6 +8,7 @@ its begin and its end. Some owners are killed in the middle.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -33,8 +34,6 @@ PATIENCE_S = 120.0
 
 
 class Part(NamedTuple):
-    """What one of the processes does."""
-
     study: str
     wait: bool
     is_killed: bool
@@ -61,9 +60,8 @@ def play(folder: Path, cast: list[Part]) -> list[str]:
 
 def _act(part: Part, notes: Path, gate: Barrier) -> None:
     def note(word: str) -> None:
-        fd = os.open(notes, os.O_WRONLY | os.O_APPEND)
-        os.write(fd, f"{word} {os.getpid()}\n".encode())
-        os.close(fd)
+        with notes.open("a") as file:
+            file.write(f"{word} {os.getpid()}\n")
 
     gate.wait()
     try:
@@ -80,21 +78,11 @@ def _act(part: Part, notes: Path, gate: Barrier) -> None:
 
 
 def mistakes(notes: list[str], cast: list[Part]) -> Iterator[str]:
-    """What went wrong in a round."""
-    owner = ""
     counts = Counter(line.split()[0] for line in notes)
-    for line in notes:
-        word, pid = line.split()
-        if word == "begin":
-            if owner:
-                yield f"{pid} began while {owner} measured"
-            owner = pid
-        elif word in {"end", "killed"}:
-            if owner != pid:
-                yield f"{pid} ended in the time of {owner or 'nobody'}"
-            owner = ""
-        elif word != "refused":
-            yield line
+    turns = [line.split() for line in notes if not line.startswith("refused")]
+    for begin, end in itertools.zip_longest(turns[::2], turns[1::2], fillvalue=["nothing", ""]):
+        if begin[0] != "begin" or end[0] not in {"end", "killed"} or begin[1] != end[1]:
+            yield f"{' '.join(begin)}, then {' '.join(end)}"
     if counts["begin"] + counts["refused"] != len(cast):
         yield f"{counts['begin'] + counts['refused']} of {len(cast)} had their turn"
     if counts["refused"] and all(part.wait for part in cast):

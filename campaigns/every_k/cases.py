@@ -36,11 +36,6 @@ class Fault:
 Case = tuple[Fault, ...]
 
 
-def family(case: Case) -> str:
-    """What the table calls it: what it has in common with those at other places."""
-    return str(case[0]) if len(case) == 1 else "a second fault in recovery"
-
-
 def drawn(counts: Mapping[str, int], seed: int, share: float, least: int) -> list[Case]:
     """Cases of a study that does each kind so often: of each family a share, at least so many."""
     rng = random.Random(seed)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from campaigns.every_k.forks import Ended
 
@@ -54,24 +53,21 @@ def launches(database: Path) -> list[Kept]:
         WHERE key = 'tune:record'"""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(query).fetchall()
-    return sorted(
-        (_kept(json.loads(text), trial if is_search else None) for is_search, trial, text in rows),
-        key=lambda launch: launch.number,
-    )
-
-
-def _kept(record: dict[str, Any], trial: int | None) -> Kept:
-    setting = json.dumps(record["setting"], sort_keys=True)
-    elapsed_s = record["outcome"]["ending"].get("elapsed_s")
-    return Kept(record["number"], record["purpose"], setting, elapsed_s, trial)
+    kept = []
+    for is_search, trial, text in rows:
+        record = json.loads(text)
+        setting = json.dumps(record["setting"], sort_keys=True)
+        elapsed_s = record["outcome"]["ending"].get("elapsed_s")
+        own = trial if is_search else None
+        kept.append(Kept(record["number"], record["purpose"], setting, elapsed_s, own))
+    return sorted(kept, key=lambda launch: launch.number)
 
 
 def journaled(case: Path) -> set[float]:
     """The times of the launches whose own record is whole."""
-    found = set()
-    for path in (case / "work").glob("*/*/record.json"):
-        found.add(json.loads(path.read_text())["record"]["outcome"]["ending"]["elapsed_s"])
-    return found
+    paths = (case / "work").glob("*/*/record.json")
+    records = (json.loads(path.read_text())["record"] for path in paths)
+    return {record["outcome"]["ending"]["elapsed_s"] for record in records}
 
 
 def stated(case: Path, end: Ended, *, killed: bool) -> Iterator[str]:

@@ -8,9 +8,8 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,6 @@ from tests.marked import alive, marked
 from tuner.config.hosts import on_slots
 from tuner.hosts import interference, process, stacks
 from tuner.hosts.machine import this_machine
-from tuner.launch import trial
-from tuner.live.job_server import JobServer, Message
-from tuner.live.jobs import LiveJobs
 from tuner.model import (
     Failed,
     Flag,
@@ -40,7 +36,7 @@ from tuner.model import (
 from tuner.model.errors import TunerError
 from tuner.search.engine import Done
 from tuner.study import StudyInterrupted, tune
-from tuner.study.events import Event, LaunchEnded, LaunchProgress, LaunchStarted
+from tuner.study.events import Event, LaunchEnded, LaunchStarted
 from tuner.study.history import History
 from tuner.study.policy import Policy, Step, Stop
 
@@ -99,10 +95,9 @@ class FaultBench:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.running: process.SupervisedCommand | None = None
         #: Of the jobs that were started.
         self.markers: list[str] = []
-        #: The step of each launch or window.
+        #: The step of each launch or window that began.
         self.made: list[int] = []
         #: Number and kind of each launch that ``tune`` told its user of.
         self.ended: list[tuple[int, str]] = []
@@ -111,7 +106,6 @@ class FaultBench:
         #: What was wrong on the way, each with its step.
         self.problems: list[tuple[int, str]] = []
         self._step, self._faulty = 0, False
-        self._due: JobFault | None = None
         for name in ("noted", "tmp", "lock", "db", "outputs"):
             (self.folder / name).mkdir(exist_ok=True)
         self.fault = next(fault for fault in self.faults if fault is not None)
@@ -123,14 +117,7 @@ class FaultBench:
         self.database = self.folder / "db" / "tune.db"
 
     @property
-    def trial(self) -> process.SupervisedCommand:
-        """The launch that runs."""
-        assert self.running is not None
-        return self.running
-
-    @property
     def spec(self) -> StudySpec:
-        """The study."""
         program = (sys.executable, "-m", "mpi4py", str(TRAINER))
         flags = ("--step", "{step}", "--iterations", str(self.iterations))
         return StudySpec(
@@ -173,7 +160,7 @@ class FaultBench:
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
-        """Note each job and launch; strike as a live job goes on, and when a launch has a result.
+        """Note each job with the processes around it, for faults that strike them.
 
         What else runs on the machine excludes no launch. No stacks are kept, which saves seconds.
         """
@@ -182,84 +169,42 @@ class FaultBench:
             "TUNE_LOCK_DIR": str(self.folder / "lock"),
             "TMPDIR": str(self.folder / "tmp"),
         }
-        receive, begin = JobServer.receive, process.start
-
-        def receiving(server: JobServer, timeout_s: float) -> list[Message]:
-            messages = receive(server, timeout_s)
-            if self._holding():  # a job that holds tells of no progress
-                self._strike()
-            return messages
+        begin = process.start
 
         def starting(launch: Launch, **more: Any) -> process.SupervisedCommand:
-            self.running = begin(launch, **more)
-            self.markers.append(self.running.marker)
-            return self.running
+            running = begin(launch, **more)
+            self.markers.append(running.marker)
+            pids = {"mpirun": running.pid, "supervisor": running._process.pid}
+            (self.folder / "pids.json").write_text(json.dumps(pids))
+            return running
 
         with (
             patch.dict(os.environ, changes),
             patch.object(tempfile, "tempdir", None),
-            self._counted(trial, "run"),
-            self._counted(LiveJobs, "window"),
-            patch.object(JobServer, "receive", receiving),
             patch.object(process, "start", starting),
             patch.object(interference, "LOOK_S", 0.02),
             patch.object(stacks, "take", lambda *_: {}),
         ):
             yield
 
-    def _counted(self, owner: Any, name: str) -> AbstractContextManager[Any]:
-        """A function that makes a launch, whose step is noted."""
-        original = getattr(owner, name)
-
-        def called(*args: Any, **more: Any) -> Any:
-            self.made.append(self._step)
-            return original(*args, **more)
-
-        return patch.object(owner, name, called)
-
     # --- the fault -------------------------------------------------------------------
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LaunchStarted):
             self._arm(event.setting)
-        elif isinstance(event, LaunchProgress):
-            if self._due is not None and event.progress.iteration >= self._due.at - 1:
-                self._strike()
         elif isinstance(event, LaunchEnded):
             self._ended(event.record)
 
     def _arm(self, launched: Setting) -> None:
         """A fault happens once: a launch that is made again is a clean one."""
         (self._step,) = (value for _, value in launched.items if isinstance(value, int))
+        self.made.append(self._step)
         fault = self.faults[self._step - 1]
-        self._due = None
         if fault is None or not self._faulty or self._step in self.struck:
             return
-        (self.folder / "go").unlink(missing_ok=True)
-        for path in (self.folder / "noted").glob("holding-*"):
-            path.unlink()
+        self.struck.add(self._step)
         plan = {name: getattr(fault, name) for name in ("act", "rank", "at", "phase")}
         (self.folder / "fault.json").write_text(json.dumps(plan))
-        if fault.strike:
-            self._due = fault
-        else:
-            self.struck.add(self._step)
-
-    def _strike(self) -> None:
-        """Let what is due from outside happen, once all ranks hold."""
-        fault, self._due = self._due, None
-        if fault is None or fault.strike is None:
-            return
-        self.struck.add(self._step)
-        deadline = time.monotonic() + 30.0
-        while not self._holding():
-            if time.monotonic() > deadline:
-                raise TimeoutError("the ranks do not hold")
-            time.sleep(0.01)
-        fault.strike(self)
-
-    def _holding(self) -> bool:
-        return len(list((self.folder / "noted").glob("holding-*"))) == RANKS
 
     def _ended(self, record: LaunchRecord) -> None:
         (self.folder / "fault.json").unlink(missing_ok=True)

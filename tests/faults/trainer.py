@@ -94,7 +94,6 @@ class LogFile:
         self.write(json.dumps(self.entries))
 
     def write(self, text: str) -> None:
-        """Replace it by any text."""
         draft = self.path.with_name("draft")
         draft.write_text(text)
         draft.replace(self.path)
@@ -168,20 +167,9 @@ def planned() -> dict[str, Any]:
 # --- what acts are made of -----------------------------------------------------------------
 
 
-def hold(world: Any) -> None:
-    """All ranks stay in this iteration until the test says ``go``."""
-    (NOTED / f"holding-{world.rank}").touch()
-    deadline = time.monotonic() + PATIENCE_S
-    while world.rank == 0 and not Path("go").exists():
-        if time.monotonic() > deadline:
-            os._exit(99)
-        time.sleep(0.02)
-    world.Barrier()  # the others wait here: what they exchanged over TCP would count as progress
-
-
-def get(number: int) -> None:
-    """This rank gets a signal."""
-    os.kill(os.getpid(), number)
+def strike(what: str, number: int) -> None:
+    """Signal the ``mpirun`` or the ``supervisor`` of this job."""
+    os.kill(json.loads(Path("pids.json").read_text())[what], number)
 
 
 def fail(error: Exception) -> NoReturn:
@@ -200,7 +188,7 @@ def fail_unseen() -> NoReturn:
 def print_and_die(text: str, number: int = 0) -> NoReturn:
     """Print what another program would, and get a signal; exit with 1 if that does not kill."""
     print(text, file=sys.stderr, flush=True)
-    get(number)
+    os.kill(os.getpid(), number)
     os._exit(1)
 
 

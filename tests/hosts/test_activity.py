@@ -1,9 +1,10 @@
-"""What processes do: who computes, who waits, and who only looks as if it did."""
+"""Who of a job computes, who waits, who only looks as if it did, and its stacks if it hangs."""
 
 from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from tests.host_files import plant
 from tests.marked import eventually
-from tuner.hosts import activity, procfs
+from tuner.hosts import activity, procfs, stacks
 from tuner.hosts.activity import THREAD_NAME, ComputeDetector, is_own, transfers
 
 
@@ -39,9 +40,7 @@ def test_waiting_is_told_from_computing_by_the_code() -> None:
         ("while True: pass", signal.SIGSTOP, "T"),
     ],
 )
-def test_who_loops_computes_and_whoever_was_looked_at_goes_on_as_before(
-    code: str, number: int, letter: str
-) -> None:
+def test_who_loops_computes_and_all_go_on_as_before(code: str, number: int, letter: str) -> None:
     argv = [sys.executable, "-c", f"print(1, flush=True)\n{code}"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline()
@@ -85,3 +84,33 @@ def test_what_our_thread_in_a_rank_moves_counts_nothing(tmp_path: Path) -> None:
         plant(tmp_path, {f"{folder}/comm": f"{name}\n", f"{folder}/io": io.format(read)})
     assert transfers(7, str(tmp_path)) == 2009 - 10
     assert transfers(8, str(tmp_path)) == 0
+
+
+#: Says with what it was called; refuses process 2, and process 3 unless it need not stop it.
+PY_SPY = """#!/bin/sh
+printf 'Process 7: python x.py --password hunter2\\nmore\\nPython v3.11 (/p)\\n'
+case "$*" in "dump --pid 3" | *2) echo "not allowed" >&2; exit 1 ;; esac
+"""
+
+
+def test_stacks_are_files_for_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = SimpleNamespace(executable=str(tmp_path / "python"))
+    monkeypatch.setattr("tuner.hosts.stacks.sys", ours)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert "py-spy is not installed" in stacks.take({1: 0})["rank-0.txt"]
+    (tmp_path / "py-spy").write_text(PY_SPY)
+    (tmp_path / "py-spy").chmod(0o755)
+    folder = tmp_path / "stacks"
+    said = stacks.keep(folder, stacks.take({11: 0, 2: 1, 3: 0, 10: None}))
+    assert said == f"stacks in {folder}"
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    how = texts.pop("rank-1.txt")
+    for part in ("not allowed", "process 2", "pip install py-spy", "ptrace_scope"):
+        assert part in how
+    assert texts.keys() == {"rank-0.txt", "rank-0-worker-11.txt"}
+    assert not any("hunter2" in text for text in texts.values())
+    for path in folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (tmp_path / "file").touch()
+    assert stacks.keep(tmp_path / "file", {"rank-0.txt": ""}).startswith("no stacks: ")

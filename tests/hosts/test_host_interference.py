@@ -60,9 +60,7 @@ END = START._replace(counters=LATER, ours_s=27.0)
     ],
     ids=["at once", "another process", "a new one", "a hypervisor", "quota, heat and swap"],
 )
-def test_what_others_used_is_what_neither_the_launch_nor_tune_did(
-    end: HostSnapshot, load: Load
-) -> None:
+def test_what_others_used_is_neither_the_launchs_nor_tunes(end: HostSnapshot, load: Load) -> None:
     assert load_between(START, end) == load
 
 

@@ -27,21 +27,12 @@ with lock.measuring("theirs", environ=os.environ, database="/their.db"):
 
 @contextmanager
 def holder(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD],
-        env={**os.environ, **environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "held\n"
+    argv, pipe = [sys.executable, "-c", HOLD], subprocess.PIPE
+    env = os.environ | environ
+    with subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
         yield process
-    finally:
         process.kill()
-        process.communicate()
 
 
 @pytest.fixture
@@ -108,9 +99,7 @@ def test_a_lock_file_that_was_removed_meanwhile_is_none(environ: dict[str, str])
                 pass
 
 
-def test_the_shared_folder_is_for_all_users_and_no_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_for_all_and_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuner.hosts.lock.SHARED_FOLDER", tmp_path)
     with lock.measuring("mine", environ={}):
         path = lock.lock_path({})

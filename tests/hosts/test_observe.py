@@ -22,10 +22,11 @@ OPENCV = "/venv/lib/opencv_python_headless.libs/libopenblasp-r0.so"
 
 
 class Proc:
-    """A folder in the form of /proc."""
+    """Processes of a launch, in a folder in the form of /proc, and what is seen of them."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, folder / "proc"
+        self.watcher = Watcher(folder, self.root)
 
     def add(
         self,
@@ -41,23 +42,20 @@ class Proc:
         text = "".join(f"{key}={value}\0" for key, value in environ.items())
         plant(self.root, {f"{pid}/stat": stat, f"{pid}/environ": text})
 
+    def report(self, rank: int, **content: Any) -> None:
+        text = json.dumps({"rank": rank, **content})
+        plant(probe_folder(self.folder), {f"rank-{rank}.json": text})
+
+    def ranks(self, *pids: int) -> tuple[RankView, ...]:
+        """The ranks, after a look at these processes."""
+        self.watcher.sample(pids)
+        return self.watcher.result().ranks
+
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Proc:
-    return Proc(tmp_path / "proc")
+    return Proc(tmp_path)
 
-
-@pytest.fixture
-def watcher(tmp_path: Path, proc: Proc) -> Watcher:
-    return Watcher(tmp_path, proc.root)
-
-
-def report(folder: Path, rank: int, **content: Any) -> None:
-    probe_folder(folder).mkdir(exist_ok=True)
-    (probe_folder(folder) / f"rank-{rank}.json").write_text(json.dumps({"rank": rank, **content}))
-
-
-# --- /proc -------------------------------------------------------------------------------
 
 MPI: dict[str, Any] = {"OMPI_COMM_WORLD_RANK": 0, "OMPI_COMM_WORLD_SIZE": 1}
 TORCHRUN: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "a"}
@@ -78,41 +76,33 @@ TORCHRUN: dict[str, Any] = {"RANK": 1, "WORLD_SIZE": 2, "TORCHELASTIC_RUN_ID": "
     ],
 )
 def test_ranks_and_their_children_are_known_by_a_variable(
-    proc: Proc, watcher: Watcher, processes: list[dict[str, Any]], ranks: list[tuple[int, ...]]
+    proc: Proc, processes: list[dict[str, Any]], ranks: list[tuple[int, ...]]
 ) -> None:
     for pid, process in enumerate(processes, FAR):
         proc.add(pid, **{"started": pid, **process})
-    watcher.sample(reversed(range(FAR, FAR + len(processes))))
-    views = watcher.result().ranks
+    views = proc.ranks(*reversed(range(FAR, FAR + len(processes))))
     assert [(rank.rank, rank.threads, rank.children, rank.world_size) for rank in views] == ranks
 
 
-def test_the_most_seen_is_kept_and_a_process_may_become_a_rank_by_exec(
-    proc: Proc, watcher: Watcher
-) -> None:
+def test_the_most_seen_is_kept_and_a_process_may_become_a_rank_by_exec(proc: Proc) -> None:
     proc.add(os.getpid())
-    watcher.sample([os.getpid()])
-    assert watcher.result() == Observation()
+    proc.watcher.sample([os.getpid()])
+    assert proc.watcher.result() == Observation()
     for threads in (1, 8, 2):
         proc.add(os.getpid(), threads=threads, PMI_RANK=0, PMI_SIZE=4)
-        watcher.sample([os.getpid()])
-    (rank,) = watcher.result().ranks
+        (rank,) = proc.ranks(os.getpid())
     assert (rank.threads, rank.world_size) == (8, 4)
     assert rank.affinity == tuple(sorted(os.sched_getaffinity(0)))
 
 
-def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on(
-    tmp_path: Path, proc: Proc, watcher: Watcher
-) -> None:
+def test_an_exception_that_nothing_caught_ended_the_rank_unless_it_went_on(proc: Proc) -> None:
     """The output may not end in the traceback: what Python had buffered comes below it."""
     proc.add(FAR + 10, name="bash", started=100, OMPI_COMM_WORLD_RANK=0)
-    report(tmp_path, 0, uncaught="ValueError", ended_s=2.005)
-    watcher.sample([FAR + 10])
-    assert [rank.uncaught for rank in watcher.result().ranks] == ["ValueError"]
+    proc.report(0, uncaught="ValueError", ended_s=2.005)
+    assert [rank.uncaught for rank in proc.ranks(FAR + 10)] == ["ValueError"]
     # It starts in the same tick of the kernel's clock.
     proc.add(FAR + 12, name="fallback", started=200, OMPI_COMM_WORLD_RANK=0)
-    watcher.sample([FAR + 10, FAR + 12])
-    assert [rank.uncaught for rank in watcher.result().ranks] == [""]
+    assert [rank.uncaught for rank in proc.ranks(FAR + 10, FAR + 12)] == [""]
 
 
 @pytest.mark.parametrize(
@@ -130,52 +120,38 @@ def test_an_exception_that_nothing_caught_ended_the_rank_unless_the_rank_went_on
     ],
 )
 def test_the_libraries_of_a_program_without_python_are_seen(
-    proc: Proc,
-    watcher: Watcher,
-    libraries: list[str],
-    mapped: bool,
-    has_opencv: bool,
-    ignores: bool,
+    proc: Proc, libraries: list[str], mapped: bool, has_opencv: bool, ignores: bool
 ) -> None:
     proc.add(FAR + 2, name="solver", PMI_RANK=0)
     lines = (f"7f00-7f01 r-xp 0 08:01 9 {library}" for library in libraries)
     plant(proc.root, {f"{FAR + 2}/maps": "\n".join(lines)})
-    watcher.sample([FAR + 2])
-    (view,) = watcher.result().ranks
+    (view,) = proc.ranks(FAR + 2)
     assert (view.mapped, view.opencv_loaded) == (mapped, has_opencv)
     assert view.ignores_thread_variables == ignores
 
 
-def test_what_a_worker_loads_for_a_moment_is_seen_and_what_is_hidden_may_be_threaded(
-    proc: Proc, watcher: Watcher
-) -> None:
+def test_what_a_worker_loads_briefly_is_seen_and_what_is_hidden_may_be_threaded(proc: Proc) -> None:
     proc.add(FAR + 2, PMI_RANK=0)
     libc, cv2 = (f"7f00-7f01 r-xp 0 08:01 9 /lib/{name}\n" for name in ("libc.so.6", "cv2.so"))
     for maps in (libc, libc, libc + cv2, libc):
         plant(proc.root, {f"{FAR + 2}/maps": maps})
-        watcher.sample([FAR + 2])
-    (view,) = watcher.result().ranks
+        (view,) = proc.ranks(FAR + 2)
     assert (view.opencv_loaded, view.ignores_thread_variables) == (True, True)
     proc.add(FAR + 3, PMI_RANK=0)  # its maps are not ours to read
-    watcher.sample([FAR + 2, FAR + 3])
-    (view,) = watcher.result().ranks
+    (view,) = proc.ranks(FAR + 2, FAR + 3)
     assert not view.ignores_thread_variables
 
 
-# --- the probe's reports -----------------------------------------------------------------
-
-
-def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher) -> None:
+def test_reports_join_what_was_seen(proc: Proc) -> None:
     proc.add(FAR + 10, threads=4, PMI_RANK=0, PMI_SIZE=2)
-    watcher.sample([FAR + 10])
     pools = [
         {"library": OPENCV, "threads": 1, "built_for": 128},
         {"library": NUMPY, "threads": 2, "built_for": 64},
         {"library": "/venv/lib/torch.libs/libgomp.so", "threads": 3, "built_for": None},
     ]
     mpi = {"world_size": 1, "library": "Open MPI v5"}
-    report(tmp_path, 0, pools=pools, opencv_threads=5, mpi=mpi, affinity=[7], launcher_size=4)
-    assert watcher.result().ranks == (
+    proc.report(0, pools=pools, opencv_threads=5, mpi=mpi, affinity=[7], launcher_size=4)
+    assert proc.ranks(FAR + 10) == (
         RankView(
             rank=0,
             threads=4,
@@ -196,29 +172,25 @@ def test_reports_join_what_was_seen(tmp_path: Path, proc: Proc, watcher: Watcher
     )
 
 
-def test_a_helpers_report_is_not_that_of_the_program(
-    tmp_path: Path, proc: Proc, watcher: Watcher
-) -> None:
+def test_a_helpers_report_is_not_that_of_the_program(proc: Proc) -> None:
     """A shell or C++ rank may run a small Python: what that lacks, the rank may have."""
     for rank in range(3):
         proc.add(FAR + 10 * rank, PMI_RANK=rank, PMI_SIZE=3)
-    watcher.sample([FAR, FAR + 10, FAR + 20])
-    report(tmp_path, 0, pid=FAR, pools=[], mpi=None)
-    report(tmp_path, 1, pid=FAR + 11, pools=[], mpi=None)
-    report(tmp_path, 2, pid=FAR + 21, pools=[{"library": NUMPY, "threads": 1}])
-    assert [rank.reported for rank in watcher.result().ranks] == [True, False, True]
+    proc.report(0, pid=FAR, pools=[], mpi=None)
+    proc.report(1, pid=FAR + 11, pools=[], mpi=None)
+    proc.report(2, pid=FAR + 21, pools=[{"library": NUMPY, "threads": 1}])
+    views = proc.ranks(FAR, FAR + 10, FAR + 20)
+    assert [rank.reported for rank in views] == [True, False, True]
 
 
-def test_files_of_its_own_are_no_files_that_it_writes(
-    tmp_path: Path, proc: Proc, watcher: Watcher
-) -> None:
+def test_files_of_its_own_are_no_files_that_it_writes(proc: Proc) -> None:
     proc.add(2)
     (proc.root / "2/fd").mkdir()
-    files = (f"{tmp_path}/out/log", "/tmp/tune-6f1b328ee73a6b55/hwloc.sm", "/home/me/model.pt")
+    files = (f"{proc.folder}/out/log", "/tmp/tune-6f1b328ee73a6b55/hwloc.sm", "/home/me/model.pt")
     for number, path in enumerate(files):
         (proc.root / f"2/fd/{number}").symlink_to(path)
-    watcher.sample([2])
-    assert watcher.result().written == ("/home/me/model.pt",)
+    proc.watcher.sample([2])
+    assert proc.watcher.result().written == ("/home/me/model.pt",)
 
 
 @pytest.mark.parametrize(

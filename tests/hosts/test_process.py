@@ -1,13 +1,15 @@
-"""Starting and ending: the things that need no MPI."""
+"""Starting and ending: the things that need no MPI, and what is removed of what is left."""
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import signal
 import stat
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,11 @@ from typing import Any
 import pytest
 
 from tests import signals
+from tests.marked import eventually
 from tuner.hosts import process, procfs
-from tuner.hosts.supervisor import serving
+from tuner.hosts.procfs import Stat
+from tuner.hosts.supervisor import cleanup, serving
+from tuner.hosts.supervisor.cleanup import MARKER, carriers, descendants
 from tuner.model import Launch
 from tuner.model.errors import TunerError
 
@@ -37,9 +42,7 @@ def run(tmp_path: Path) -> Run:
     return run_launch
 
 
-def test_the_exit_status_and_a_log_of_both_streams_for_the_user_alone(
-    tmp_path: Path, run: Run
-) -> None:
+def test_the_exit_status_and_a_log_of_both_streams_for_the_user(tmp_path: Path, run: Run) -> None:
     log = tmp_path / process.OUTPUT
     log.write_text("of an earlier trial")
     log.chmod(0o644)
@@ -101,9 +104,7 @@ if not os.fork():
 DAEMON = "( sleep 0.2; {last} ) </dev/null >/dev/null 2>&1 & exit 0"
 
 
-def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(
-    tmp_path: Path, run: Run
-) -> None:
+def test_what_goes_on_after_the_command_is_killed_or_waited_for(tmp_path: Path, run: Run) -> None:
     ended, _ = run("sh", "-c", DAEMON.format(last="while :; do :; done"))
     assert ended.left_running == (("sh", True),) and ended.killed
     ended, _ = run(sys.executable, "-c", COMPUTES_IN_A_THREAD)
@@ -114,9 +115,7 @@ def test_what_goes_on_after_the_command_is_named_and_killed_or_waited_for(
     assert ended.wall_s >= 0.6 and (tmp_path / "done").exists()
 
 
-def test_what_sigkill_cannot_end_is_an_error_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_killed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = process.start(Launch(("true",), os.environ, tmp_path, tmp_path / "out", tmp_path))
     answer = {"code": 0, "wall_s": 1.0, "stopped": False, "killed": 3, "left": [4, 5]}
     monkeypatch.setattr(running, "_receive", lambda _: dict(answer))
@@ -139,15 +138,97 @@ def test_the_command_inherits_three_descriptors_and_no_ignored_signal(run: Run) 
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("argv", "timeout_s", "said"),
-    [
-        (["sleep", "600"], 0.05, "sleep does not end within"),
-        (["yes"], 600, "yes prints without an end"),
-    ],
-)
-def test_run_tool_ends_what_takes_too_long_or_prints_without_an_end(
-    argv: list[str], timeout_s: float, said: str
+def test_run_tool_ends_what_prints_without_an_end() -> None:
+    with pytest.raises(TimeoutError, match="yes prints without an end"):
+        process.run_tool(["yes"], timeout_s=600)
+
+
+def test_all_goes_and_no_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "outside").mkdir()
+    kept = tmp_path / "outside/kept"
+    kept.touch()
+    folder = tmp_path / "tune-1"
+    (folder / "closed").mkdir(parents=True)
+    (folder / "closed" / "file").touch()
+    (folder / "closed").chmod(0)
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").symlink_to(kept.parent)
+    (folder / "file").symlink_to(kept)
+    with monkeypatch.context() as patch:
+        line = f"36 35 98:0 / {folder}/closed rw - ext4 /dev/x rw\n".encode()
+        patch.setattr(cleanup, "read", lambda _: line)
+        cleanup.remove_folder(str(folder))
+        assert folder.exists(), "something is mounted below it"
+    cleanup.remove_folder(str(folder))
+    assert not folder.exists()
+    folder.symlink_to(kept.parent)  # in its place
+    cleanup.remove_folder(str(folder))
+    assert folder.is_symlink() and kept.exists()
+
+
+@pytest.mark.parametrize("access", [mmap.ACCESS_WRITE, mmap.ACCESS_READ])
+def test_a_segment_of_an_mpi_goes_unless_it_is_older_or_somebody_has_mapped_it(
+    monkeypatch: pytest.MonkeyPatch, access: int
 ) -> None:
-    with pytest.raises(TimeoutError, match=said):
-        process.run_tool(argv, timeout_s=timeout_s)
+    name = f"/dev/shm/tune_test_{os.getpid()}"
+    # An MPI's own name would be swept by the launches of other tests.
+    monkeypatch.setattr(cleanup, "_SEGMENTS", (f"{name}_",))
+    segment, other = Path(f"{name}_1"), Path(name)
+    for path in (segment, other):
+        path.write_bytes(bytes(mmap.PAGESIZE))
+    try:
+        cleanup.remove_segments(cleanup.now() + 100_000)
+        assert segment.exists(), "an earlier job's"
+        with segment.open("r+b" if access == mmap.ACCESS_WRITE else "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=access)
+        with mapped:
+            cleanup.remove_segments(cleanup.now() - 100)
+            assert segment.exists()
+        cleanup.remove_segments(cleanup.now() - 100)
+        assert not segment.exists() and other.exists()
+    finally:
+        segment.unlink(missing_ok=True)
+        other.unlink()
+
+
+@pytest.fixture
+def child() -> Iterator[Stat]:
+    with subprocess.Popen(["sleep", "600"], env={MARKER: "of the child"}) as process:
+        stat = procfs.stat(process.pid)
+        assert stat is not None
+        yield stat
+        process.kill()
+
+
+def test_what_shows_no_environment_is_waited_for_only_while_it_may_get_one(child: Stat) -> None:
+    answers = [b"", b"", b"A=b\0TUNE_TRIAL=mine\0"]  # in the middle of an exec
+    assert carriers([child], "mine", environ=lambda _: answers.pop(0), wait_s=60) == [child]
+    assert carriers([child], "mine", environ=lambda _: b"A=TUNE_TRIAL=mine") == []
+    assert carriers([child], "mine", environ=lambda _: b"", wait_s=0.0) == []
+    for other in (Stat(2, 0, 0, kernel=True), child._replace(started=1)):
+        assert carriers([other], "mine", environ=lambda _: b"", wait_s=1e9) == []
+
+
+def test_a_process_whose_main_thread_has_ended_is_known_by_another() -> None:
+    code = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start();"
+        " ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], env={MARKER: "mine"}) as process:
+        eventually(lambda: (stat := procfs.stat(process.pid)) is not None and stat.state == "Z")
+        stat = procfs.stat(process.pid)
+        found = [] if stat is None else carriers([stat], "mine")
+        process.kill()
+    assert found == [stat]
+
+
+def test_descendants_are_alive_also_in_a_table_with_a_circle() -> None:
+    table = [Stat(pid, 100 + pid, parent) for pid, parent in ((1, 6), (2, 1), (3, 2), (6, 1))]
+    # The main thread of a zombie may have ended before the others.
+    table += [Stat(4, 104, 3, state="Z"), Stat(5, 105, 4, state="Z", threads=2)]
+    assert sorted(process.pid for process in descendants(table, [1])) == [2, 3, 5, 6]
+
+
+def test_a_signal_never_reaches_a_later_process_of_the_same_id(child: Stat) -> None:
+    assert not cleanup.send(child._replace(started=child.started - 1), 9)
+    assert cleanup.send(child, 0)

@@ -109,9 +109,7 @@ def test_all_hosts_pause_and_resume_at_once_and_before_the_launch_is_ended(tmp_p
     assert calls[-1] == sweep[-1], "it has ended"
 
 
-def test_each_sample_notes_the_processes_of_this_host_which_may_hide_their_marker(
-    tmp_path: Path,
-) -> None:
+def test_each_sample_notes_this_hosts_processes_which_may_hide_their_marker(tmp_path: Path) -> None:
     launch = Launch(("mpirun",), {process.MARKER: MARKER}, tmp_path, tmp_path, tmp_path)
     observer, looks = HostsObserver(TwoHosts([]), launch, SPEC), iter([()])
     observer.follow(lambda: next(looks))
@@ -119,9 +117,7 @@ def test_each_sample_notes_the_processes_of_this_host_which_may_hide_their_marke
     assert next(looks, None) is None
 
 
-def test_each_of_two_launches_learns_that_an_agent_is_lost_that_the_first_has_replaced(
-    tmp_path: Path,
-) -> None:
+def test_both_launches_learn_of_a_lost_agent_that_the_first_has_replaced(tmp_path: Path) -> None:
     hosts = TwoHosts([])
     launches = [begin(hosts, tmp_path), begin(hosts, tmp_path)]
     assert [launch.poll() for launch in launches] == [None, None]

@@ -17,10 +17,6 @@ from tuner.model.errors import UsageError
 from tuner.study import outputs
 
 
-def fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
@@ -30,13 +26,11 @@ def sparse(path: Path) -> None:
         file.truncate(10 << 30)
 
 
-HOSTILE = pytest.mark.parametrize("replace", [fifo, endless, sparse])
+HOSTILE = pytest.mark.parametrize("replace", [os.mkfifo, endless, sparse])
 
 
 @HOSTILE
-def test_a_hostile_file_is_refused_or_read_up_to_the_limit(
-    replace: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_hostile_file_is_read_to_a_limit(replace: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "file"
     replace(path)
     for read in (read_untrusted, read_end):
@@ -50,9 +44,7 @@ def test_a_hostile_file_is_refused_or_read_up_to_the_limit(
 
 
 @HOSTILE
-def test_what_a_probe_left_cannot_hang_its_readers(
-    replace: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_what_a_probe_left_hangs_no_reader(replace: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "probe").mkdir()
     for name in ("rank-0.json", "rank-0.17.phases"):
         replace(tmp_path / "probe" / name)

@@ -55,9 +55,7 @@ def test_a_launch_is_stopped_by_its_wall_time_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [20, 10])
-def test_the_unseen_end_of_a_launch_takes_as_long_as_the_other_one_or_is_as_slow_as_the_rest(
-    number: int,
-) -> None:
+def test_the_unseen_end_takes_as_long_as_the_other_or_is_as_slow_as_the_rest(number: int) -> None:
     """The other side does 20 iterations, or half as many, in 2 s, and evaluates for 0.8 s."""
     times = [2.0 * n / number for n in range(1, number)] + [2.8]
     other_log = [Progress(n, time_s) for n, time_s in enumerate(times, start=1)]

@@ -93,12 +93,9 @@ TRACEBACK = raised("ValueError: bad batch size")
         (14, CRASH_OVER_SSH, CRASHED, "Signal: Segmentation fault (11)"),
         (6, MPI_ERROR, CRASHED, "MPI_ERR_RANK: inv"),
         (5, "", CRASHED, "exit code 5, and it printed nothing"),
-        # Only the launcher tells that it could not launch.
     ],
 )
-def test_the_most_telling_line_is_the_reason(
-    code: int, text: str, kind: FailureKind, reason: str
-) -> None:
+def test_a_telling_line_is_the_reason(code: int, text: str, kind: FailureKind, reason: str) -> None:
     explanation = explain(code, text)
     assert reason in explanation.reason
     assert explanation.kind is kind
@@ -172,7 +169,6 @@ API = "lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/ap
 MODULE = "torch.distributed.elastic.multiprocessing"
 SENDING = f"W1122 05:11:53.381000 30287 {API}:1028] Sending process 30298 closing signal SIGTERM\n"
 LAUNCH_TRACEBACK = raised("", "raise ChildFailedError(").rstrip() + "\n"
-STOPPED = f"{SENDING}{LAUNCH_TRACEBACK}{MODULE}.api.SignalException: Process 7856 got signal: 15\n"
 NO_PORT = """Traceback (most recent call last):
   File "lib/python3.11/site-packages/torch/distributed/run.py", line 1028, in main
     run(args)
@@ -216,16 +212,12 @@ UNSET = "ValueError: env:// rendezvous: environment variable RANK expected, but 
     [
         (raised(UNSET), CRASHED, "(--launcher torchrun sets it for each"),
         (RAISED + failed(1), CRASHED, "exit code 1: ValueError: a bad thing"),
-        ("epoch 1\n" + failed(-9, "(SIGKILL)"), CRASHED, "killed by SIGKILL: rank 1 was killed"),
         (GONE + failed(-11, "(SIGSEGV)"), CRASHED, "killed by SIGSEGV: rank 1 was killed"),
         (tagged(1, RAISED) + tagged(0, GONE) + failed(1), CRASHED, "1: ValueError: a bad thing"),
         (NO_PORT, LAUNCHER, "DistNetworkError: The server socket has failed to listen"),
-        (STOPPED, FailureKind.INTERRUPTED, "torchrun was ended by SIGTERM from outside"),
     ],
 )
-def test_under_torchrun_the_ranks_own_words_are_the_reason(
-    text: str, kind: FailureKind, reason: str
-) -> None:
+def test_under_torchrun_ranks_say_the_reason(text: str, kind: FailureKind, reason: str) -> None:
     explanation = explain(1, BANNER + text)
     assert explanation.kind is kind and reason in explanation.reason
 

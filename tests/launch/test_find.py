@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +14,7 @@ from tuner.model.errors import UsageError
 
 OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
 SRUN = "echo 'slurm-wlm 22.05.8'"
+TORCH = "echo 'torchrun of torch 2.9.1'"
 HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
 
 
@@ -32,7 +31,6 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     ours = SimpleNamespace(executable=str(tmp_path / "ours" / "bin" / "python"))
     monkeypatch.setattr("tuner.launch.launchers.discovery.sys", ours)
     (tmp_path / "path").mkdir()
-    (tmp_path / "path" / "sleep").symlink_to("/bin/sleep")
     return {"PATH": str(tmp_path / "path")}
 
 
@@ -63,7 +61,6 @@ def test_the_places_come_in_order(tmp_path: Path, environ: dict[str, str]) -> No
         (OPEN_MPI, "--bind-to core -np 4", "says how many ranks there are"),
         (SRUN, "-N2", "says how many ranks there are"),
         (OPEN_MPI, "--mca btl self", ""),
-        (OPEN_MPI, "--of-another-version x", ""),
     ],
 )
 def test_arguments_that_stand_in_the_way_are_refused(
@@ -78,9 +75,7 @@ def test_arguments_that_stand_in_the_way_are_refused(
         assert find(launcher, words.split(), environ=environ).extra_args == tuple(words.split())
 
 
-def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_the_library_is_found_where_a_link_points(tmp_path: Path, environ: dict[str, str]) -> None:
     folder = tmp_path / "a b" / "lib64"
     folder.mkdir(parents=True)
     (folder / "libmpi.so").write_text("INPUT(libmpi.so.12)")
@@ -93,36 +88,29 @@ def test_the_library_is_found_below_the_prefix_of_what_a_link_points_to(
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "message"),
+    ("content", "message"),
     [
-        (None, 0, "--mpirun: there is no "),
-        ("#!/bin/sh\necho 1; echo 'libpmix.so.2: gone' >&2; exit 127", 0o755, "127: libpmix.so"),
-        ("#!/bin/sh\necho 'mpirun of Somebody 1.0'", 0o755, "of its version: mpirun of Somebody"),
-        ("#!/bin/sh\nsleep 600 & sleep 600", 0o755, "does not end within"),
+        (None, "--mpirun: there is no "),
+        ("#!/bin/sh\necho 1; echo 'libpmix.so.2: gone' >&2; exit 127", "127: libpmix.so"),
+        ("#!/bin/sh\necho 'mpirun of Somebody 1.0'", "of its version: mpirun of Somebody"),
+        ("#!/bin/sh\n/bin/sleep 600 & /bin/sleep 600", "does not end within"),
     ],
 )
 def test_an_mpirun_that_is_no_use_says_why(
-    tmp_path: Path,
-    environ: dict[str, str],
-    content: str | None,
-    mode: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
 ) -> None:
     limit_s = 0.05 if "sleep" in (content or "") else 10.0
     monkeypatch.setattr("tuner.launch.launchers.discovery._VERSION_LIMIT_S", limit_s)
     path = tmp_path / "mpirun"
     if content is not None:
         path.write_text(content)
-        path.chmod(mode)
+        path.chmod(0o755)
     with pytest.raises(UsageError) as caught:
-        find(str(path), environ=environ)
+        find(str(path), environ={})
     assert message in caught.value.message and str(path) in caught.value.message
 
 
-def test_a_folder_in_place_of_an_mpirun_names_the_one_in_it(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_folder_as_mpirun_names_the_one_in_it(tmp_path: Path, environ: dict[str, str]) -> None:
     mpirun = script(tmp_path / "mpi" / "bin" / "mpirun", OPEN_MPI)
     with pytest.raises(UsageError, match=r"TUNE_MPIRUN: .*/mpi is a folder") as caught:
         find(None, environ=environ | {"TUNE_MPIRUN": str(tmp_path / "mpi")})
@@ -162,28 +150,9 @@ def test_only_a_numbered_step_of_slurm_is_refused(
     assert "sbatch" in caught.value.hint
 
 
-# --- of a kind that is asked for -----------------------------------------------------------
-
-
-def torch(folder: Path) -> Path:
-    """A Python in which a torch is installed."""
-    site = folder / "site"
-    run = f'PYTHONPATH={site} exec {shlex.quote(sys.executable)} "$@"'
-    python = script(folder / "bin" / "python3.12", run)
-    site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text(
-        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]"
-    )
-    (site / "torch-2.9.1.dist-info").mkdir()
-    (site / "torch-2.9.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.1\n")
-    return python
-
-
-def test_torchrun_is_that_of_the_commands_interpreter(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_torchrun_is_that_of_the_commands_python(tmp_path: Path, environ: dict[str, str]) -> None:
     script(tmp_path / "path" / "mpirun", OPEN_MPI)
-    python = torch(tmp_path / "venv")
+    python = script(tmp_path / "venv" / "bin" / "python3.12", TORCH)
     info = find(None, kind="torchrun", program=str(python), environ=environ)
     assert info == LauncherInfo("torchrun", str(python), "2.9.1")
     torchrun = tmp_path / "venv" / "bin" / "torchrun"

@@ -112,9 +112,7 @@ WORKER = Activity(13, 4, 1, "S", 0.0, 0)
         ([10], (), {"launcher": spins}),
     ],
 )
-def test_signs_of_life(
-    computing: list[int], changes: tuple[Change, ...], more: dict[str, Any]
-) -> None:
+def test_is_alive(computing: list[int], changes: tuple[Change, ...], more: dict[str, Any]) -> None:
     assert Job(computing=computing).run(*changes, most_s=5 * LIMIT_S, **more) is None
 
 

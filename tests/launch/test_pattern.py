@@ -1,14 +1,18 @@
-"""A figure in what the program prints."""
+"""A figure in what the program prints: which number, in which format, with which unit."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives import pattern as pattern_module
+from tuner.launch.objectives.number import read
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
 from tuner.model.errors import UsageError
 
@@ -38,12 +42,43 @@ def cost(ending: Finished | Failed) -> float | str:
         ("10,125.5", "10,([0-9.]+)", 125.5),
         ("10,125.5", "(?:10|20),([0-9.]+)", 125.5),
         ("took 12.5 s", "took (.*)", 12.5),
+        ("10 125 8", "^([0-9]+) ", 10),
     ],
 )
-def test_the_group_of_the_last_match_counts(
-    tmp_path: Path, text: str, pattern: str, figure: float
-) -> None:
+def test_the_last_match_counts(tmp_path: Path, text: str, pattern: str, figure: float) -> None:
     assert cost(result(tmp_path, text, pattern)) == figure
+
+
+@pytest.mark.parametrize(
+    ("line", "group", "value", "unit"),
+    [
+        ("5/5 - 1s 54ms/step", "54", 54, "ms/step"),
+        ("T 12.5 ms per step", "12.5", 12.5, "ms/step"),
+        ("[0, 12.48]", "12.48", 12.48, ""),
+        ('{"time_ms": 12.5,', "12.5", 12.5, "ms"),
+        ("2026-01-02 10:00:01,123 INFO 12.5", "12.5", 12.5, ""),
+        ("v1.2.3 took 12.5 s", "12.5", 12.5, "s"),
+        ("1,204,567.5", "1,204,567.5", 1204567.5, ""),
+        ("1_204_567.5 tok/s", "1_204_567.5", 1204567.5, "tok/s"),
+        ("1 204.5 ms", "1 204.5", 1204.5, "ms"),
+        ("12,3.5,7.25", "7.25", 7.25, ""),
+        ("1m 1.35s WALL", "1m 1.35", 61.35, "s"),
+        ("real\t0m1,5s", "0m1,5s", 1.5, "s"),
+        ("01:02:03.5", "01:02:03.5", 3723.5, "s"),
+    ],
+)
+def test_a_number_of_any_format_is_read_with_its_unit(
+    tmp_path: Path, line: str, group: str, value: float, unit: str
+) -> None:
+    ending = result(tmp_path, line, f"({re.escape(group)})")
+    assert isinstance(ending, Finished) and ending.reading is not None
+    assert (ending.reading.value, ending.reading.unit) == (value, unit)
+
+
+@given(st.floats(0.0001, 1e9), st.sampled_from(["{:.3f}", "{:,.2f}", "{:.6e}", "{:g}"]))
+def test_each_number_as_python_prints_it_is_read(value: float, form: str) -> None:
+    text = form.format(value)
+    assert read("took ", text, " s").value == pytest.approx(float(text.replace(",", "")))
 
 
 def test_a_time_is_in_seconds_and_a_rate_is_its_reciprocal(tmp_path: Path) -> None:
@@ -64,6 +99,7 @@ def test_a_time_is_in_seconds_and_a_rate_is_its_reciprocal(tmp_path: Path) -> No
         ("", PERFORMANCE, FailureKind.NO_LOG, "matches nothing; it is empty"),
         ("Performance: fast\n", PERFORMANCE, FailureKind.BAD_LOG, "has 'fast' in its group, which"),
         ("Performance: 0.0\n", PERFORMANCE, FailureKind.BAD_LOG, "a figure must be above 0"),
+        ("P: -3", "(3)", FailureKind.BAD_LOG, "is -3.0: a figure must be above 0"),
         ("a" * 60 + "!\n", r"(a|a)+$", FailureKind.BAD_LOG, "nested repeats such as (a+)+"),
     ],
 )  # fmt: skip
@@ -79,6 +115,31 @@ def test_what_gives_no_figure(
     ending = result(tmp_path, text, pattern)
     assert isinstance(ending, Failed) and ending.kind is kind
     assert said in ending.reason and str(tmp_path / "output.log") in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "group", "whole"),
+    [
+        ("t 12.48", "48", "12.48"),
+        ("t 1.20e+02 s", "1.20", "1.20e+02"),
+        ("t 1 204 ms", "1", "1 204"),
+        ("v 1.2.3", "1.2", "1.2.3"),
+        ("0:00:55", "55", "0:00:55"),
+        ("1m 1.35s WALL", "1.35", "1m 1.35s"),
+        ("10,125.5", "125.5", "10,125.5"),
+    ],
+)
+def test_a_part_of_a_number_is_none(tmp_path: Path, line: str, group: str, whole: str) -> None:
+    ending = result(tmp_path, line, f"({re.escape(group)})")
+    assert isinstance(ending, Failed) and ending.kind is FailureKind.CUT_FIGURE
+    assert f"reads a part of the number {whole}: " in ending.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["1_00", "nan", "0x1p3", "one", "1 2", "٣", "v1", "1.2.3", "$5", "12,48", "1'204"]
+)
+def test_what_is_no_number(tmp_path: Path, text: str) -> None:
+    assert "which is not a number" in str(cost(result(tmp_path, f"<{text}>", "<(.*)>")))
 
 
 def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) -> None:

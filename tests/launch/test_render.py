@@ -1,4 +1,4 @@
-"""Whole argv tuples: what is run is what is written here."""
+"""Whole argv tuples, and placeholders of command templates: what is run is what is written here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.study_surface import SPEC
 from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
-from tuner.launch import render
+from tuner.launch import command, render
 from tuner.launch.command import shipped_dir
 from tuner.launch.launchers import ssh_wrapper, wrapper_argv
 from tuner.model import (
@@ -22,7 +23,6 @@ from tuner.model import (
     Launch,
     LauncherInfo,
     Layout,
-    Machine,
     Setting,
     StudySpec,
 )
@@ -31,26 +31,11 @@ from tuner.model.errors import UsageError
 OMP = knob("omp_threads")
 WORKERS = knob("iterator_workers")
 COMMUNICATOR = knob("communicator")
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 THREE = Setting.of([("omp_threads", 1), ("iterator_workers", 2), ("communicator", "naive")])
 
 
 def spec_of(command: tuple[str, ...], *knobs: Knob) -> StudySpec:
-    return StudySpec(
-        "s",
-        command,
-        LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11"),
-        Layout(8),
-        Machine("host", "cpu", 2, 2, 2, None, 1, 2**30),
-        knobs,
-        trial_limit_s=60.0,
-    )
+    return replace(SPEC, command=command, layout=Layout(8), knobs=knobs, trial_limit_s=60.0)
 
 
 def shipped() -> StudySpec:
@@ -64,20 +49,15 @@ def ranks(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
 
 
 TRAINER = (sys.executable, "-m", "mpi4py", str(shipped_dir("workloads") / "chainer_mnist.py"))
-ONE_THREAD = tuple(f"{name}=1" for name in THREAD_VARIABLES)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+ONE_THREAD = tuple(f"{library}_NUM_THREADS=1" for library in LIBRARIES)
 
 
 def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    folder = Path("/data/trial 3")
-    launch = render.launch(
-        shipped(),
-        THREE,
-        folder,
-        environ={"HOME": "/h", "PYTHONPATH": "/mine", "OMP_NUM_THREADS": "7"},
-        cwd=Path("/here"),
-        marker="abc",
-    )
+    folder, here = Path("/data/trial 3"), Path("/here")
+    environ = {"HOME": "/h", "PYTHONPATH": "/mine", "OMP_NUM_THREADS": "7"}
+    launch = render.launch(shipped(), THREE, folder, environ=environ, cwd=here, marker="abc")
     assert launch.argv == (
         "/opt/mpi/bin/mpirun",
         *("-n", "8"),
@@ -88,7 +68,7 @@ def test_a_whole_launch_under_open_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
         *("--benchmark", "--out", "/data/trial 3/out"),
         *("--loaderjob", "2", "--communicator", "naive"),
     )
-    assert (launch.cwd, launch.folder, launch.limit_s) == (Path("/here"), folder, 60.0)
+    assert (launch.cwd, launch.folder, launch.limit_s) == (here, folder, 60.0)
     assert launch.out_dir == folder / "out"
     assert launch.env["TUNE_TRIAL"] == "abc"
     assert launch.env["TUNE_PROBE_DIR"] == "/data/trial 3/probe"
@@ -148,9 +128,59 @@ def test_an_option_of_the_knob_is_appended_unless_it_has_a_placeholder() -> None
 def test_a_switch_has_its_option_or_none() -> None:
     amp = Knob("amp", Choice(("off", "on")), Flag("--amp", switch=True))
     on, off = Setting.of({"amp": "on"}), Setting.of({"amp": "off"})
-    for command in (("prog",), ("prog", "--amp", "{amp}"), ("prog", "--amp={amp}")):
-        spec = spec_of(command, amp)
+    for template in (("prog",), ("prog", "--amp", "{amp}"), ("prog", "--amp={amp}")):
+        spec = spec_of(template, amp)
         assert ranks(spec, on) == ("W", "--", "prog", "--amp")
         assert ranks(spec, off) == ranks(spec, BASELINE) == ("W", "--", "prog")
     with pytest.raises(UsageError, match="it is an option without a value"):
         ranks(spec_of(("prog", "x{amp}"), amp), on)
+
+
+@pytest.mark.parametrize(
+    "token", ["{", "}", "{}", "{a b}", '{"a":1}', "{1}", "{{{", "x}y", "{a!r}"]
+)
+def test_a_stray_brace_is_told_with_the_way_to_write_one(token: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.names_in(token)
+    assert repr(token) in caught.value.message and "{{" in caught.value.hint
+
+
+def test_knobs_are_seen_among_doubled_and_other_braces() -> None:
+    template = ('{{"a":{a}}}', "{{b}}", "{print} {", "{c} {out} {a}")
+    assert command.knobs_in(template) == ("a", "print", "c")
+
+
+VALUES = {"out": "o", "n": "2"}
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        (("p", "-j", "{n}", "{out}"), ("p", "-j", "2", "o")),
+        (("p", "-j", "{gone}", "x"), ("p", "x")),
+        (("p", "--jobs={gone}", "-j{gone}", "x"), ("p", "x")),
+        (("p", "--quiet", "--jobs={gone}"), ("p", "--quiet")),
+        (("p", "{{x}}", "--text=two {gone}"), ("p", "{x}")),
+        (("bash", "-c", './p "$@"', "p", "-j", "{gone}"), ("bash", "-c", './p "$@"', "p")),
+        (("bash", "-c", "exec ./p {n} {out}"), ("bash", "-c", "exec ./p 2 o")),
+    ],
+)
+def test_what_is_not_set_is_left_out(template: tuple[str, ...], filled: tuple[str, ...]) -> None:
+    assert command.substitute(template, VALUES) == filled
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        ("bash", "-c", "exec ./p {out} {gone}" + " x" * 100),
+        ("p", "--flags", "-a -j{gone}"),
+        ("p", "{gone}"),
+        ("p", "--a=b", "{gone}"),
+    ],
+)
+def test_a_placeholder_alone_or_in_a_script_needs_a_default(template: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.substitute(template, VALUES)
+    assert "{gone}" in caught.value.message and len(caught.value.message) < 160
+    assert "--baseline gone=VALUE" in caught.value.hint
+    assert len(command.substitute(template, {**VALUES, "gone": "1"})) == len(template)

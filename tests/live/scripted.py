@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,9 @@ class Ranks:
         self._values = dict(CAN)
 
     def send(self, message: bytes) -> None:
-        """Send what rank 0 says."""
         self.lines[0].socket.sendall(message)
 
     def hello(self) -> None:
-        """Connect all ranks."""
         place = json.loads(live_file(self.launch.folder).read_text())
         message = {"type": "hello", "ranks": RANKS, "hook": "session", "can": CAN}
         self.lines = [to_tool(place, {**message, "rank": rank}) for rank in range(RANKS)]
@@ -60,7 +59,6 @@ class Ranks:
             line.send({**state, "errors": errors or {}} if rank else state)
 
     def steps(self, times_s: Sequence[float], marks: Sequence[int] = ()) -> None:
-        """Tell of iterations."""
         message = {"type": "steps", "first": self.iteration, "s": list(times_s)}
         self.iteration += len(times_s)
         self.lines[0].send({**message, "marks": list(marks)})
@@ -70,7 +68,6 @@ class Ranks:
         self.ended.wait(10.0)
 
     def log(self, *elapsed_s: float) -> None:
-        """Write the program's own log."""
         entries = [{"iteration": n, "elapsed_time": t} for n, t in enumerate(elapsed_s, 1)]
         (self.launch.out_dir / "log").write_text(json.dumps(entries))
 
@@ -114,32 +111,29 @@ class Job:
         (launch.folder / OUTPUT).write_text("it begins\n")
         self.ranks = Ranks(launch)
         self._begun_s = time.monotonic()
-        self._exit: Exit | None = None
-        self._done = threading.Event()
-        threading.Thread(target=self._play, args=(script,), daemon=True).start()
+        self._exit = ThreadPoolExecutor(1).submit(self._play, script)
 
-    def _play(self, script: Script) -> None:
+    def _play(self, script: Script) -> Exit:
         code: int | None = 0
         with contextlib.suppress(OSError):
             code = script(self.ranks)
         self.ranks.close()
         stopped = self.ranks.ended.is_set()
-        self._exit = Exit(-15 if stopped else code or 0, self.running_s(), stopped, 0)
-        self._done.set()
+        return Exit(-15 if stopped else code or 0, self.running_s(), stopped, 0)
 
     def poll(self) -> Exit | None:
         return self.wait(0.0)
 
     def wait(self, timeout_s: float) -> Exit | None:
-        return self._exit if self._done.wait(timeout_s) else None
+        with contextlib.suppress(TimeoutError):
+            return self._exit.result(timeout_s)
+        return None
 
     def stop(self) -> Exit:
         self.ranks.ended.set()
         for line in self.ranks.lines:
             line.end()
-        ended = self.wait(10.0)
-        assert ended is not None
-        return ended
+        return self._exit.result(10.0)
 
     def pids(self) -> tuple[int, ...]:
         return ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.live.scripted import Ranks, Script, Starter, launch, plays
+from tests.marked import eventually
 from tests.study_samples import COMMUNICATOR, OMP, SPEC, WORKERS
 from tests.system.jobs import failed, finished
 from tuner.launch import trial
@@ -30,7 +31,7 @@ from tuner.model import (
     Verdict,
     Window,
 )
-from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper
+from tuner.search.stopper import Limit, Noise, ProjectionStopper
 
 MODEL = FullRunModel(20, 2.0)
 STUDY = replace(SPEC, command=("train", "{out}"), knobs=(OMP, WORKERS, COMMUNICATOR))
@@ -41,13 +42,10 @@ silent_order = partial(Ranks.switch, answers=False)
 refuses = partial(Ranks.switch, errors={"omp_threads": "no such library"})
 slow = plays(switch, [0.1, 0.1], stay)
 
-
-def setting_of(threads: int, communicator: str) -> Setting:
-    values: dict[str, Value] = {"omp_threads": threads, "communicator": communicator}
-    return Setting.of({**values, "iterator_workers": 1})
-
-
-ONE, TWO, OTHER = setting_of(2, "naive"), setting_of(4, "naive"), setting_of(2, "flat")
+ONE, TWO, OTHER = (
+    Setting.of({"omp_threads": threads, "communicator": name, "iterator_workers": 1})
+    for threads, name in ((2, "naive"), (4, "naive"), (2, "flat"))
+)
 
 
 def obedient(ranks: Ranks) -> int:
@@ -68,31 +66,22 @@ class Bench:
         self.number = 0
 
     def __call__(
-        self,
-        setting: Setting,
-        *,
-        stopper: EarlyStopper | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Progress], None] = lambda _: None,
-        limit_s: float | None = 10.0,
-        stall_limit_s: float | None = 5.0,
+        self, setting: Setting, limit_s: float = 10.0, stall_limit_s: float = 5.0, **fields: Any
     ) -> Outcome:
         self.number += 1
-        request = MeasurementRequest(
-            launch(self.folder, self.number, limit_s),
-            replace(STUDY, stall_limit_s=stall_limit_s),
-            setting,
-            self.number,
-            expected_iterations=MODEL.iterations,
-            stopper=stopper,
-            on_progress=on_progress,
-            cancelled=cancelled,
-        )
+        own = launch(self.folder, self.number, limit_s)
+        spec = replace(STUDY, stall_limit_s=stall_limit_s)
+        fields["expected_iterations"] = MODEL.iterations
+        request = MeasurementRequest(own, spec, setting, self.number, **fields)
         return self.jobs.window(request, MODEL)
 
     def is_over(self) -> bool:
         """Whether no job that was started runs any more."""
         return all(job.poll() is not None for job in self.start.jobs)
+
+    def close(self) -> None:
+        self.jobs.end()
+        assert self.is_over()
 
 
 Make = Callable[..., Bench]
@@ -100,24 +89,13 @@ Make = Callable[..., Bench]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Make]:
-    benches: list[Bench] = []
-
-    def make(*scripts: Script) -> Bench:
-        benches.append(Bench(tmp_path, *scripts))
-        return benches[-1]
-
-    yield make
-    for made in benches:
-        made.jobs.end()
-        assert made.is_over()
+    with ExitStack() as stack:
+        yield lambda *scripts: stack.enter_context(closing(Bench(tmp_path, *scripts)))
 
 
 def window(outcome: Outcome) -> Window:
     assert outcome.window is not None
     return outcome.window
-
-
-# --- windows -----------------------------------------------------------------------------
 
 
 def test_one_job_measures_one_setting_after_another(bench: Make) -> None:
@@ -181,9 +159,6 @@ def test_what_cannot_win_is_left_and_the_job_runs_on(bench: Make) -> None:
     assert window(live(TWO, stopper=ProjectionStopper(Limit(3.0), Noise(), 20))).job == 1
 
 
-# --- faults ------------------------------------------------------------------------------
-
-
 def test_a_knob_that_a_rank_cannot_change_costs_one_attempt(bench: Make) -> None:
     unread = partial(Ranks.switch, errors={"omp_threads": "cannot be read"})
     live = bench(plays(unread, STEADY, refuses, stay), obedient, obedient)
@@ -200,26 +175,13 @@ def goes_on_stepping(ranks: Ranks) -> None:
         ranks.steps([0.1])
 
 
-@pytest.mark.parametrize(
-    ("script", "limits", "kind", "reason"),
-    [
-        (
-            plays(silent_order, goes_on_stepping),
-            {"stall_limit_s": 0.5},
-            FailureKind.STALLED,
-            "no answer to the request to switch within 0.5 s; ",
-        ),
-        (plays(switch, stay), {"stall_limit_s": 0.5}, FailureKind.STALLED, "nothing happened"),
-        (slow, {"limit_s": 0.5}, FailureKind.LIMIT, "the trial limit of 0.5 s"),
-    ],
-    ids=["no answer", "silence", "the trial limit"],
-)
-def test_a_window_that_hangs_fails_as_a_launch_does(
-    bench: Make, script: Script, limits: dict[str, Any], kind: FailureKind, reason: str
-) -> None:
-    live = bench(script)
-    ending = failed(live(ONE, **limits))
-    assert ending.kind is kind and reason in ending.reason
+def test_a_window_that_hangs_fails_as_a_launch_does(bench: Make) -> None:
+    live = bench(plays(silent_order, goes_on_stepping), slow)
+    ending = failed(live(ONE, stall_limit_s=0.5))
+    assert ending.kind is FailureKind.STALLED
+    assert "no answer to the request to switch within 0.5 s; " in ending.reason
+    ending = failed(live(ONE, limit_s=0.5))
+    assert ending.kind is FailureKind.LIMIT and "the trial limit of 0.5 s" in ending.reason
     assert live.is_over()
 
 
@@ -260,9 +222,7 @@ def test_a_request_ends_the_job_and_so_does_an_interrupt(bench: Make) -> None:
     assert live.is_over()
 
 
-def test_a_job_that_takes_no_more_orders_is_stalled(
-    bench: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_obeys_no_more_is_stalled(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowing, "ENDING_S", 0.1)
     live = bench(plays(switch, STEADY, switch, b"[]\n", stay))
     live(ONE)
@@ -278,9 +238,6 @@ def test_an_end_in_a_window_that_told_too_little_starts_anew(bench: Make) -> Non
     assert window(outcome).job == 2 and len(live.start.jobs) == 2
     assert window(outcome).started_s < outcome.wall_s
     assert live.jobs.ends_by_itself
-
-
-# --- launches that have no window ----------------------------------------------------------
 
 
 def ordinary(ranks: Ranks) -> int:
@@ -299,15 +256,11 @@ def test_a_launch_without_an_agent_is_an_ordinary_one(bench: Make, tmp_path: Pat
     assert live.jobs.refusal == "no rank said that it accepts switches"
 
 
-def test_one_that_goes_on_without_us_is_a_launch(
-    bench: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_goes_on_alone_is_a_launch(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowing, "ENDING_S", 0.1)
 
     def until_it_is_left(_: Ranks) -> None:
-        until_s = time.monotonic() + 10.0
-        while not live.jobs.refusal and time.monotonic() < until_s:
-            time.sleep(0.01)
+        eventually(lambda: bool(live.jobs.refusal))
 
     live = bench(plays(switch, b"no JSON\n", until_it_is_left, full_log))
     outcome = live(ONE)

@@ -1,23 +1,38 @@
-"""When a window is steady, how good its pace is, and when it may end or is stopped."""
+"""When a window is steady, how good its pace is, when it may end, and a full run's figure by it."""
 
 from __future__ import annotations
 
 import math
 import random
 import statistics
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.study_surface import CRASH, record
 from tuner.live.eligibility import LEAST_ITERATIONS
-from tuner.live.full_run import FullRunModel
+from tuner.live.full_run import MOST_ENTRIES, FullRunModel, full_run_model, rescaled
 from tuner.live.window_estimate import (
     WindowEstimate,
     estimate,
     is_long_enough,
     relative_error,
     stopped,
+)
+from tuner.model import (
+    BASELINE,
+    LOGGED_TIME,
+    Finished,
+    LaunchRecord,
+    ObjectiveSpec,
+    Outcome,
+    Progress,
+    Purpose,
+    Stopped,
+    Window,
 )
 from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
 
@@ -80,8 +95,6 @@ def test_a_window_ends_once_it_is_good_enough(
     assert is_long_enough(window, model, precision, period=period) is is_enough
 
 
-# --- the stopper of a launch --------------------------------------------------------------
-
 MODEL = FullRunModel(100, 3.0, incumbent_s=10.3)
 RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 
@@ -95,9 +108,7 @@ RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
         *(([0.1] * once + [9.0] + [0.1] * (3 - once), False) for once in range(4)),  # an accident
     ],
 )
-def test_what_cannot_win_is_stopped_and_projected_by_its_pace(
-    times_s: list[float], is_stopped: bool
-) -> None:
+def test_what_cannot_win_is_stopped_by_its_pace(times_s: list[float], is_stopped: bool) -> None:
     result = stopped(WindowEstimate(1, tuple(times_s)), MODEL, RACE)
     assert (result is not None) is is_stopped
     assert result is None or result.projection_s == pytest.approx(0.6 * 103)
@@ -108,3 +119,67 @@ def test_a_time_limit_stops_it_too_and_without_a_stopper_nothing_does() -> None:
     assert stopped(slow, MODEL, TimeLimitStopper(1.0)) is not None
     assert stopped(quick, MODEL, TimeLimitStopper(1.0)) is None
     assert stopped(slow, MODEL, None) is None
+
+
+STEADY = ObjectiveSpec(statistic="steady")
+PACE_S = 0.1
+
+
+def logged(
+    *times_s: float, ended: bool = True, live: bool = False, purpose: Purpose = Purpose.SEARCH
+) -> LaunchRecord:
+    """A launch with an iteration logged at each of these times, or a window."""
+    progress = tuple(Progress(n, time_s) for n, time_s in enumerate(times_s, 1))
+    finished = Finished(times_s[-1], len(times_s))
+    window = Window(1, ("omp_threads",), 0.0, 0.3, 1, 5, PACE_S, 0.01, 9.0) if live else None
+    outcome = Outcome(finished if ended else CRASH, 9.0, 0, progress, window=window)
+    return record(1, BASELINE, purpose, outcome)
+
+
+@pytest.mark.parametrize(
+    ("records", "overhead"),
+    [
+        ([logged(3.0, 4.0, 5.0), logged(2.0, 3.0, 4.0), logged(9.0, 10.0, 11.0)], 2.0),
+        ([logged(3.0, 4.0, 5.0), logged(90.0, 91.0, ended=False)], 2.0),
+        ([logged(1.0, 2.0, 3.0, 8.0, 9.0, 10.0)], 4.0),  # an evaluation that the log holds
+        ([logged(3.0)], full_run_model([], 9, LOGGED_TIME).overhead_iterations),  # one entry
+    ],
+)
+def test_logs_show_the_time_beside_iterations(records: list[LaunchRecord], overhead: float) -> None:
+    model = full_run_model(records, 9, LOGGED_TIME, 1.5)
+    assert (model.iterations, model.steady, model.incumbent_s) == (9, False, 1.5)
+    assert model.overhead_iterations == pytest.approx(overhead)
+
+
+def test_a_steady_figure_has_what_is_behind_the_warm_up() -> None:
+    model = full_run_model([logged(5.0, 6.0, 7.0, 8.0, 9.0, 12.0)], 6, STEADY)
+    assert model.figure_s(1.0) > 1.0
+    assert full_run_model([], 3, STEADY) == FullRunModel(3, 0.0, steady=True)
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=2, max_size=500), st.booleans())
+def test_the_log_of_a_window_leads_to_its_figure(times_s: list[float], steady: bool) -> None:
+    model = FullRunModel(1000, 2.5, steady)
+    log = model.log(times_s)
+    last, last_s = log[-1]
+    pace_s = sum(times_s) / len(times_s)
+    rest_s = (1000 - last) * pace_s / (1000 if steady else 1)
+    assert last_s + rest_s == pytest.approx(model.figure_s(pace_s))
+    assert last == len(times_s) and len(log) <= MOST_ENTRIES
+    assert all(a < b for a, b in pairwise(log))
+
+
+def test_windows_are_scaled_anew_by_the_launches_that_count() -> None:
+    warm_up = logged(9.0, 10.0, 11.0, purpose=Purpose.WARM_UP)
+    window, launch = logged(1.0, 2.0, 3.0, live=True), logged(3.0, 4.0, 5.0)
+    stop = Stopped(0.5, 0.9, 0.8, None, 0.15, "pace")
+    stopped_window = replace(window, outcome=replace(window.outcome, ending=stop))
+    for records, overhead in (([warm_up], 8), ([warm_up, launch], 2)):
+        *_, first, second = rescaled([*records, window, stopped_window], LOGGED_TIME)
+        assert isinstance(first.outcome.ending, Finished)
+        assert isinstance(second.outcome.ending, Stopped)
+        figure_s = pytest.approx(PACE_S * (3 + overhead))
+        assert first.outcome.ending.elapsed_s == figure_s
+        assert second.outcome.ending.projection_s == figure_s
+        assert second.outcome.ending.high_s is None
+    assert rescaled([launch], LOGGED_TIME) == (launch,)

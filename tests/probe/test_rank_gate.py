@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,12 @@ class Rank:
 class Job:
     def __init__(self, folder: Path) -> None:
         self.supervisor = Supervisor(folder, RANKS)
-        self.place = json.loads(self.supervisor.path.read_text())
-        self.ranks = [Rank(self.place, rank) for rank in range(RANKS)]
+        place = json.loads(self.supervisor.path.read_text())
+        self.ranks = [Rank(place, rank) for rank in range(RANKS)]
         self._pool = ThreadPoolExecutor(RANKS)
-        self._loops: list[Future[None]] = []
 
-    def start(self, *ranks: int, least: int = MOST) -> None:
-        self._loops += [self._pool.submit(self.ranks[n].loop, least) for n in ranks or range(RANKS)]
+    def start(self, least: int = MOST) -> None:
+        self._loops = [self._pool.submit(rank.loop, least) for rank in self.ranks]
 
     def join(self) -> None:
         for loop in self._loops:
@@ -99,13 +98,16 @@ def test_all_ranks_change_at_the_same_iteration_and_tell_of_each_once(job: Job) 
     assert set(hello.can) - {"omp_threads", "opencv_threads"} == {"workers", "end"}
     assert (hello.can["workers"], hello.rank, hello.ranks, hello.hook) == ("start", 0, 3, "session")
     assert job.supervisor.path.read_text() == "", "nobody else needs to know"
-    switches = []
+    switches: list[tuple[int, int | str]] = []
     for number in range(1, 30):
         answer = job.supervisor.switch(workers=number)
         assert [rank.rank for rank in answer.ranks] == [0, 1, 2]
         assert [rank.values["workers"] for rank in answer.ranks] == [number] * RANKS
         switches.append((answer.iteration - 1, number))  # the loops count what has ended
         time.sleep(random.random() * 0.01)
+    answer = job.supervisor.switch(unknown=1, workers=None)
+    assert [rank.errors for rank in answer.ranks] == [{"unknown": "cannot be changed here"}] * RANKS
+    switches.append((answer.iteration - 1, "start"))
     job.finish()
     assert [rank.applied for rank in job.ranks] == [switches] * RANKS
     assert len(set(job.iterations())) == 1, "the end is the same for all"
@@ -156,9 +158,6 @@ def test_at_the_programs_own_end_all_wait_for_an_order(job: Job, is_gone: bool) 
         job.finish()
         assert min(job.iterations()) > 5
         assert [rank.value for rank in job.ranks] == [4] * RANKS
-
-
-# --- one rank, whose iterations the test ends --------------------------------------------------
 
 
 def alone(supervisor: Supervisor) -> Any:

@@ -16,10 +16,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.marked import eventually
 
 #: A host is up sooner unless the machine stands still, s.
 UP_S = 30.0
@@ -125,15 +126,13 @@ class Bench:
             assert host.stdin is not None
             host.stdin.write("\n")
             host.stdin.flush()
-        deadline_s = time.monotonic() + UP_S
-        for name in self.names:
-            while self.run("h1", "ssh", name, "true", check=False).returncode:
-                if time.monotonic() > deadline_s:
-                    raise TimeoutError(f"{name} does not come up")
-                time.sleep(0.05)
+
+        def is_up(name: str) -> bool:
+            return not self.run("h1", "ssh", name, "true", check=False).returncode
+
+        eventually(lambda: all(map(is_up, self.names)), UP_S)
 
     def _ip(self, pid: int, *commands: str) -> None:
-        """Run ``ip`` in the network of a process."""
         for words in commands:
             _run("nsenter", f"-t{pid}", "-n", "ip", *words.split())
 
@@ -156,7 +155,6 @@ class Bench:
                 *words]  # fmt: skip
 
     def run(self, host: str, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command on a host to its end."""
         options = {"check": True, "capture_output": True, "text": True, "timeout": 60, **options}
         return subprocess.run(self.argv(host, *words), stdin=subprocess.DEVNULL, **options)  # noqa: PLW1510
 
@@ -212,10 +210,8 @@ class Bench:
                 os.kill(pid, signal.SIGKILL)
         for process in self._processes:
             process.communicate()
-        deadline_s = time.monotonic() + UP_S
-        while any(Path(f"/proc/{pid}").exists() for pid in self._inits.values()):
-            assert time.monotonic() < deadline_s, "a host does not end"
-            time.sleep(0.01)
+        places = [Path(f"/proc/{pid}") for pid in self._inits.values()]
+        eventually(lambda: not any(place.exists() for place in places), UP_S)
 
 
 def _run(*argv: str) -> None:

@@ -6,8 +6,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,13 +48,7 @@ def folder(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Path]:
 @pytest.fixture
 def study(bench: Bench, folder: Path) -> Iterator[Callable[..., StudyOnHosts]]:
     """Starts a study in the folder; one that goes on after the test is killed."""
-    studies: list[StudyOnHosts] = []
-
-    def start(*words: str, **options: Any) -> StudyOnHosts:
-        studies.append(StudyOnHosts(bench, folder, *words, **options))
-        return studies[-1]
-
-    yield start
-    for started in studies:
-        if started.process.poll() is None:
-            started.kill_tune()
+    with ExitStack() as stack:
+        yield lambda *words, **options: stack.enter_context(
+            closing(StudyOnHosts(bench, folder, *words, **options))
+        )

@@ -36,6 +36,18 @@ SHORT = ("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 #: A word of an agent.
 AGENT = "import base64,zlib;exec("
 
+#: What can be lost, and how: a host, a word of a command on it, a signal.
+LOSSES = {
+    "tune": ("h1", "--hosts", signal.SIGKILL),
+    "mpirun": ("h1", "prterun", signal.SIGKILL),
+    "an ssh of mpirun": ("h1", "ssh h3", signal.SIGKILL),
+    "a session of sshd": ("h3", "sshd: root@", signal.SIGKILL),
+    "a rank": ("h2", "program.py", signal.SIGKILL),
+    "the daemon of the MPI": ("h3", "prted", signal.SIGKILL),
+    "an agent": ("h2", AGENT, signal.SIGKILL),
+    "an agent that is stopped": ("h3", AGENT, signal.SIGSTOP),
+}
+
 #: ``tune`` beside this interpreter.
 TUNE = str(Path(sys.executable).parent / "tune")
 
@@ -50,7 +62,7 @@ class StudyOnHosts:
     ) -> None:
         self.bench, self.folder = bench, folder
         (folder / "program.py").write_text(program or PROGRAM)
-        self.seconds = seconds
+        (folder / "seconds").write_text(str(seconds))
         options, arguments = list(words), [str(folder / "seconds")]
         if "--" in words:
             options, arguments = options[: words.index("--")], options[words.index("--") + 1 :]
@@ -60,17 +72,7 @@ class StudyOnHosts:
                       "--", sys.executable, str(folder / "program.py"), *arguments]  # fmt: skip
         self.start()
 
-    @property
-    def seconds(self) -> float:
-        """How long a launch takes, s."""
-        return float((self.folder / "seconds").read_text())
-
-    @seconds.setter
-    def seconds(self, seconds: float) -> None:
-        (self.folder / "seconds").write_text(str(seconds))
-
     def start(self) -> None:
-        """Start ``tune``, or start it again."""
         self.process = self.bench.start("h1", *self.words, env={**os.environ})
 
     def end(self, code: int = 0) -> str:
@@ -80,7 +82,6 @@ class StudyOnHosts:
         return printed
 
     def records(self) -> list[LaunchRecord]:
-        """Its launches so far."""
         with (
             suppress(UsageError),  # there is no study yet
             Store.open(resolve_url(self.storage, {}), create=False) as store,
@@ -89,7 +90,6 @@ class StudyOnHosts:
         return []
 
     def telemetry(self, number: int) -> Telemetry | None:
-        """What was recorded of a launch."""
         with Store.open(resolve_url(self.storage, {}), create=False) as store:
             return store.telemetry("study", number)
 
@@ -107,6 +107,10 @@ class StudyOnHosts:
         """Kill ``tune`` itself, and wait until it is gone."""
         self.send(signal.SIGKILL, "h1", "--hosts")
         self.process.wait(timeout=20)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.kill_tune()
 
     def of_launch(self) -> set[int]:
         """All processes of the other hosts that are not agents."""

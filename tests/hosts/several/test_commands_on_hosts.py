@@ -1,19 +1,22 @@
-"""``tune doctor``, ``tune scale`` and the commands of the documentation, over hosts."""
+"""``tune doctor``, the commands of the documentation and the guide to spot instances, on hosts."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.guides import TRAIN, tune_commands
+from tests.guides import TRAIN, blocks, tune_commands
 from tests.hosts.several.bench import Bench
 from tests.hosts.several.study_on_hosts import TUNE
+from tests.marked import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -61,7 +64,7 @@ def test_a_host_that_lacks_the_interpreter_is_named_alone(bench: Bench, folder: 
     assert checks["launcher"]["state"] == "ok", "this host is checked all the same"
 
 
-#: ``test_spot`` has a whole guide.
+#: The guide to spot instances is run as a whole, below.
 COMMANDS = sorted(
     {
         line
@@ -86,3 +89,44 @@ def test_the_commands_of_the_documentation_find_their_hosts(bench: Bench, folder
         done = bench.run("h1", "sh", "-c", script, check=False)
         assert done.returncode == 0, (command, done.stderr)
         assert "h2" in done.stdout, command
+
+
+def test_a_job_goes_on_from_its_newest_snapshot_on_other_hosts(bench: Bench, folder: Path) -> None:
+    def write(name: str, text: str) -> None:
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+    def start(commands: str, steps: int) -> subprocess.Popen[str]:
+        write("length", str(steps))
+        path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, "TUNE_STORAGE": str(folder / "study.db")}
+        return bench.start("h1", "sh", "-c", f"cd '{folder}' && {commands}", env=env)
+
+    hosts_script, tune_command, job_command = blocks("docs/how-to/spot.md")
+    write("hosts.sh", hosts_script)
+    write("aws", '#!/bin/sh\ncd "$(dirname "$0")"\ncat there\necho >> asked\n')
+    write("train.py", TRAIN)
+    write("there", "h2\nh3\n")
+    short = "--mpi-procs 2 --ppn 1 --trials 1 --no-confirm --knob omp_threads=1,2"
+    tune = start(tune_command.replace("--mpi-procs 8 --ppn 4", short), 3)
+    output, errors = tune.communicate(timeout=120)
+    assert tune.returncode == 0, output + errors
+
+    job = start(job_command, 60)
+    eventually((folder / "out" / "snapshot_10").exists)
+    asked = folder / "asked"
+    before = asked.stat().st_size
+    bench.link("h3", "down")
+    try:
+        eventually(lambda: asked.stat().st_size > before)  # the cloud has not noticed yet
+        write("there", "h2\nh1\n")
+        output, errors = job.communicate(timeout=120)
+    finally:
+        bench.link("h3", "up")
+    assert job.returncode == 0, output + errors
+    assert "try 1 of 20 was ended from outside (the host h3 is lost)" in errors
+    assert "try 2 of 20 was not begun (no answer from h3: " in errors
+    begun = {int(line.split()[-1]) for line in output.splitlines() if "begins at" in line}
+    first, again = sorted(begun)
+    assert first == 0 and 10 <= again < 60, output
+    assert json.loads((folder / "out" / "log").read_text())[-1]["iteration"] == 60

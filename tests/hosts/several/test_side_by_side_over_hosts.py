@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.several.study_on_hosts import AGENT, StudyOnHosts
+from tests.hosts.several.study_on_hosts import LOSSES, StudyOnHosts
 from tests.marked import eventually
 from tuner.hosts import procfs
 from tuner.hosts.process import MARKER
 from tuner.model import Purpose
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+Start = Callable[[str], StudyOnHosts]
 
 #: Rank 0 writes Chainer's log; an iteration takes as much CPU time as the step says. Each rank
 #: notes when it runs, at least ten milliseconds of CPU time apart, and never waits in between.
@@ -41,7 +42,7 @@ with open(f"{{beats}}/{{os.environ['{MARKER}']}}-{{world.rank}}", "a", buffering
 
 
 @pytest.fixture
-def start(study: Callable[..., StudyOnHosts], folder: Path) -> Callable[[str], StudyOnHosts]:
+def start(study: Callable[..., StudyOnHosts], folder: Path) -> Start:
     """Starts a study whose hosts share no folder for what launches write."""
     (folder / "beats").mkdir()
     words = ("--live", "off", "--trials", "2", "--warm-ups", "0", "--fix", "omp_threads=1")
@@ -51,11 +52,12 @@ def start(study: Callable[..., StudyOnHosts], folder: Path) -> Callable[[str], S
 
 
 @pytest.mark.parametrize("hosts", ["h2:1,h3:1", "h1:1,h3:1"], ids=["others", "this one too"])
-def test_at_any_moment_only_one_of_them_runs_on_any_host(
-    start: Callable[[str], StudyOnHosts], folder: Path, hosts: str
-) -> None:
+def test_at_any_moment_only_one_runs_on_any_host(start: Start, folder: Path, hosts: str) -> None:
     tune = start(hosts)
     assert "faster than your defaults" in tune.end()
+    find = ("find", f"/tmp/{folder.name}", "-name", "out")
+    outs = [tune.bench.run(name, *find, check=False).stdout for name in tune.bench.names]
+    assert list(map(bool, outs)) == [True, False, False], "logs are brought; what held them is gone"
     compared = [record for record in tune.records() if record.purpose is Purpose.CONFIRM]
     assert len(compared) >= 2
     beats = sorted(
@@ -72,14 +74,9 @@ def test_at_any_moment_only_one_of_them_runs_on_any_host(
         assert 2 < turns <= 3 * len(pair.slices) < len(sides), "they run by turns"
 
 
-@pytest.mark.parametrize(
-    ("host", "word"),
-    [("h1", "--hosts"), ("h3", AGENT)],
-    ids=["tune", "an agent"],
-)
-def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
-    start: Callable[[str], StudyOnHosts], host: str, word: str
-) -> None:
+@pytest.mark.parametrize("loss", ["tune", "an agent"])
+def test_whatever_is_killed_nothing_is_left_stopped_or_alive(start: Start, loss: str) -> None:
+    lost_host, word, number = LOSSES[loss]
     tune = start("h2:1,h3:1")
 
     def states(host: str) -> list[str]:
@@ -90,6 +87,6 @@ def test_whatever_is_killed_nothing_is_left_stopped_or_alive(
     # Both are there on both hosts, and one of them is stopped.
     eventually(lambda: all(states(host)[1:] == ["T"] for host in ("h2", "h3")), 300)
     of_pair = tune.of_launch()
-    tune.send(signal.SIGKILL, host, word)
+    tune.send(number, lost_host, word)
     eventually(lambda: not of_pair & tune.of_launch())
     tune.process.communicate(timeout=200)

@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,9 +37,6 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/none
-MpiDefault=none
 ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -87,10 +83,8 @@ class Slurm:
         }
         for host in bench.names:
             bench.run(host, "sh", "-c", NODE, "sh", str(folder), env=self.env)
-        deadline_s = time.monotonic() + UP_S
-        while self.run("sinfo", "-h", "-o", "%D %t").split() != [str(len(bench.names)), "idle"]:
-            assert time.monotonic() < deadline_s, "the nodes do not come up"
-            time.sleep(0.1)
+        idle = [str(len(bench.names)), "idle"]
+        eventually(lambda: self.run("sinfo", "-h", "-o", "%D %t").split() == idle, UP_S)
 
     def run(self, *words: str) -> str:
         return str(self.bench.run("h1", *words, env=self.env).stdout)
@@ -156,9 +150,7 @@ def test_agents_are_known_by_their_names_in_whatever_order_the_hosts_are(slurm: 
 
 
 @pytest.mark.parametrize("hosts", ["", "--hosts-from 'scontrol show hostnames' --ppn 1"])
-def test_the_scripts_of_the_guide_tune_and_run_in_an_allocation(
-    slurm: Slurm, folder: Path, hosts: str
-) -> None:
+def test_the_guides_scripts_tune_and_run_a_job(slurm: Slurm, folder: Path, hosts: str) -> None:
     script, *_, export = blocks("docs/how-to/slurm.md")
     short = script.replace("--trials 30", f"--trials 1 --no-confirm --knob omp_threads=1,2 {hosts}")
     assert short != script

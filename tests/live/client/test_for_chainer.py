@@ -1,18 +1,17 @@
-"""A Chainer trainer that is measured live: the same samples and losses, and a later end."""
+"""What of a Chainer trainer is changed live: the same samples, and another communicator."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import compat
-from tests.live_agent import FakeAgent, install
-from tuner import live
+from tests.live.client.conftest import Threads
+from tests.live_agent import FakeAgent
 from tuner.live.client.for_chainer import Communicators, LiveIterator
 
 compat.install()
@@ -40,17 +39,12 @@ def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
     return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
 
 
-def live_iterator(started: Any) -> FakeAgent:
-    assert LiveIterator.fits(started)
-    agent = FakeAgent()
-    LiveIterator(started).knobs.offer(agent)
-    return agent
-
-
-def states(loader: Any, count: int, switches: dict[int, dict[str, Any]]) -> list[Any]:
-    """Return batches with the iterator's state behind each; switched before those of a number."""
-    agent, result = live_iterator(loader), []
-    for step in range(count):
+def states(loader: Any, switches: dict[int, dict[str, Any]]) -> list[Any]:
+    """Return 14 batches with the iterator's state behind each, some of them after a switch."""
+    assert LiveIterator.fits(loader)
+    agent, result = FakeAgent(), []
+    LiveIterator(loader).knobs.offer(agent)
+    for step in range(14):
         if step in switches:
             agent.switch(**switches[step])
             assert agent.read().items() >= switches[step].items()
@@ -63,14 +57,11 @@ def states(loader: Any, count: int, switches: dict[int, dict[str, Any]]) -> list
     return result
 
 
-def at_random(seed: int, count: int) -> dict[int, dict[str, Any]]:
-    generator = random.Random(seed)
-    return {
-        step: {"iterator_workers": generator.randint(1, 3), "prefetch": generator.randint(1, 6)}
-        for step in generator.sample(range(count), 6)
-    }
-
-
+GENERATOR = random.Random(5)
+AT_RANDOM = {
+    step: {"iterator_workers": GENERATOR.randint(1, 3), "prefetch": GENERATOR.randint(1, 6)}
+    for step in GENERATOR.sample(range(14), 6)
+}
 #: In batch 4 and 8 an epoch begins, and six batches ahead its order has been drawn already.
 EDGES = {step: {"iterator_workers": 1 + step % 2, "prefetch": 6} for step in (0, 3, 4, 5, 8)}
 
@@ -79,14 +70,12 @@ EDGES = {step: {"iterator_workers": 1 + step % 2, "prefetch": 6} for step in (0,
     ("how", "switches"),
     [
         ({"length": 17}, EDGES),  # an epoch ends in the middle of a batch
-        ({"length": 3, "batch": 7}, at_random(5, 14)),
-        ({"length": 16, "shuffle": False}, at_random(5, 14)),
+        ({"length": 3, "batch": 7}, AT_RANDOM),
+        ({"length": 16, "shuffle": False}, AT_RANDOM),
     ],
 )
-def test_switches_change_no_sample_and_no_order(
-    how: dict[str, Any], switches: dict[int, dict[str, Any]]
-) -> None:
-    assert states(iterator(**how), 14, switches) == states(iterator(**how), 14, {})
+def test_switches_keep_samples(how: dict[str, Any], switches: dict[int, dict[str, Any]]) -> None:
+    assert states(iterator(**how), switches) == states(iterator(**how), {})
 
 
 def test_others_are_left_alone() -> None:
@@ -97,57 +86,6 @@ def test_others_are_left_alone() -> None:
     started.next()
     assert not LiveIterator.fits(started)
     started.finalize()
-
-
-# --- a whole trainer --------------------------------------------------------------------------
-
-EXAMPLES, BATCH, ITERATIONS = 20, 6, 9
-
-
-def trained(folder: Path, agent: FakeAgent, switches: dict[int, dict[str, Any]]) -> Any:
-    """Return the loss of each iteration, and the trainer at its end."""
-    from chainer import links, optimizers, training
-    from chainer.datasets import TupleDataset
-    from chainer.iterators import MultiprocessIterator
-
-    np.random.seed(0)
-    images = np.random.random((EXAMPLES, 4)).astype(np.float32)
-    data = TupleDataset(images, np.arange(EXAMPLES, dtype=np.int32) % 3)
-    optimizer = optimizers.SGD(0.5).setup(links.Classifier(links.Linear(4, 3)))
-    iterator = MultiprocessIterator(data, BATCH, n_processes=1, shared_mem=100)
-    trainer = training.Trainer(
-        training.StandardUpdater(iterator, optimizer), (ITERATIONS, "iteration"), str(folder)
-    )
-    losses: list[float] = []
-
-    def follow(trainer: Any) -> None:
-        losses.append(float(trainer.observation["main/loss"].array))
-        agent.switch(**switches.get(trainer.updater.iteration, {}))
-
-    trainer.extend(follow, trigger=(1, "iteration"), name="follow")
-    trainer.extend(live.ChainerExtension())
-    trainer.run()
-    assert multiprocessing.active_children() == []
-    return losses, trainer
-
-
-def test_the_losses_are_those_without_a_switch_and_it_goes_on_beyond_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, _ = trained(tmp_path, FakeAgent(), {})
-    assert len(plain) == ITERATIONS
-    agent = install(monkeypatch, FakeAgent())
-    agent.left = 5
-    switches: dict[int, dict[str, Any]] = {
-        1: {"iterator_workers": 2, "prefetch": 5},
-        3: {"iterator_workers": 1},
-        4: {"prefetch": 2, "opencv_threads": 1},
-        8: {"iterator_workers": None, "prefetch": None, "opencv_threads": None},
-    }
-    losses, trainer = trained(tmp_path, agent, switches)
-    assert (len(losses), losses[:ITERATIONS]) == (ITERATIONS + 5, plain)
-    assert agent.read() == {"iterator_workers": 1, "prefetch": 1, "opencv_threads": None}
-    assert trainer.stop_trigger.get_training_length() == (ITERATIONS, "iteration")
 
 
 def communicator(name: str) -> Any:
@@ -176,3 +114,20 @@ def test_a_communicator_is_made_once_and_put_into_the_optimizers() -> None:
     assert both[0].communicator is first
     assert "communicator" not in vars(both[0].actual_optimizer)
     assert names == ["pure_nccl"]
+
+
+def test_the_workers_get_opencvs_threads_and_the_rank_keeps_its_own(threads: int) -> None:
+    from chainer.iterators import MultiprocessIterator
+
+    found = MultiprocessIterator(Threads(), 2, n_processes=1, shared_mem=0)
+    agent = FakeAgent()
+    LiveIterator(found).knobs.offer(agent)
+    agent.switch(iterator_workers=2)  # nothing runs yet
+    assert found.next() == [threads, threads]
+    for number in (1, 2, 5):
+        agent.switch(opencv_threads=number)
+        assert found.next() == [number, number]
+    agent.switch(opencv_threads=None)
+    assert found.next() == [threads, threads]
+    assert Threads()[0] == threads
+    found.finalize()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.live.client.conftest import Threads
 from tests.live_agent import FakeAgent, install
 from tuner import live
 from tuner.live.client.for_pytorch import LiveLoader
@@ -42,44 +43,30 @@ def loader(length: int = 17, batch: int | None = 4, **how: Any) -> Any:
     return torch.utils.data.DataLoader(Numbered(length), batch, **how)
 
 
-def epochs(found: Any, count: int, switch: Callable[[int], object]) -> list[Any]:
-    """The batches of epochs, with a random number of the training's own behind each."""
-    seen: list[Any] = []
-    step = 0
-    for _ in range(count):
-        for batch in found:
-            seen.append((batch.tolist(), float(torch.rand(()))))
-            step += 1
-            switch(step)
-        seen.append("epoch")
-    del found
-    return seen
+def epochs(loading: Any, switch: Callable[[int], object] = lambda _: None) -> list[Any]:
+    """The batches of three epochs, with a random number of the training's own behind each."""
+    batches: list[Any] = []
+    for epoch in range(3):
+        for batch in loading:
+            batches.append((epoch, batch.tolist(), float(torch.rand(()))))
+            switch(len(batches))
+    return batches
 
 
-def live_epochs(
-    monkeypatch: pytest.MonkeyPatch, found: Any, count: int, switches: Switches
-) -> list[Any]:
+def live_epochs(monkeypatch: pytest.MonkeyPatch, given: Any, switches: Switches) -> list[Any]:
     agent = install(monkeypatch, FakeAgent())
-    loading = live.torch_loader(found, persistent_workers=True)
-    assert len(loading) == len(found) and isinstance(loading, LiveLoader)
+    loading = live.torch_loader(given, persistent_workers=True)
+    assert len(loading) == len(given) and isinstance(loading, LiveLoader)
 
     def switch(step: int) -> None:
         if step in switches:
             agent.switch(**switches[step])
             assert agent.read().items() >= switches[step].items()
 
-    seen = epochs(loading, count, switch)
+    batches = epochs(loading, switch)
     loading.stop()
     assert multiprocessing.active_children() == []
-    return seen
-
-
-def at_random(seed: int, count: int) -> Switches:
-    generator = random.Random(seed)
-    return {
-        step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
-        for step in generator.sample(range(count), 4)
-    }
+    return batches
 
 
 @pytest.mark.parametrize(
@@ -90,13 +77,16 @@ def at_random(seed: int, count: int) -> Switches:
         {"batch": None, "length": 5},
     ],
 )
-def test_switches_change_no_sample_and_no_random_number(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
+def test_switches_change_no_sample(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]) -> None:
+    generator = random.Random(1)
+    at_random = {
+        step: {"iterator_workers": generator.randint(0, 2), "prefetch": generator.randint(1, 4)}
+        for step in generator.sample(range(12), 4)
+    }
     first_and_last = {step: {"iterator_workers": step % 3} for step in (1, 4, 5, 10, 11)}
-    plain = epochs(loader(**how), 3, lambda _: None)
-    for switches in (at_random(1, 12), first_and_last):
-        assert live_epochs(monkeypatch, loader(**how), 3, switches) == plain
+    plain = epochs(loader(**how))
+    for switches in (at_random, first_and_last):
+        assert live_epochs(monkeypatch, loader(**how), switches) == plain
 
 
 def test_an_epoch_that_is_left_early_leaves_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,53 +125,49 @@ def test_what_cannot_be_changed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
     assert set(agent.started) == {"iterator_workers", "prefetch", "opencv_threads"}
 
 
-# --- a manager of pytorch-pfn-extras -------------------------------------------------------
-
 PER_EPOCH = 3
 
 
-def manager(folder: Path, stop: tuple[int, str]) -> Any:
+def trained(folder: Path, stop: tuple[int, str], at_once: int) -> int:
+    """Train in a loop that can end after so many iterations; how many there were."""
     network = torch.nn.Linear(1, 1)
-    found = ppe.training.ExtensionsManager(
-        network,
-        torch.optim.SGD(network.parameters(), lr=0.1),
-        1,
+    manager = ppe.training.ExtensionsManager(
+        *(network, torch.optim.SGD(network.parameters(), lr=0.1), 1),
         iters_per_epoch=PER_EPOCH,
         out_dir=str(folder),
         stop_trigger=stop,
     )
-    found.extend(live.PpeExtension())
-    return found
-
-
-def trained(found: Any, at_once: int = PER_EPOCH) -> int:
-    """Train in a loop that can end after so many iterations; how many there were."""
-    while not found.stop_trigger:
+    manager.extend(live.PpeExtension())
+    while not manager.stop_trigger:
         for _ in range(at_once):
-            with found.run_iteration():
+            with manager.run_iteration():
                 pass
-    return int(found.iteration)
-
-
-class Wants8(FakeAgent):
-    def more(self) -> bool:
-        return len(self.steps) < 8
+    return int(manager.iteration)
 
 
 @pytest.mark.parametrize(
-    ("stop", "at_once", "without", "within"),
-    [((1, "epoch"), PER_EPOCH, 3, 9), ((4, "iteration"), 1, 4, 8)],
+    ("stop", "at_once", "ends"), [((1, "epoch"), PER_EPOCH, (3, 9)), ((4, "iteration"), 1, (4, 8))]
 )
 def test_it_goes_on_beyond_its_end_in_a_study_and_ends_where_the_loop_can(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stop: tuple[int, str],
-    at_once: int,
-    without: int,
-    within: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: Any, at_once: int, ends: tuple[int, int]
 ) -> None:
-    assert trained(manager(tmp_path, stop), at_once) == without
-    agent = install(monkeypatch, Wants8())
-    assert trained(manager(tmp_path, stop), at_once) == within
-    marks = [number % PER_EPOCH == 0 for number in range(within)]
+    assert trained(tmp_path, stop, at_once) == ends[0]
+    agent = install(monkeypatch, FakeAgent())
+    monkeypatch.setattr(agent, "more", lambda: len(agent.steps) < 8)
+    assert trained(tmp_path, stop, at_once) == ends[1]
+    marks = [number % PER_EPOCH == 0 for number in range(ends[1])]
     assert agent.steps == marks, "an epoch's start is marked"
+
+
+def test_the_workers_get_opencvs_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    agent = install(monkeypatch, FakeAgent())
+    given = torch.utils.data.DataLoader(Threads(), 2)
+    loading = iter(live.torch_loader(given, multiprocessing_context="fork"))
+    assert next(loading).tolist() == [threads, threads]  # by the rank itself
+    for number in (1, 5):
+        agent.switch(opencv_threads=number, iterator_workers=1)
+        assert next(loading).tolist() == [number, number]
+    agent.switch(opencv_threads=None, iterator_workers=None)
+    assert next(loading).tolist() == [threads, threads]
+    del loading
+    assert multiprocessing.active_children() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -56,5 +57,7 @@ def test_a_training_goes_on_beyond_its_own_end_while_more_is_wanted(left: int, e
     agent = FakeAgent()
     agent.left = left
     # It fires once; later the loop can end in every other call.
-    until = Until(lambda call: call == 3, agent, lambda call: call % 2 == 0)
+    trigger = Mock(side_effect=lambda call: call == 3, length=(3, "iteration"))
+    until = Until(trigger, agent, lambda call: call % 2 == 0)
     assert [call for call in range(1, end + 1) if until(call)] == [end]
+    assert until.length == (3, "iteration"), "which others may ask for"

@@ -1,21 +1,103 @@
-"""What the probe's thread in a rank sees of the main thread, and that nobody notices it."""
+"""The probe in real interpreters: what it reports, what its thread sees, and that nobody minds."""
 
 from __future__ import annotations
 
-import subprocess
+import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.live_bench import probe_module, run_rank
-from tuner.hosts.probe import read_phases
+from tests.live_bench import PROBE, probe_module, run_rank
+from tuner.hosts.probe import read_phases, read_reports
 from tuner.model import PhaseShare
 
 rank_phases = probe_module("rank_phases")
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a program as a rank whose probe reports to ``probe``."""
+    (tmp_path / "probe").mkdir()
+    return lambda code, *options, **more: run_rank(
+        tmp_path, code, *options, **{"TUNE_PROBE_DIR": str(tmp_path / "probe"), **more}
+    )
+
+
+def report(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "probe/rank-0.json").read_text())
+    return content
+
+
+def test_its_report_comes_back_whole(run: Run, tmp_path: Path) -> None:
+    ran = run("import numpy, sys; print(numpy.__version__); sys.exit(7)", OPENBLAS_NUM_THREADS="1")
+    assert (ran.stderr, ran.returncode) == ("", 7)
+    (read,) = read_reports(tmp_path / "probe").values()
+    view = read.view
+    assert (view.rank, view.world_size, view.blas_threads, read.is_program) == (0, 1, 1, True)
+    assert view.affinity == tuple(sorted(os.sched_getaffinity(0)))
+    assert [library[:5] for library, _ in view.pools] == ["numpy"]
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert dict(view.packages) == {"python": python, "numpy": ran.stdout.strip()}
+    ran = run("import numpy; raise ValueError('x')")
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, "ValueError: x")
+    assert report(tmp_path)["uncaught"] == "ValueError"
+
+
+def test_a_library_that_fails_costs_only_its_own_part(run: Run, tmp_path: Path) -> None:
+    ran = run("import sys, types; sys.modules['cv2'] = types.ModuleType('cv2')")
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert report(tmp_path)["opencv_threads"] is None
+    assert "opencv_threads: AttributeError" in report(tmp_path)["errors"][0]
+
+
+WORKERS = """
+import multiprocessing, os
+if __name__ == "__main__":
+    with multiprocessing.get_context("{}").Pool(2) as pool:
+        pool.map(abs, [1, 2])
+        pool.close()
+        pool.join()
+    print(os.getpid())
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_do_not_report(method: str, run: Run, tmp_path: Path) -> None:
+    ran = run(WORKERS.format(method))
+    assert report(tmp_path)["pid"] == int(ran.stdout)
+
+
+def test_neither_a_child_nor_a_helper_displaces_the_trainer(run: Run, tmp_path: Path) -> None:
+    run("import os, sys\nif os.fork() == 0: sys.exit()\nos.wait(); os._exit(0)")
+    assert not any((tmp_path / "probe").glob("*.json")), "who leaves by os._exit is not seen"
+    run("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import numpy'])")
+    assert len(report(tmp_path)["pools"]) == 1, "a launcher written in Python, around the trainer"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["", "import builtins; builtins.mine = 1", "1 / 0", "import not_there", "x =",
+     "raise ImportError('x', name='sitecustomize')"],
+)  # fmt: skip
+def test_path_and_sitecustomize_are_as_without_us(code: str, run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    if code:
+        (own / "sitecustomize.py").write_text(code)
+    program = "import builtins, sys; print(sys.path, hasattr(builtins, 'mine'), list(sys.modules))"
+    ours = run(program, PYTHONPATH=f"{PROBE}:{own}")
+    without = run(program, PYTHONPATH=str(own))
+    assert (ours.stderr, ours.returncode) == (without.stderr, without.returncode)
+    assert ours.stdout.split("[")[:2] == without.stdout.split("[")[:2]
+    # Loaded at the start: the probe itself, and nothing else that was not there.
+    assert code or not {"'json'", "'ctypes'"} & set(ours.stdout.split(", "))
+
 
 SPIN = """
 import os, sys, time
@@ -26,19 +108,6 @@ def spin(seconds=0.6):
 """
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    (tmp_path / "probe").mkdir()
-
-    def run_code(
-        code: str, *options: str, python: str = sys.executable
-    ) -> subprocess.CompletedProcess[str]:
-        folder = str(tmp_path / "probe")
-        return run_rank(tmp_path, SPIN + code, *options, python=python, TUNE_PROBE_DIR=folder)
-
-    return run_code
-
-
 def seen(folder: Path) -> dict[str, PhaseShare]:
     shares = read_phases(folder)
     assert {share.rank for share in shares} == {0}
@@ -46,12 +115,9 @@ def seen(folder: Path) -> dict[str, PhaseShare]:
     return {share.phase: share for share in shares}
 
 
-# --- what is seen ------------------------------------------------------------------------
-
-
 def test_the_programs_own_work_is_told_from_its_loading(run: Run, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(1)")  # imports do not count
-    ran = run("def load_batch(): time.sleep(0.6)\nspin(); load_batch(); import slow")
+    ran = run(SPIN + "def load_batch(): time.sleep(0.6)\nspin(); load_batch(); import slow")
     assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 0)
     found = seen(tmp_path)
     assert set(found) >= {"compute", "loader"}
@@ -79,7 +145,7 @@ def test_a_library_is_known_by_its_files(
     file: str, name: str, phase: str | None, run: Run, tmp_path: Path
 ) -> None:
     code = f"def sleep(): time.sleep(0.6)\ndef {name}(): sleep()"
-    run(f"exec(compile({code!r}, '/x/site-packages/{file}', 'exec'))\n{name}()\nspin()")
+    run(SPIN + f"exec(compile({code!r}, '/x/site-packages/{file}', 'exec'))\n{name}()\nspin()")
     others = {name: share.where for name, share in seen(tmp_path).items() if name != "compute"}
     assert others == ({phase: f"train.py:8 {name}"} if phase else {})
 
@@ -92,11 +158,8 @@ class comm:  # sleeps in C, as MPI does
     Allreduce = time.sleep
 comm.Allreduce(0.6)
 """
-    run(code)
+    run(SPIN + code)
     assert seen(tmp_path)["exchange"].where == "train.py:12 allreduce"
-
-
-# --- that nobody notices it --------------------------------------------------------------
 
 
 #: As of 3.12 Python warns of a fork with threads: those that are installed besides this one.
@@ -116,7 +179,7 @@ for _ in range(50):
         os._exit(threading.active_count() + len(os.listdir("/proc/self/task")))
     print(os.wait()[1] >> 8, threading.active_count())
 """
-    ran = run(code, "-W", "error", python=python)
+    ran = run(SPIN + code, "-W", "error", python=python)
     assert (ran.stdout, ran.stderr) == ("2 1\n" * 50, "")
 
 
@@ -130,17 +193,14 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 os.kill(os.getpid(), signal.SIGUSR1)
 print(signal.sigwait([signal.SIGUSR1]))
 """
-    ran = run(code)
+    ran = run(SPIN + code)
     assert ran.stdout.splitlines()[0].startswith("['0000000000000000', 'f")
     assert ran.stdout.splitlines()[1] == "10" or "SIGUSR1" in ran.stdout.splitlines()[1]
 
 
 def test_the_end_is_the_programs_and_a_folder_that_vanishes_no_obstacle(run: Run) -> None:
-    ran = run("import shutil; shutil.rmtree('probe'); spin(1.3); os._exit(7)")
+    ran = run(SPIN + "import shutil; shutil.rmtree('probe'); spin(1.3); os._exit(7)")
     assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 7)
-
-
-# --- which lines call MPI ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
