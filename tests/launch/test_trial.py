@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,23 +13,27 @@ from typing import Any
 import pytest
 
 from tests import study_surface
-from tests.study_samples import OMP
 from tuner.hosts.process import OUTPUT, Exit
 from tuner.launch import monitor, trial
 from tuner.launch.request import MeasurementRequest
 from tuner.model import (
+    Env,
     Failed,
     FailureKind,
     Finished,
+    IntRange,
+    Knob,
     Launch,
     Layout,
     Outcome,
     Progress,
     Setting,
     Stopped,
+    Verdict,
 )
 from tuner.model.errors import TunerError
-from tuner.search.stopper import GoOn, Log, Verdict
+from tuner.search.stopper import GoOn, Log
+from tuner.search.stopper import Verdict as StopperVerdict
 
 Step = Callable[[Launch], object]
 
@@ -43,12 +48,21 @@ def says(text: str) -> Step:
     return lambda launch: (launch.folder / OUTPUT).write_text(text)
 
 
-def reports(launch: Launch) -> None:
-    """The probe in rank 0 leaves its report."""
-    (launch.folder / "probe/rank-0.json").write_text('{"rank": 0, "pools": []}')
+def reports(rank: int, world_size: int, threads: int = 1, uncaught: str = "") -> Step:
+    """The probe in a rank leaves its report."""
+    report = {
+        "uncaught": uncaught,
+        "rank": rank,
+        "pools": [{"library": "numpy.libs/libscipy_openblas64_.so", "threads": threads}],
+        "mpi": {"world_size": world_size, "library": "MPICH Version: 5.0.2"},
+    }
+    text, name = json.dumps(report), f"probe/rank-{rank}.json"
+    return lambda launch: (launch.folder / name).write_text(text)
 
 
-SPEC = replace(study_surface.SPEC, knobs=(OMP,))
+SPEC = replace(
+    study_surface.SPEC, knobs=(Knob("omp_threads", IntRange(1, 2), Env(("OMP_NUM_THREADS",))),)
+)
 
 
 @dataclass
@@ -59,6 +73,8 @@ class Bench:
     """
 
     folder: Path
+    limit_s: float | None = None
+    expected: int | None = None
     seen: list[Progress] = field(default_factory=list)
 
     def run(
@@ -67,16 +83,20 @@ class Bench:
         code: int | None = 0,
         start: Callable[[Launch], Any] | None = None,
         exit_fields: dict[str, Any] | None = None,
-        limit_s: float | None = None,
         **fields: Any,
     ) -> Outcome:
         self.steps, self.code, self.now_s = list(steps), code, 0.0
         self.stops, self.exit_fields = 0, exit_fields or {}
         self.ended: Exit | None = None
         out = self.folder / "t/out"
-        self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, limit_s)
-        setting = Setting.of({"omp_threads": 1})
-        request = MeasurementRequest(self.launch, SPEC, setting, on_progress=self.seen.append)
+        self.launch = Launch(("mpirun",), {}, self.folder, out, out.parent, self.limit_s)
+        request = MeasurementRequest(
+            self.launch,
+            SPEC,
+            Setting.of({"omp_threads": 1}),
+            expected_iterations=self.expected,
+            on_progress=self.seen.append,
+        )
         begin: Callable[[Launch], Any] = start or (lambda _: self)
         return trial.run(replace(request, **fields), start=begin)
 
@@ -123,38 +143,62 @@ def logged(progress: Sequence[Progress]) -> list[tuple[int, float]]:
     return [(entry.iteration, entry.elapsed_s) for entry in progress]
 
 
+def test_a_full_run_is_finished_in_folders_of_its_owner(bench: Bench) -> None:
+    bench.expected = 20
+    outcome = bench.run(log(1.0), log(1.0, 2.5), reports(0, 2), reports(1, 2))
+    assert outcome.ending == Finished(2.5, 20)
+    assert logged(outcome.progress) == [(10, 1.0), (20, 2.5)]
+    assert bench.seen == list(outcome.progress)
+    assert (outcome.exit_code, len(outcome.observation.ranks)) == (0, 2)
+    assert outcome.wall_s == pytest.approx(4 * monitor.TICK_S)
+    assert outcome.effects[0].verdict is Verdict.HONOURED
+    for name in ("t", "t/out", "t/probe"):
+        assert stat.S_IMODE((bench.folder / name).stat().st_mode) == 0o700
+
+
 KILLED = "-" * 74 + "\nprterun noticed that process rank 1 exited on signal 9 (Killed).\n"
 LOST = "-" * 74 + "\nPRTE has lost communication with a remote daemon.\n" + "-" * 74 + "\n"
 ON_TWO_HOSTS = replace(SPEC, layout=Layout(2, ("h1", "h2"), (1, 1)))
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nKeyError: 1\n'
 FULL = "its figure was complete"
 HOST_KILL = {"host_oom_kills": 1}
+STALLS = {"exit_fields": HOST_KILL, "spec": replace(SPEC, stall_limit_s=1.0)}
+WORLD = "a rank saw a world of 1 instead of 2: the program's MPI is MPICH Version: 5.0.2, mpirun is"
+UNCAUGHT = reports(0, 2, uncaught="ValueError")
 
 
 @pytest.mark.parametrize(
     ("steps", "code", "kind", "said", "more"),
     [
+        ([], 0, FailureKind.NO_LOG, "wrote no log", {}),
+        ([log(1.0), reports(0, 1)], 0, FailureKind.WRONG_WORLD, WORLD, {}),
         ([log(1.0, 2.0)], 0, FailureKind.WRONG_RESULT, "iteration 20 of 40", {}),
         ([log(1.0, 2.0, 3.0, 4.0)], 139, FailureKind.CRASHED, FULL, {}),
         # An end from outside says nothing of the setting.
         ([], -9, FailureKind.INTERRUPTED, "mpirun was ended by SIGKILL from outside", {}),
+        ([], 0, FailureKind.INTERRUPTED, "its supervisor", {"exit_fields": {"lost": True}}),
         ([log(1.0), says(LOST)], 0, FailureKind.LOST_HOST, "lost comm", {"spec": ON_TWO_HOSTS}),
         # The kernel counted a kill.
         ([says(KILLED)], 137, FailureKind.OUT_OF_MEMORY, "", {"exit_fields": {"oom_kills": 1}}),
         # A kill somewhere on the host explains only one that was seen.
         ([says(KILLED)], 137, FailureKind.OUT_OF_MEMORY, "", {"exit_fields": HOST_KILL}),
         ([], -15, FailureKind.INTERRUPTED, "by SIGTERM from outside", {"exit_fields": HOST_KILL}),
+        ([], None, FailureKind.STALLED, "nothing happened for 1 s", STALLS),
+        # A hidden exit code does not make a result.
+        ([log(1.0), says(TRACEBACK)], 0, FailureKind.CRASHED, "though the exit code is 0", {}),
+        ([log(1.0), UNCAUGHT], 0, FailureKind.CRASHED, "ValueError ended rank 0", {}),
     ],
 )
 def test_failures(
     bench: Bench,
     steps: list[Step],
-    code: int,
+    code: int | None,
     kind: FailureKind,
     said: str,
     more: dict[str, Any],
 ) -> None:
-    ending = bench.fails(*steps, code=code, expected_iterations=40, **more)
+    bench.expected = 40
+    ending = bench.fails(*steps, code=code, **more)
     assert ending.kind is kind and said in ending.reason
     assert (FULL in ending.reason) == (said == FULL)
 
@@ -188,10 +232,12 @@ def test_the_limit_and_an_output_without_end_end_it(bench: Bench) -> None:
         with (launch.folder / OUTPUT).open("wb") as file:
             file.truncate((1 << 30) + 1)  # takes no room
 
-    ending = bench.fails(log(0.5), code=None, limit_s=1.0)
+    bench.limit_s = 1.0
+    ending = bench.fails(log(0.5), code=None)
     assert (ending.kind, "1 s" in ending.reason) == (FailureKind.LIMIT, True)
     assert bench.stops == 1
     assert logged(bench.seen) == [(10, 0.5)]
+    bench.limit_s = None
     ending = bench.fails(prints, code=None)
     assert (ending.kind, ending.reason) == (FailureKind.CRASHED, "it printed more than 1 GiB")
     assert bench.stops == 1
@@ -209,9 +255,14 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(errno.EAGAIN, FailureKind.INTERRUPTED), (errno.ENOSPC, FailureKind.DISK_FULL)],
+    [
+        (errno.EAGAIN, FailureKind.INTERRUPTED),
+        (errno.ENOSPC, FailureKind.DISK_FULL),
+    ],
 )
-def test_a_shortage_is_not_the_settings_fault(bench: Bench, code: int, kind: FailureKind) -> None:
+def test_what_the_machine_is_short_of_is_not_the_settings_fault(
+    bench: Bench, code: int, kind: FailureKind
+) -> None:
     def start(_: Launch) -> Bench:
         raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
 
@@ -232,12 +283,16 @@ def test_a_folder_that_cannot_be_made_is_an_error(bench: Bench) -> None:
         ({"stall_limit_s": 1.0}, "nothing happened for 1 s"),
     ],
 )
-def test_an_endless_prepare_is_ended(bench: Bench, limits: dict[str, float], said: str) -> None:
+def test_a_command_before_the_launch_that_never_ends_is_ended(
+    bench: Bench, limits: dict[str, float], said: str
+) -> None:
     spec = replace(SPEC, prepare=("sleep", "99"), **limits)  # type: ignore[arg-type]
     with pytest.raises(TunerError, match=f"--prepare failed: {said}") as caught:
         bench.run(spec=spec)
     assert "output.log" in caught.value.hint and "--prepare-limit" in caught.value.hint
 
+
+# --- its stopper, while it runs -------------------------------------------------------------------
 
 SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
@@ -247,15 +302,18 @@ class FakeStopper:
     """Says what it is told to once the log has so many entries; keeps what it was shown."""
 
     after: int
+    verdict: StopperVerdict = SLOW
     shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
 
-    def __call__(self, progress: Log, since_launch_s: float, startup_s: float | None, /) -> Verdict:
+    def __call__(
+        self, progress: Log, since_launch_s: float, startup_s: float | None, /
+    ) -> StopperVerdict:
         self.shown.append((progress, since_launch_s, startup_s))
-        return SLOW if len(progress) >= self.after else GoOn()
+        return self.verdict if len(progress) >= self.after else GoOn()
 
 
 def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:
-    steps = (reports, log(1.0), log(1.0, 2.0))
+    steps = (reports(0, 2), log(1.0), log(1.0, 2.0))
     outcome = bench.run(*steps, stopper=FakeStopper(2), code=None)
     assert outcome.ending == SLOW and bench.stops == 1
     assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
@@ -276,5 +334,5 @@ def test_the_stopper_is_shown_the_log_the_time_and_the_start(bench: Bench) -> No
 def test_a_request_and_the_limit_come_before_the_stopper(bench: Bench) -> None:
     ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), cancelled=lambda: True)
     assert ending.kind is FailureKind.INTERRUPTED
-    ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), limit_s=0.05)
-    assert ending.kind is FailureKind.LIMIT
+    bench.limit_s = 0.05
+    assert bench.fails(log(1.0), code=None, stopper=FakeStopper(0)).kind is FailureKind.LIMIT
