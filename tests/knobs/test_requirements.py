@@ -31,7 +31,7 @@ def settings(knobs: tuple[Knob, ...], *texts: str, ranks: int = 4) -> list[dict[
     [
         ("px * py * pz == ranks", lambda x, y, z: x * y * z == 4),
         ("not (px == 1 or py != 2) and pz >= 1", lambda x, y, z: x != 1 and y == 2),
-        ("px ** 2 - -py % 3 // 2 > +pz / 2", lambda x, y, z: x**2 - -y % 3 // 2 > z / 2),
+        ("px * px - -py % 3 // 2 > +pz / 2", lambda x, y, z: x * x - -y % 3 // 2 > z / 2),
         ("ranks // px == py", lambda x, y, z: 4 // x == y),
     ],
 )

@@ -33,7 +33,7 @@ World = Mapping[str, tuple[Value, ...]]
 _NODES = (
     *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
     *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp, ast.Add),
-    *(ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.Name, ast.Load, ast.Constant),
+    *(ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Name, ast.Load, ast.Constant),
 )
 
 
@@ -69,7 +69,7 @@ def _parse(text: str) -> tuple[CodeType, frozenset[str]]:
             raise UsageError(
                 f"{where}: {ast.unparse(node) or type(node).__name__} cannot stand here"
                 + ("" if is_condition else ", as it is no comparison"),
-                f"{_HINT}, with == != < <= > >= + - * / // % ** and, or, not",
+                f"{_HINT}, with == != < <= > >= + - * / // % and, or, not",
             )
         if isinstance(node, ast.Constant):
             node.value = _as_operand(node.value)  # type: ignore[arg-type]

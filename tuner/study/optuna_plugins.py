@@ -147,7 +147,7 @@ def sampler(spec: StudySpec, trials: int) -> BaseSampler | None:
     if name == "tune":
         return None
     # A resumed study needs other random numbers. TPE takes what other hosts measure for bad.
-    options: dict[str, Any] = {"seed": spec.seed + trials, "constant_liar": True}
+    options: dict[str, Any] = {"seed": (spec.seed + trials) % 2**32, "constant_liar": True}
     options["consider_pruned_trials"] = True  # of CMA-ES: the race stops many trials
     kind = _class("sampler", name, SAMPLERS, optuna.samplers)
     plugin = _object("sampler", name, kind, BaseSampler, options)  # type: ignore[type-abstract]
