@@ -83,6 +83,19 @@ class Program(NamedTuple):
     work: tuple[int, int]  # the argument of the setting, and of the defaults with more work
 
 
+TORCH = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+inputs, targets = torch.rand(256, 256), torch.randint(10, (256,))
+for _ in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(inputs), targets).backward()
+    optimizer.step()
+"""
+
 CHAINER = "--benchmark -i 40 -j 1 -u {work} --out {out}"
 #: Otherwise `tune` would bind the ranks of one side in another way.
 UNBOUND = ("--knob", "bind_to=unset")
@@ -94,6 +107,10 @@ PROGRAMS = {
         UNBOUND,
         (PYTHON, f"{WORKLOADS}/chainer_mnist.py", *CHAINER.split()),
         work=(1000, 1060),
+    ),
+    # Most of its start is the import: only with this much training is 10 % more of it seen.
+    "torch": Program(
+        1, ("--objective", "wall"), (PYTHON, "-c", TORCH, "{work}"), work=(1500, 1700)
     ),
     "mpi": Program(
         2,
