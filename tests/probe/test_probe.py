@@ -49,6 +49,17 @@ def test_its_report_comes_back_whole(run: Run, tmp_path: Path) -> None:
     assert report(tmp_path)["uncaught"] == "ValueError"
 
 
+def test_a_program_that_sets_its_own_threads_is_seen(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("threadpoolctl")
+    code = "import numpy, threadpoolctl; threadpoolctl.threadpool_limits(3)"
+    run(code, OPENBLAS_NUM_THREADS="1")
+    assert [pool["threads"] for pool in report(tmp_path)["pools"]] == [3]
+    pytest.importorskip("cv2")
+    for code, threads in (("import cv2", 7), ("import cv2; cv2.setNumThreads(3)", 3)):
+        run(code, OPENCV_FOR_THREADS_NUM="7")  # not capped at the number of CPUs
+        assert report(tmp_path)["opencv_threads"] == threads
+
+
 def test_a_library_that_fails_costs_only_its_own_part(run: Run, tmp_path: Path) -> None:
     ran = run("import sys, types; sys.modules['cv2'] = types.ModuleType('cv2')")
     assert (ran.stderr, ran.returncode) == ("", 0)
