@@ -64,6 +64,20 @@ def test_all_its_processes_stand_still_and_go_on(tmp_path: Path, start: Start) -
     assert trial.poll() is None
 
 
+def test_only_the_time_in_which_it_ran_counts(start: Start) -> None:
+    """As the limits of a launch do."""
+    trial = start("sleep 0.2; exit 3")
+    trial.pause()
+    before_s = trial.running_s()
+    time.sleep(0.5)
+    assert trial.running_s() - before_s < 0.001
+    trial.resume()
+    ended = trial.wait(PATIENCE_S)
+    ((begin_s, end_s),) = trial.pauses()
+    assert ended is not None and ended.code == 3 and end_s - begin_s >= 0.5
+    assert ended.wall_s <= trial.running_s()
+
+
 @pytest.mark.parametrize("end", ["it is stopped", "its command is killed", "its supervisor is"])
 def test_whatever_ends_in_a_pause_has_ended(start: Start, end: str) -> None:
     trial = start(BUSY)
