@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.study_samples import NEXT, SPEC, in_window, measured_live, record, setting
-from tuner.cli import console
+from tuner.cli import console, progress
 from tuner.cli.progress import LiveView, PlainView
 from tuner.model import (
     BASELINE,
@@ -179,3 +180,5 @@ def test_when_lines_are_redrawn_and_coloured(
     assert console.is_live(Terminal()) is live
     assert console.in_colour(Terminal()) is colour
     assert not console.is_live(io.StringIO())
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert isinstance(progress.view(quiet=False), LiveView) is live
