@@ -98,7 +98,7 @@ def test_what_had_stopped_itself_stays_stopped(start: Start) -> None:
     eventually(lambda: "T" in states(trial.pids()))
     trial.pause()
     trial.resume()
-    assert sorted(states(trial.pids())) == ["S", "T"]
+    eventually(lambda: sorted(states(trial.pids())) == ["S", "T"])
 
 
 PAUSES = """

@@ -43,7 +43,7 @@ refuses = partial(Ranks.switch, errors={"omp_threads": "no such library"})
 slow = plays(switch, [0.1, 0.1], stay)
 
 ONE, TWO, OTHER = (
-    Setting.of({"omp_threads": threads, "communicator": name, "iterator_workers": 1})
+    Setting.of(dict[str, Value](omp_threads=threads, communicator=name, iterator_workers=1))
     for threads, name in ((2, "naive"), (4, "naive"), (2, "flat"))
 )
 
