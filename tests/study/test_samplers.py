@@ -165,7 +165,7 @@ def test_what_cannot_be_used_is_one_error_before_anything_is_made(
 def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
     folder: Path, mine: str, name: str, said: str
 ) -> None:
-    with pytest.raises(TunerError, match=f"the sampler {mine}:{name} failed: {said}"):
+    with pytest.raises(TunerError, match=f"the sampler {mine}:.* failed: {said}"):
         study_in(folder, FakeRunner(), replace(SPEC, sampler=f"{mine}:{name}"))
     assert said in (folder / "surface" / "sampler-traceback.txt").read_text()
     assert not [trial for trial in trials_in(folder) if not trial.state.is_finished()]
@@ -206,7 +206,7 @@ def test_what_a_pruner_of_the_users_says_is_what_happens(
     heading_for = [surface(Setting.of(trial.params)) for trial in trials]
     assert projections == pytest.approx(heading_for, rel=0.1)
     for name, fault in (("Silent", "it answered None"), ("Breaks", "no idea")):
-        failed = f"the pruner {mine}:{name} failed: ValueError: {fault}"
+        failed = f"the pruner {mine}:.* failed: ValueError: {fault}"
         with pytest.raises(TunerError, match=failed):
             study_in(folder, FakeRunner(), replace(SPEC, pruner=f"{mine}:{name}"), fresh=True)
     assert "no idea" in (folder / "surface" / "pruner-traceback.txt").read_text()

@@ -157,7 +157,7 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
 
 def speed_up(gain: SpeedUp, form: str = ".3g") -> str:
     """Say how many times as fast: ``1.62 (1.55 to 1.70)``; a ratio of 1 to itself is certain."""
-    if gain.low == gain.high:
+    if gain == (1, 1, 1):
         return f"{gain.ratio:{form}}"
     ratio, interval = ratio_and_interval(gain, form)
     return f"{ratio} ({interval})" if interval else ratio
