@@ -45,7 +45,9 @@ def _figure(measurement: dict[str, Any] | None, objective: ObjectiveSpec) -> str
         return "not measured"
     if measurement["figure"] is not None:
         return f"{measurement['figure']:.3g} {objective.unit or 's'}"
-    return "stopped" if measurement["stopped"] else "failed"
+    if (stopped := measurement["stopped"]) is not None:
+        return f"~{objective.figure(stopped['projection_s']):.3g} {objective.unit or 's'}"
+    return "failed"
 
 
 def _faster(result: dict[str, Any]) -> str:
@@ -67,9 +69,9 @@ def _setting(setting: dict[str, Any] | None) -> str:
 
 
 def _held(explained: dict[str, Any]) -> str:
-    """What held the runs back, and for which share of the time: the defaults, then the best."""
+    """What held the runs back, and for which share of the time: the baseline, then the best."""
     verdicts = {run["name"]: _short(run["sentence"]) for run in explained["runs"]}
-    names = [name for name in ("defaults", "best") if name in verdicts]  # one where they are one
+    names = [name for name in ("baseline", "best") if name in verdicts]  # one where they are one
     return " → ".join(verdicts[name] for name in names) or "not known"
 
 

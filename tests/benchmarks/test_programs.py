@@ -33,7 +33,7 @@ def document(**result: Any) -> dict[str, Any]:
 EXPLAINED = {
     "runs": [
         {"name": "best", "sentence": "nothing: bound by compute, 90 % of the time (clear)"},
-        {"name": "defaults", "sentence": "held back by the loader (a.py:7 next), 60 % of the time"},
+        {"name": "baseline", "sentence": "held back by the loader (a.py:7 next), 60 % of the time"},
     ]
 }
 
@@ -58,7 +58,7 @@ def test_a_line_of_the_table() -> None:
         ({"verdict": "no gain worth having"}, "2.00 (1.90 to 2.10): no gain worth having"),
         ({"verdict": "baseline fails", "finding": None}, "baseline fails"),
         ({"verdict": None, "finding": None}, "not confirmed"),
-        ({"baseline": {"figure": None, "stopped": {"bound_s": 1}}}, "stopped"),
+        ({"baseline": {"figure": None, "stopped": {"projection_s": 0.25}}}, "~4 steps/s"),
         ({"baseline": {"figure": None, "stopped": None}}, "failed"),
         ({"baseline": None}, "not measured"),
         ({"export": {}}, "baseline"),
