@@ -92,6 +92,7 @@ def _secret_in(name: str, value: str) -> int | None:
         return None
     if name in _LOGINS:
         user, _, password = value.partition(":")
+        # Figures are a group, as of `docker --user 1000:1000`.
         is_none = not password or password.isdigit() or _PLACEHOLDER.fullmatch(password)
         return None if is_none else len(user) + 1
     words = _words(name)

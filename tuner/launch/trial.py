@@ -82,7 +82,7 @@ def begin(
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kind = FailureKind.DISK_FULL
         return not_started(kind, f"{fault}: {detail}")
-    objective.pauses = running.pauses
+    objective.pauses = running.pauses  # the clock of its log goes on in them
     return RunningLaunch(LaunchMonitor(request, running, observer, objective))
 
 

@@ -119,7 +119,7 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     """
     if not any(record.outcome.window for record in records):
         return tuple(records)
-    model = full_run_model(records, iterations=0, objective=objective)
+    model = full_run_model(records, iterations=0, objective=objective)  # each has its own below
     lengths: dict[Value | None, int] = {}  # the iterations of a full run, by batch size
     for record in records:
         iterations = max((sample.iterations for sample in record.outcome.samples), default=0)

@@ -133,7 +133,10 @@ class LiveMeasurement:
         return purpose.stage.may_be_window or purpose is Purpose.WARM_UP
 
     def _obstacle(self, records: Sequence[LaunchRecord]) -> Obstacle | None:
-        """Return why no launch of this study can be a window; ``None``: nothing is against it."""
+        """Return why no launch of this study can be a window; ``None``: nothing is against it.
+
+        That the user has switched it off is no obstacle.
+        """
         if self._jobs is None:
             return None
         if why := eligibility.why_cold(self._spec.objective, self._spec.layout, os.environ):

@@ -89,7 +89,8 @@ def _refuse_arguments(info: LauncherInfo) -> None:
     syntax = {"srun": SRUN, "torchrun": TORCHRUN}.get(info.kind, MPIRUN)
     options, _ = options_of(syntax, info.extra_args)
     for option in options:
-        if for_tune := _FOR_TUNE.get(syntax.roles.get(option.name, Role.OURS)):
+        role = syntax.roles.get(option.name)
+        if role is not None and (for_tune := _FOR_TUNE.get(role)):
             meaning, hint = for_tune
             raise UsageError(
                 f"{option.words[0]} among the arguments for mpirun {meaning}, which tune must know"

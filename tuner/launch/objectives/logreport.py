@@ -60,7 +60,7 @@ class LogReport(Objective):
                 with suppress(BadLogError):  # the entries before a bad one stay
                     for entry in steps(log):
                         entries.append(entry)
-                if entries:  # the last one was written some time after its clock was read
+                if entries:  # written some time after its clock was read: the least is the nearest
                     began_s = stat.st_mtime_ns / 1e9 - entries[-1].elapsed_s
                     self._began_s = min(self._began_s, began_s)
                 self._version, self._progress = version, tuple(map(self._unpaused, entries))

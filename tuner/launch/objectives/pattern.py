@@ -121,7 +121,7 @@ class Pattern(Objective):
             if left_s <= 0:
                 raise TimeoutError
             matches = [*self._compiled.finditer(line, timeout=left_s, concurrent=True)]
-            if matches and line:
+            if matches and line:  # a pattern may match nothing in an empty line
                 start, end = matches[-1].span(group)
                 if start < 0:  # another branch of the pattern has matched, without the group
                     return "", "", ""
