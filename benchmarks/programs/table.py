@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tuner.model import ObjectiveSpec
+from tuner.model import ObjectiveSpec, Stopped
 
 HEADERS = (
     "program",
@@ -45,9 +45,11 @@ def _figure(measurement: dict[str, Any] | None, objective: ObjectiveSpec) -> str
         return "not measured"
     if measurement["figure"] is not None:
         return f"{measurement['figure']:.3g} {objective.unit or 's'}"
-    if (stopped := measurement["stopped"]) is not None:
-        return f"~{objective.figure(stopped['projection_s']):.3g} {objective.unit or 's'}"
-    return "failed"
+    if measurement["stopped"] is None:
+        return "failed"
+    stopped = Stopped(**measurement["stopped"])
+    figure = f"~{objective.figure(stopped.projection_s):.3g} {objective.unit or 's'}"
+    return figure if stopped.is_forecast else "stopped"
 
 
 def _faster(result: dict[str, Any]) -> str:

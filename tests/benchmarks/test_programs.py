@@ -30,6 +30,8 @@ def document(**result: Any) -> dict[str, Any]:
     return {"study": study, "result": found | result}
 
 
+STOPPED = {"bound_s": 0.1, "projection_s": 0.25, "low_s": 0.2, "high_s": 0.3, "log_sd": 0.1,
+           "rule": "drift"}  # fmt: skip
 EXPLAINED = {
     "runs": [
         {"name": "best", "sentence": "nothing: bound by compute, 90 % of the time (clear)"},
@@ -58,7 +60,7 @@ def test_a_line_of_the_table() -> None:
         ({"verdict": "no gain worth having"}, "2.00 (1.90 to 2.10): no gain worth having"),
         ({"verdict": "baseline fails", "finding": None}, "baseline fails"),
         ({"verdict": None, "finding": None}, "not confirmed"),
-        ({"baseline": {"figure": None, "stopped": {"projection_s": 0.25}}}, "~4 steps/s"),
+        ({"baseline": {"figure": None, "stopped": STOPPED}}, "~4 steps/s"),
         ({"baseline": {"figure": None, "stopped": None}}, "failed"),
         ({"baseline": None}, "not measured"),
         ({"export": {}}, "baseline"),

@@ -56,8 +56,10 @@ def install(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inst
 
 LINES: list[tuple[str, str, dict[str, Any]]] = [
     ("", "time ./solver -n 3", {"command": "time ./solver -n 3", "mpi_procs": 1}),
-    ("", "nice -n 5 ./solver -b mpirun",
-     {"command": "nice -n 5 ./solver -b mpirun", "mpi_procs": 1}),
+    *(("", line, {"command": line, "mpi_procs": 1}) for line in (
+        "nice -n 5 ./solver -b mpirun", "stdbuf -oL ./solver -b mpirun",
+        "time -v ./solver -b mpirun", "env A=1 3dsolver -b mpirun",
+    )),
     # Values of options that are programs, too.
     (O5, "mpirun --mca btl_openib_allow_ib true -mca plm_rsh_agent ssh -np 2 ./solver",
      {"command": "./solver", "mpi_procs": 2, "mpirun_args": shlex.split(
@@ -155,6 +157,7 @@ def test_what_init_refuses(
         ("mpirun -n 2 ./solver", "begins with mpirun, but tune starts", "tune init -- mpirun"),
         ("env A=1 mpirun -n 2 ./solver", "mpirun behind env", "tune -n RANKS"),
         ("nice -n 5 srun ./solver", "srun behind nice", "--launcher srun"),
+        ("taskset ff timeout -s KILL .5 srun ./x", "srun behind taskset", "--launcher srun"),
         ("taskset 0x3 mpirun ./solver", "mpirun behind taskset", ""),
         ("python -u -m torch.distributed.run t.py", "begins with torchrun", "--launcher torchrun"),
         ("accelerate launch t.py", "which starts ranks itself", "--launcher torchrun"),

@@ -20,6 +20,10 @@ ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|\{python\}")
 #: Programs that start another one.
 _WRAPPERS = ("env", "nice", "numactl", "taskset", "time", "timeout", "stdbuf", "nohup")
+#: Their options that may have the next word as their value (``-v`` of time and ``-i`` of env have
+#: none), and their numbers: ``30s``, ``0-3``.
+_VALUE_FOLLOWS = re.compile(r"-[A-Za-z](?<!-[ailpv])|--[^=]+")
+_NUMBER = re.compile(r"[-+.,\d]+[smhd]?")
 #: The number of ranks attached to its option, as people write it.
 _ATTACHED = re.compile(r"--?(np?)([0-9]+)")
 
@@ -201,12 +205,21 @@ def launch_line(words: Sequence[str]) -> LaunchLine | None:
     for start, word in enumerate(words):
         if line := _launcher_at(words[start:]):
             return line._replace(before=words[:start])
-        is_wrapper = PurePath(word).name in _WRAPPERS or ASSIGNMENT.fullmatch(word)
-        # The program itself is none of: an option, what may be its value, a number (`timeout 30`).
-        if not (is_wrapper or before.startswith("-") or re.match("[-0-9]", word)):
+        if not _is_of_wrapper(word, before):
             return None
         before = word
     return None
+
+
+def _is_of_wrapper(word: str, before: str) -> bool:
+    """Return whether a word still belongs to what starts the program, such as ``timeout -k 5 30``.
+
+    ``before`` is the word before it; empty if it is the first one.
+    """
+    if PurePath(word).name in _WRAPPERS or ASSIGNMENT.fullmatch(word):
+        return True
+    is_value = _VALUE_FOLLOWS.fullmatch(before) or PurePath(before).name == "taskset"
+    return bool(before) and bool(is_value or word.startswith("-") or _NUMBER.fullmatch(word))
 
 
 def _launcher_at(words: tuple[str, ...]) -> LaunchLine | None:

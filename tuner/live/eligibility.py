@@ -116,8 +116,8 @@ def live_vs_cold(
     they count as one. If only a warm-up was launched with a setting, it must not be far quicker.
 
     The machine may be slower or quicker in the comparison than it was in the search, and a launch
-    beside another one is slower than alone. So launches of the comparison count as if the machine
-    were as it was when the other side was launched before.
+    beside another one is slower than alone. So launches of the comparison contradict nothing if
+    another setting has changed as much from its earlier launches to those of the comparison.
     """
     windows, launches, compared, warm_ups = (dict[Setting, list[LaunchRecord]]() for _ in range(4))
     for record in records:
@@ -132,20 +132,20 @@ def live_vs_cold(
     log_sd, _ = noise.pooled(filter(None, groups), noise.RUNS)
     for setting, in_windows in windows.items():
         live, cold = _log_times(in_windows), _log_times(launches.get(setting, ()))
-        variance = 1 / len({record.job for record in in_windows})
-        if not cold and setting in compared:
+        jobs, changes = {record.job for record in in_windows}, [0.0]
+        if not cold:
+            cold = _log_times(compared.get(setting, ()))
             for other in compared.keys() & launches.keys() - {setting}:
                 before, after = _log_costs(launches[other]), _log_costs(compared[other])
                 if before and after:
-                    change = statistics.median(after) - statistics.median(before)
-                    cold = [time - change for time in _log_times(compared[setting])]
-                    variance += 1 / len(before) + 1 / len(after)
+                    changes.append(statistics.median(after) - statistics.median(before))
         has_only_warm_ups = not cold
         cold = cold or _log_times(warm_ups.get(setting, ()))
         if not live or not cold:
             continue
-        log_ratio = statistics.median(live) - statistics.median(cold)
-        se = log_sd * math.sqrt(variance + 1 / len(cold))
+        difference = statistics.median(live) - statistics.median(cold)
+        log_ratio = min((difference + change for change in changes), key=abs)
+        se = log_sd * math.sqrt(1 / len(jobs) + 1 / len(cold))
         limit = DEVIATIONS * math.hypot(se, SCALE_SD)
         if has_only_warm_ups:  # windows may be quicker than these, and must not be much slower
             log_ratio, limit = max(0.0, log_ratio), max(limit, math.log(MISCOUNTED_TIMES))

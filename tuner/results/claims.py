@@ -167,7 +167,8 @@ def ratio_and_interval(gain: SpeedUp, form: str) -> tuple[str, str]:
     """Return ``1.62`` and ``1.55 to 1.70``; of a bound only that, ``at least 1.55``."""
     ratio, low, high = (f"{value:{form}}" for value in gain)
     if math.isinf(gain.high):
-        return (f"at least {low}", "") if gain.low else (ratio, "runs disagree")
+        least = f"{math.floor(100 * gain.low)}%" if form.endswith("%") else rounded_down(gain.low)
+        return (f"at least {least}", "") if gain.low else (ratio, "runs disagree")
     return (ratio, f"{low} to {high}") if gain.low else (f"at most {high}", "")
 
 

@@ -323,7 +323,8 @@ def _doubts(spec: StudySpec, sides: Sides, searched: Sequence[LaunchRecord]) -> 
         yield f"both together need {needed} of memory, and the host has {available}"
     gpu_share = sum(max((o.gpu_memory_share for o in side), default=0.0) for side in observed)
     if gpu_share > MEMORY_SHARE:
-        yield f"both together need more than {100 * MEMORY_SHARE:g} % of a GPU's memory"
+        share = f"{100 * MEMORY_SHARE:g} % of a GPU's memory"
+        yield f"both together need more than {share}, with what others have of it"
     # A launch that was stopped early may not have written yet what other launches write.
     # The windows of a job are one writer.
     writers = defaultdict[str, set[int]](set)
