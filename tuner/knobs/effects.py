@@ -203,7 +203,7 @@ def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _J
     return fewest, Verdict.NOT_OBSERVABLE, reason
 
 
-#: What judges the number of a knob: for its name, or for a variable that it sets under another one.
+#: The function that judges a number: by the name of the knob, or by a variable that it sets.
 JUDGES = (
     ("omp_threads", _OMP_VARIABLES, _omp),
     ("opencv_threads", _OPENCV_VARIABLES, _opencv),

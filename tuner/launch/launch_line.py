@@ -22,7 +22,7 @@ _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|\{python\}")
 _WRAPPERS = ("env", "nice", "numactl", "taskset", "time", "timeout", "stdbuf", "nohup")
 #: Their options that may have the next word as their value (``-v`` of time and ``-i`` of env have
 #: none), and their numbers: ``30s``, ``0-3``.
-_VALUE_FOLLOWS = re.compile(r"-[A-Za-z](?<!-[ailpv])|--[^=]+")
+_VALUE_FOLLOWS = re.compile(r"-(?![ailpv])[A-Za-z]|--[^=]+")
 _NUMBER = re.compile(r"[-+.,\d]+[smhd]?")
 #: The number of ranks attached to its option, as people write it.
 _ATTACHED = re.compile(r"--?(np?)([0-9]+)")

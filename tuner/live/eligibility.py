@@ -167,7 +167,7 @@ def _log_times(records: Sequence[LaunchRecord]) -> list[float]:
 
 
 def _log_costs(records: Sequence[LaunchRecord]) -> list[float]:
-    """Return the same, with where those were going that were stopped."""
+    """Return the same, and the logarithms of the projections of those that were stopped."""
     stops = (record.outcome.ending for record in records)
     projections = [s.projection_s for s in stops if isinstance(s, Stopped) and s.is_forecast]
     return _log_times(records) + [math.log(projection_s) for projection_s in projections]

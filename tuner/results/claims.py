@@ -155,7 +155,7 @@ def gain(conclusion: Conclusion | None, finding: Finding | None, ratio: float | 
     return f"{times(finding.ratio)} ({_span(finding)})"
 
 
-def speed_up(gain: SpeedUp, form: str = ".3g") -> str:
+def times_as_fast(gain: SpeedUp, form: str = ".3g") -> str:
     """Say how many times as fast: ``1.62 (1.55 to 1.70)``; a ratio of 1 to itself is certain."""
     if gain == (1, 1, 1):
         return f"{gain.ratio:{form}}"

@@ -158,12 +158,12 @@ class Comparison:
         """Say in one line whether the best setting of the second study is better or worse."""
         gain, beyond = self.best.gain, f"worse by more than {100 * share:.3g} %"
         if gain.low > 1 + WORTH:
-            text = f"better: {claims.speed_up(gain)} times as fast"
+            text = f"better: {claims.times_as_fast(gain)} times as fast"
         elif self.is_worse(min(share, WORTH)):
-            text = f"worse: it takes {claims.speed_up(gain.inverse)} times as long"
+            text = f"worse: it takes {claims.times_as_fast(gain.inverse)} times as long"
         else:
             text = f"no difference above {100 * WORTH:.3g} % is proven"
-            text += f": {claims.speed_up(gain)} times as fast"
+            text += f": {claims.times_as_fast(gain)} times as fast"
         if self.best.is_open(share):
             is_remeasured = self.before.origin in {SIDE_BY_SIDE, IN_TURN}
             hint = "" if is_remeasured else " (--remeasure launches both by pairs)"
@@ -206,7 +206,7 @@ class Comparison:
     def table(self) -> list[list[str]]:
         """Return a row for each setting: median and number of launches in both, and the gain."""
         return [
-            [row.what, *map(_median_text, (row.before, row.after)), claims.speed_up(row.gain)]
+            [row.what, *map(_median_text, (row.before, row.after)), claims.times_as_fast(row.gain)]
             for row in self.rows
         ]
 

@@ -251,8 +251,8 @@ class Scaling:
                 figure = figures.shown(objective, layout.cost)
                 cells[figures.title(objective)] = (bound if layout.is_bound else "") + figure
                 cells["runs"] = str(len(layout.costs))
-                cells["speed-up"] = claims.speed_up(SpeedUp(**row["speed_up"]), ".2f")
-                cells["efficiency"] = claims.speed_up(SpeedUp(**row["efficiency"]), ".0%")
+                cells["speed-up"] = claims.times_as_fast(SpeedUp(**row["speed_up"]), ".2f")
+                cells["efficiency"] = claims.times_as_fast(SpeedUp(**row["efficiency"]), ".0%")
                 cells |= {n: figures.number(row[key]) for n, key in numbers.items() if row[key]}
                 if layout.pairs is not None:
                     cells["compared"] = f"{layout.compared} with {labels[layout.beside]}"

@@ -153,7 +153,7 @@ def caps(pooling: Pooling, records: Sequence[LaunchRecord]) -> tuple[Cap, ...]:
 
 def early_notes(history: History) -> list[str]:
     """Return what the user should know of the study, as far as it stays true while it goes on."""
-    return [*early_doubts(history), *_given_up(history)]
+    return [*early_doubts(history), *_withdrawal_notes(history)]
 
 
 def _notes(history: History, best: Measurement | None) -> list[str]:
@@ -161,10 +161,10 @@ def _notes(history: History, best: Measurement | None) -> list[str]:
     inherited = inherited_note(history.spec, dict(first.env)) if first else None
     notes = [inherited] if inherited else []
     doubted = doubts(history, None if best is None else best.setting)
-    return [*notes, *doubted, *_excluded(history), *_given_up(history)]
+    return [*notes, *doubted, *_excluded(history), *_withdrawal_notes(history)]
 
 
-def _given_up(history: History) -> list[str]:
+def _withdrawal_notes(history: History) -> list[str]:
     """Return which knobs are not tuned any more, and why no setting is measured live any more."""
     dropped = [wording.not_tuned(name, reason) for name, reason in history.pooling.dropped]
     return [*dropped, *filter(None, [why_switched_off(history.records)])]

@@ -76,7 +76,7 @@ def _ok(saw: str) -> CheckResult:
     return CheckState.OK, saw, ""
 
 
-def _not_seen(saw: str) -> CheckResult:
+def _not_checkable(saw: str) -> CheckResult:
     return CheckState.NOT_SEEN, saw, ""
 
 
@@ -114,7 +114,7 @@ def python(view: HostView) -> CheckResult:
     """The ranks run in this interpreter, with its packages."""
     python = view.python
     if python is None:
-        return _not_seen(NO_PYTHON)
+        return _not_checkable(NO_PYTHON)
     if not python.version:
         mend = f"{shlex.quote(python.path)} -m pip install --upgrade pip"
         return CheckState.FAILURE, f"{python.path} does not run: {python.fault}", mend
@@ -135,7 +135,7 @@ def mpi_library(view: HostView) -> CheckResult:
     """If the ranks load another MPI than mpirun's, each of them is alone in a world of one rank."""
     python, info = view.python, view.launcher
     if python is None or "mpi4py" not in python.packages or (info and info.kind == "torchrun"):
-        return _not_seen("the ranks need none: no mpi4py, or torchrun starts them")
+        return _not_checkable("the ranks need none: no mpi4py, or torchrun starts them")
     mend = f"{shlex.quote(python.path)} -m pip install --upgrade 'mpi4py>=4.1'"
     if not python.mpi:
         return CheckState.FAILURE, f"mpi4py loads no MPI: {python.fault}", mend
@@ -172,7 +172,7 @@ def shared_memory(view: HostView) -> CheckResult:
     """MPI's messages and the batches of loader workers pass through /dev/shm."""
     space = view.folders.get("shared memory")
     if space is None:
-        return _not_seen("/dev/shm")
+        return _not_checkable("/dev/shm")
     if not space.is_writable:
         return CheckState.FAILURE, "it is not yours to write to", "sudo chmod 1777 /dev/shm"
     needed_bytes = view.machine.shared_bytes
@@ -198,7 +198,7 @@ def python_stacks(view: HostView) -> CheckResult:
     """They say where each rank of a job that hangs stands."""
     answer = view.said.get("stacks")
     if answer is None or answer.fault.endswith(("not found", "No such file or directory")):
-        return _not_seen("py-spy is not installed")  # other hosts look for it at this path
+        return _not_checkable("py-spy is not installed")  # other hosts look for it at this path
     if not answer.fault:
         return _ok("py-spy may look at processes")
     mend = "sudo sysctl kernel.yama.ptrace_scope=0"
@@ -236,7 +236,7 @@ def disk(view: HostView) -> CheckResult:
     mends = {"launches": "tune --run-dir FOLDER", "temporary files": "export TMPDIR=FOLDER"}
     spaces = [(view.folders[use], mend) for use, mend in mends.items() if use in view.folders]
     if not spaces:
-        return _not_seen("no folder")
+        return _not_checkable("no folder")
     saw = "; ".join(f"{_size(space.free_bytes)} free in {space.path}" for space, _ in spaces)
     space, mend = min(spaces, key=lambda pair: (pair[0].is_writable, pair[0].free_bytes))
     if not space.is_writable:
