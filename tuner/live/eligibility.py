@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from tuner.launch.hang_detector import may_be_elsewhere
 from tuner.model import (
+    CLOCK,
     FROM_OUTSIDE,
     UNSET,
     Exclusion,
@@ -56,7 +57,7 @@ def why_cold(objective: ObjectiveSpec, layout: Layout, environ: Mapping[str, str
     if objective.clock == "wall":
         return "the objective wall is the time of a whole launch, with its start"
     if objective.clock == "none":
-        key = f":{objective.key}" if objective.kind == "logreport" else ""
+        key = "" if objective.key == CLOCK else f":{objective.key}"
         return f"a part of a run tells nothing of the objective {objective.kind}{key}"
     if layout.is_local and may_be_elsewhere(environ):
         return "the ranks may run on other hosts, which --hosts does not name"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuner.model import (
+    CLOCK,
     TIME_UNITS_S,
     Failed,
     Finished,
@@ -63,7 +64,7 @@ def title(objective: ObjectiveSpec) -> str:
     """Return the heading above figures with a unit each: ``time``, or the key of a log."""
     if objective.is_time:
         return "time"
-    return objective.key if objective.kind == "logreport" else "figure"
+    return "figure" if objective.key == CLOCK else objective.key
 
 
 def axis(objective: ObjectiveSpec) -> str:

@@ -124,6 +124,24 @@ Clock = Literal["elapsed", "wall", "steady", "none"]
 
 
 @dataclass(frozen=True)
+class ObjectiveTraits:
+    """What is known of a kind of objective before any launch; its class reads the figure."""
+
+    argument: Literal["key", "pattern", ""] = "key"  #: What stands behind the colon: KIND:ARGUMENT.
+    #: The clock of its figure; "elapsed" if the key is `CLOCK`, and the figure has no unit.
+    clock: Clock = "elapsed"
+    has_steady_state: bool = False  #: The argument may be ``steady``, for seconds an iteration.
+
+
+#: The shipped kinds of objectives. One of another package has the defaults of the fields.
+OBJECTIVES = {
+    "logreport": ObjectiveTraits(has_steady_state=True),
+    "pattern": ObjectiveTraits("pattern", "none"),
+    "wall": ObjectiveTraits("", "wall"),
+}
+
+
+@dataclass(frozen=True)
 class ObjectiveSpec:
     """How a launch's figure of merit is read.
 
@@ -148,14 +166,17 @@ class ObjectiveSpec:
         return "log" if self.filename is None else self.filename
 
     @property
+    def traits(self) -> ObjectiveTraits:
+        """What is known of its kind."""
+        return OBJECTIVES.get(self.kind, ObjectiveTraits())
+
+    @property
     def clock(self) -> Clock:
         """How the figure follows from a launch's own time."""
-        if self.kind == "wall":
-            return "wall"
-        if self.kind == "logreport" and self.statistic == "steady":
+        if self.traits.has_steady_state and self.statistic == "steady":
             return "steady"
-        is_plain_key = self.kind != "pattern" and not self.unit and not self.maximize
-        return "elapsed" if is_plain_key and self.key == CLOCK else "none"
+        is_other_figure = self.key != CLOCK or bool(self.unit) or self.maximize
+        return "none" if self.traits.clock == "elapsed" and is_other_figure else self.traits.clock
 
     @property
     def is_time(self) -> bool:

@@ -57,9 +57,9 @@ def identity(spec: StudySpec) -> JsonDict:
 def _objective(spec: ObjectiveSpec) -> str:
     """Return all of an objective that changes the figure, in words."""
     texts = [spec.kind]
-    if spec.kind == "pattern":
+    if spec.traits.argument == "pattern":
         texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
-    elif spec.kind != "wall":
+    elif spec.traits.argument == "key":
         texts.append(f"{spec.key} in {spec.log}")
     text = " ".join(texts)
     text += ", steady state" if spec.statistic == "steady" else ""

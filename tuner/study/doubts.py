@@ -56,7 +56,7 @@ def of_first_launch(outcome: Outcome, launch: Launch, objective: ObjectiveSpec) 
             f"a run takes only {wording.seconds(run_s)}: small gains will not be told from chance;"
             " give it more work (more iterations or data), so that it takes 5 to 60 s"
         )
-    if objective.kind == "wall":  # a program that does nothing is quick, too
+    if objective.clock == "wall":  # a program that does nothing is quick, too
         line = output_of(launch).rstrip().rpartition("\n")[2]
         printed = f"its last line is: {wording.one_line(line)}" if line else "it printed nothing"
         texts.append(f"wall time counts whatever the program does; {printed}")

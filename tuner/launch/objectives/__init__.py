@@ -89,18 +89,19 @@ def with_argument(spec: ObjectiveSpec, text: str) -> ObjectiveSpec:
     kind, colon, argument = text.partition(":")
     if not colon:
         return replace(spec, kind=kind)
-    if not argument or kind == "wall":
+    spec = replace(spec, kind=kind)
+    if not argument or not spec.traits.argument:
         examples = {"pattern": "'pattern:Performance: ([0-9.]+)'", "logreport": "logreport:steady"}
         raise UsageError(
-            f"--objective {text!r}: {'wall takes nothing' if argument else 'nothing comes'}"
+            f"--objective {text!r}: {f'{kind} takes nothing' if argument else 'nothing comes'}"
             " after the colon",
             f"for example: --objective {examples.get(kind, kind)}",
         )
-    if kind == "pattern":
-        return replace(spec, kind=kind, pattern=argument)
-    if kind == "logreport" and argument == "steady":
-        return replace(spec, kind=kind, statistic="steady")
-    return replace(spec, kind=kind, key=argument)
+    if spec.traits.argument == "pattern":
+        return replace(spec, pattern=argument)
+    if spec.traits.has_steady_state and argument == "steady":
+        return replace(spec, statistic="steady")
+    return replace(spec, key=argument)
 
 
 def objective_for(spec: ObjectiveSpec) -> Objective:
@@ -123,8 +124,9 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
     path, known_unit = PurePosixPath(spec.log), unit_of(unit)
     synonym = unit if unit in TIME_UNITS_S else _SYNONYMS.get(unit.lower(), unit)
     keep_one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
-    is_clock = kind == "wall" or (kind == "logreport" and spec.key == CLOCK)
-    clock = "wall time" if kind == "wall" else "steady state" if steady else CLOCK
+    traits = spec.traits
+    is_clock = traits.clock == "wall" or (traits.has_steady_state and spec.key == CLOCK)
+    clock = "wall time" if traits.clock == "wall" else "steady state" if steady else CLOCK
     return [
         (
             not path.name or path.is_absolute() or ".." in path.parts or "\0" in spec.log,
@@ -159,18 +161,18 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
             "last or steady",
         ),
         (
-            bool(spec.pattern) and kind != "pattern",
+            bool(spec.pattern) and traits.argument != "pattern",
             f"a pattern is given, but the objective is {kind}",
             keep_one,
         ),
         (
-            steady and (kind != "logreport" or spec.key != CLOCK),
+            steady and (not traits.has_steady_state or spec.key != CLOCK),
             f"the steady state is read from the {CLOCK} of a log; the objective is {kind} with the"
             f" key {shown(spec.key)}",
             keep_one,
         ),
         (
-            kind in {"wall", "pattern"} and spec.key != CLOCK,
+            traits.argument != "key" and spec.key != CLOCK,
             f"the key {shown(spec.key)} is read from a log; the objective is {kind}",
             keep_one,
         ),
