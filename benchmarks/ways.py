@@ -185,7 +185,7 @@ class Sampled(Policy):
         history = replace(history, spec=replace(history.spec, sampler=self.sampler))
         if self._study is None:
             optuna.logging.set_verbosity(optuna.logging.ERROR)
-            self._reader.replayed = History(history.spec, ())
+            self._reader.replayed = History.judged(history.spec, ())
             self._study = OptunaStudy(InMemory(), history.spec, self.inner, reader=self._reader)
             self._study.take_up(self._reader.replayed)
         if self._running is not None and self._running.step.purpose.stage.is_of_search:

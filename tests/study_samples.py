@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuner.knobs.pooling import Pooling
 from tuner.model import (
     BASELINE,
     Choice,
@@ -147,9 +146,9 @@ def capped_study() -> StudyView:
     effects = (Effect("omp_threads", 4, 2, Verdict.CAPPED, why), *launch.outcome.effects[:2])
     outcome = dataclasses.replace(launch.outcome, effects=effects)
     records = (*data.records[:-1], dataclasses.replace(launch, outcome=outcome))
-    pooling = Pooling.from_records(data.spec, records)
-    result = dataclasses.replace(data.result, caps=caps(pooling, records))
-    return dataclasses.replace(data, records=records, pooling=pooling, result=result)
+    judged = History.judged(data.spec, records)
+    result = dataclasses.replace(data.result, caps=caps(judged.pooling, judged.records))
+    return StudyView(data.spec, result, judged.records, judged.pooling)
 
 
 def stopped(bound_s: float, projection_s: float | None = None) -> Stopped:

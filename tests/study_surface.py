@@ -165,7 +165,7 @@ def played(
 ) -> History:
     """A study from where it stands to its end, without warm-ups and without a database."""
     history, course = so_far or History.judged(spec, ()), SearchThenConfirm()
-    history = replace(history, spec=spec)
+    history = replace(history, spec=spec).with_records(history.records)
     while isinstance(step := course.next(history), Step):
         assert len(history.records) < MOST_LAUNCHES, "it does not end"
         outcome = ran(

@@ -77,7 +77,7 @@ class LiveMachine(VirtualMachine):
         run = self._rng.choice(point.runs)
         n, objective = self.surface.iterations, self._spec.objective
         model = full_run_model(history.records, n, objective, _typical_s(history, best))
-        job = running_job(history.spec, history.records, history.pooling.canonical)
+        job = running_job(history.spec, history.records)
         serves = job is not None and job.serves(history.pooling.canonical(step.setting))
         started_s, switch_s = 0.0, SWITCH_S
         first_s: float | None = None  # what the first iteration takes, if that is the run's own

@@ -101,7 +101,7 @@ def test_what_cannot_change_must_fit_the_start(start: Setting, target: Setting, 
 
 
 def disagreement(study: Records) -> Exclusion | None:
-    return live_vs_cold(study.history.records, study.history.pooling.canonical)
+    return live_vs_cold(study.history.records)
 
 
 def proved(best: float) -> Records:
@@ -169,13 +169,12 @@ BOUND = replace(SPEC, knobs=(*SPEC.knobs, Knob("bind_to", Choice(("none", "core"
 
 
 def running(study: Records) -> RunningJob | None:
-    history = study.history
-    return running_job(history.spec, history.records, history.pooling.canonical)
+    return running_job(study.history.spec, study.history.records)
 
 
 def live(study: Records) -> Live | None:
     history, names = study.history, [knob.name for knob in study.history.knobs]
-    return live_costs(history.spec, history.records, history.pooling.canonical, names)
+    return live_costs(history.spec, history.records, names)
 
 
 def test_a_launch_or_a_failure_ends_a_job() -> None:

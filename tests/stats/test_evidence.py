@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,9 +62,9 @@ def test_judging_twice_changes_nothing(rows: list[tuple[bool, float, int]]) -> N
 
 def test_launches_of_one_canonical_setting_are_pooled() -> None:
     launches = [record(1, A, 3.0), record(2, B, 5.0), record(3, A, 4.0)]
-    pooled = evidence.measurements(launches, lambda _: A)
+    pooled = evidence.measurements(replace(launch, comes_to=A) for launch in launches)
     assert [(m.setting, m.elapsed_s, m.launches) for m in pooled] == [(A, 4.0, 3)]
-    apart = evidence.measurements(launches, lambda s: s)
+    apart = evidence.measurements(launches)
     assert [(m.setting, m.elapsed_s) for m in apart] == [(A, 3.5), (B, 5.0)]
 
 
@@ -76,7 +78,7 @@ endings = st.lists(
 @given(endings)
 def test_a_setting_has_a_time_or_a_projection_or_a_failure(endings: list[Ending | float]) -> None:
     launches = [record(n, A, ending) for n, ending in enumerate(endings, 1)]
-    measurements = evidence.measurements(launches, lambda s: s)
+    measurements = evidence.measurements(launches)
     counted = [ending for ending in endings if ending is not INTERRUPTED]
     assert [m.launches for m in measurements] == ([len(counted)] if counted else [])
     for m in measurements:
@@ -99,7 +101,7 @@ def test_trials_are_distinct_settings_of_guesses_and_search_and_warm_ups_count_n
     ]
     assert evidence.tried(launches) == [A, B]
     assert evidence.failures(launches) == 1
-    baseline, repeated, crashed, _ = evidence.measurements(launches, lambda s: s)
+    baseline, repeated, crashed, _ = evidence.measurements(launches)
     assert (baseline.launches, repeated.elapsed_s, crashed.launches) == (1, 2.0, 3)
 
 

@@ -194,7 +194,7 @@ def test_a_launch_is_there_whole_or_not_at_all(
 ) -> None:
     """Wherever the process is killed; the next one finds it in its folder, and has it once."""
     store.create(SPEC)
-    study, history = OptunaStudy(store, SPEC, SearchThenConfirm()), History(SPEC, ())
+    study, history = OptunaStudy(store, SPEC, SearchThenConfirm()), History.judged(SPEC, ())
     study.take_up(history)
     is_trial = purpose is Purpose.SEARCH
     running = study.ask(history, Step(purpose, BEST if is_trial else BASELINE))

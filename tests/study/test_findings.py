@@ -40,7 +40,7 @@ def result_of(
 
 def found(times: dict[Setting, float | None], spec: StudySpec = UNCONFIRMED) -> Result:
     history = History.judged(spec, study(times).records)
-    measured = (m for m in evidence.measurements(history.records, history.pooling.canonical))
+    measured = (m for m in evidence.measurements(history.records))
     best = evidence.best(m for m in measured if not m.setting.is_baseline)
     return result_of(history, best.setting if best else None)
 

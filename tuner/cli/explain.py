@@ -59,17 +59,17 @@ def _named_launches(data: StudyView, launch: int | None = None) -> list[tuple[st
     """Return the launches to explain with their names; by default best and baseline."""
     from tuner.results.explain.explained_runs import median_run
 
-    name, canonical = data.spec.name, data.pooling.canonical
+    name = data.spec.name
     if launch is not None:
         for record in data.records:
             if record.number == launch:
                 return [(f"launch {launch}", record)]
         raise UsageError(f"study {name} has no launch {launch}", f"it has 1 to {len(data.records)}")
-    best = canonical(data.best_setting) if data.result.best else BASELINE
+    best = data.pooling.canonical(data.best_setting) if data.result.best else BASELINE
     settings = {"best": best, "baseline": BASELINE}
     if best.is_baseline:
         del settings["best"]
-    runs = {side: median_run(data.records, settings[side], canonical) for side in settings}
+    runs = {side: median_run(data.records, settings[side]) for side in settings}
     launches = [(side, run) for side, run in runs.items() if run is not None]
     if not launches:
         hint = f"`tune show {name}` lists what it has"

@@ -44,8 +44,7 @@ def with_telemetry(store: Store, data: StudyView) -> StudyView:
     from tuner.results.explain.explained_runs import median_run
     from tuner.store.urls import place
 
-    canonical = data.pooling.canonical
-    medians = [median_run(data.records, side.setting, canonical) for side in data.sides]
+    medians = [median_run(data.records, side.setting) for side in data.sides]
     telemetry = {
         record.number: store.telemetry(data.spec.name, record.number)
         for record in medians

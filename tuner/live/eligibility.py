@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from tuner.launch.hang_detector import may_be_elsewhere
@@ -107,14 +107,12 @@ def why_switched_off(records: Sequence[LaunchRecord]) -> str:
     return "live measurement was switched off for this study: live and cold disagreed"
 
 
-def live_vs_cold(
-    records: Sequence[LaunchRecord], canonical: Callable[[Setting], Setting]
-) -> Exclusion | None:
+def live_vs_cold(records: Sequence[LaunchRecord]) -> Exclusion | None:
     """Return why all windows are to be excluded; ``None``: they agree with launches.
 
     Each setting with windows and launches is compared, by the logarithm of live over cold. Settings
-    that come to the same are one, by `canonical`. Windows of one job have its start in common, so
-    they count as one. If only a warm-up was launched with a setting, it must not be far quicker.
+    that come to the same are one. Windows of one job have its start in common, so they count as
+    one. If only a warm-up was launched with a setting, it must not be far quicker.
 
     The machine may be slower or quicker in the comparison than it was in the search, and a launch
     beside another one is slower than alone. So launches of the comparison contradict nothing if
@@ -128,7 +126,7 @@ def live_vs_cold(
         elif record.purpose is Purpose.CONFIRM:
             by_setting = compared
         if not evidence.is_excluded(record):
-            by_setting.setdefault(canonical(record.setting), []).append(record)
+            by_setting.setdefault(record.canonical, []).append(record)
     groups = [_log_times(group) for group in (*windows.values(), *launches.values())]
     log_sd, _ = noise.pooled(filter(None, groups), noise.RUNS)
     for setting, in_windows in windows.items():

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.live.eligibility import is_reachable, why_switched_off
 from tuner.model import Failed, Finished, LaunchRecord, Setting, StudySpec
 from tuner.search.scoring import Live
 from tuner.search.throughput import Pace
-
-#: Gives settings that come to the same one form.
-Canonical = Callable[[Setting], Setting]
 
 #: What a switch takes, s, before one was measured: 8 ranks on 2 cores took 0.2 to 1.1.
 SWITCH_S = 0.5
@@ -41,9 +38,7 @@ class RunningJob:
         return is_reachable(self.start, setting, self.live)
 
 
-def running_job(
-    spec: StudySpec, records: Sequence[LaunchRecord], canonical: Canonical
-) -> RunningJob | None:
+def running_job(spec: StudySpec, records: Sequence[LaunchRecord]) -> RunningJob | None:
     """Return the job that runs now; ``None``: none does.
 
     A cold launch ends it, and so does a failure. If live measurement is switched off, no job is
@@ -56,11 +51,11 @@ def running_job(
         return None
     number = outcome.window.job
     first = next((record for record in records if record.number == number), records[-1])
-    return RunningJob(number, canonical(first.setting), frozenset(outcome.window.live))
+    return RunningJob(number, first.canonical, frozenset(outcome.window.live))
 
 
 def live_costs(
-    spec: StudySpec, records: Sequence[LaunchRecord], canonical: Canonical, knobs: Sequence[str]
+    spec: StudySpec, records: Sequence[LaunchRecord], knobs: Sequence[str]
 ) -> Live | None:
     """Return what a start and a switch cost; ``None``: the study measures nothing live by now.
 
@@ -69,7 +64,7 @@ def live_costs(
     windows = [(w, r.outcome) for r in records if (w := r.outcome.window) is not None]
     if spec.live == "off" or not windows or why_switched_off(records):
         return None
-    job = running_job(spec, records, canonical)
+    job = running_job(spec, records)
     shares = [
         max(LEAST_SHARE, (outcome.wall_s - w.started_s - w.switch_s) / outcome.ending.elapsed_s)
         for w, outcome in windows

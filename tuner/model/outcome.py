@@ -348,6 +348,12 @@ class LaunchRecord:
     outcome: Outcome
     machine: Machine
     trial: int | None = None  # the number of its trial in the search; None: it has none there
+    comes_to: Setting | None = None  # see `canonical`; it follows from all launches of the study
+
+    @property
+    def canonical(self) -> Setting:
+        """The one setting that stands for all that come to the same, as far as launches show it."""
+        return self.setting if self.comes_to is None else self.comes_to
 
     @property
     def job(self) -> int | None:

@@ -38,13 +38,14 @@ class MeasuredLayout:
     @classmethod
     def of(cls, view: StudyView) -> MeasuredLayout:
         """Take the best setting of a study, with its confirmed samples if there are any."""
-        best, form = view.result.best, view.pooling.canonical
+        best = view.result.best
         if best is None or not best.samples:
             raise NothingMeasuredError(f"no setting of the study {view.spec.name} has a time")
+        setting = view.pooling.canonical(best.setting)
         samples = [
             sample
             for record in evidence.counted(view.records)
-            if record.purpose.stage.is_unselected and form(record.setting) == form(best.setting)
+            if record.purpose.stage.is_unselected and record.canonical == setting
             for sample in record.outcome.samples
         ] or best.samples
         iterations = _timed_iterations(view.spec, samples[0].iterations)

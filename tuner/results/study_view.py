@@ -91,15 +91,14 @@ class StudyView:
 
     @cached_property
     def counted(self) -> list[LaunchRecord]:
-        """The launches that count, each with its setting in the canonical form."""
-        canonical = self.pooling.canonical
-        return [replace(r, setting=canonical(r.setting)) for r in evidence.counted(self.records)]
+        """The launches that count."""
+        return evidence.counted(self.records)
 
     @cached_property
     def measurements(self) -> list[Measurement]:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
         records = evidence.of_one_scale(self.records, self.spec.objective)
-        return sorted(evidence.measurements(records, self.pooling.canonical), key=_sort_key)
+        return sorted(evidence.measurements(records), key=_sort_key)
 
     @cached_property
     def _reference(self) -> Measurement | None:
@@ -184,7 +183,7 @@ class StudyView:
                 name = f"best: {names[best.setting][0]}"
             names[best.setting] = (name, "best")
         return [
-            Side(name, kind, setting, tuple(r for r in self.counted if r.setting == setting))
+            Side(name, kind, setting, tuple(r for r in self.counted if r.canonical == setting))
             for setting, (name, kind) in names.items()
         ]
 
@@ -211,7 +210,7 @@ class StudyView:
             return []
         best, effects = self.pooling.canonical(self.best_setting), dict[str, Effect]()
         for record in self.counted:
-            if record.setting == best and isinstance(record.outcome.ending, Finished):
+            if record.canonical == best and isinstance(record.outcome.ending, Finished):
                 effects |= {effect.knob: effect for effect in record.outcome.effects}
         return list(effects.values())
 

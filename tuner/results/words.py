@@ -195,7 +195,7 @@ def explained(data: StudyView) -> list[ExplainedRun]:
     """Say what held best and baseline back, as far as their launches were recorded."""
     runs = []
     for side in data.sides:
-        record = median_run(data.records, side.setting, data.pooling.canonical)
+        record = median_run(data.records, side.setting)
         if record is not None and (telemetry := record.outcome.telemetry) is not None:
             runs.append(explained_run(side.name, record, telemetry, data))
     return runs

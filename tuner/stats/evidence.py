@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tuner.model import (
@@ -133,16 +133,11 @@ def of_one_scale(
     return unpaused if counted(unpaused) else records
 
 
-def measurements(
-    records: Iterable[LaunchRecord], canonical: Callable[[Setting], Setting]
-) -> list[Measurement]:
-    """Pool launches of settings that come to the same, in the order of their first launch.
-
-    ``canonical`` maps a setting to the one form that it shares with all that come to the same.
-    """
+def measurements(records: Iterable[LaunchRecord]) -> list[Measurement]:
+    """Pool launches of settings that come to the same, in the order of their first launch."""
     groups: dict[Setting, list[LaunchRecord]] = {}
     for record in counted(records):
-        groups.setdefault(canonical(record.setting), []).append(record)
+        groups.setdefault(record.canonical, []).append(record)
     return [_measurement(setting, group) for setting, group in groups.items()]
 
 

@@ -120,7 +120,7 @@ def with_exclusion(record: LaunchRecord, excluded: Mapping[int, Exclusion]) -> L
 def launch_attribute(record: LaunchRecord) -> JsonDict:
     """Return the attribute `RECORD` of a launch's trial, without observation and telemetry."""
     outcome = replace(record.outcome, telemetry=None, observation=Observation())
-    document: JsonDict = codec.to_json(replace(record, outcome=outcome))
+    document: JsonDict = codec.to_json(replace(record, outcome=outcome, comes_to=None))
     return document
 
 

@@ -90,10 +90,10 @@ def _left_nothing_to_do(history: History) -> str:
 
     One of these must have its setting: slow defaults that were never launched again show nothing.
     """
-    launches, canonical = _finished(history), history.pooling.canonical
+    launches = _finished(history)
     if len(launches) <= LATER or launches[0] is not history.records[0]:
         return ""
-    settings = [canonical(record.setting) for record in launches]
+    settings = [record.canonical for record in launches]
     first_s, *later_s = [record.outcome.wall_s for record in launches]
     longest_s = max(later_s)
     is_longer = first_s >= FIRST_TIMES * longest_s and first_s >= longest_s + FIRST_S

@@ -72,11 +72,11 @@ class FewestChanges:
 
         At least one change remains: a setting without any is the baseline.
         """
-        history, canonical = self.history, self.history.pooling.canonical
+        history = self.history
         fixed = {knob.name for knob in history.knobs if _has_one_value(knob)}
         required = {item for item in self.fastest.items if item[0] in fixed}
         most_changes = len(self.changes(self.fastest))
-        measured = evidence.measurements(self.records, canonical)
+        measured = evidence.measurements(self.records)
         times_s = {m.setting: m.elapsed_s for m in measured if m.elapsed_s is not None}
         # No slower than the baseline, and near the fastest.
         most_s = min(times_s.get(self.fastest, 0.0) * _FAR, times_s.get(history.default, math.inf))
@@ -88,7 +88,7 @@ class FewestChanges:
             and 0 < len(self.changes(setting)) < most_changes
             and required <= set(setting.items)
         ]
-        left_out = {canonical(r.setting) for r in self.records if r.purpose is Purpose.SIMPLIFY}
+        left_out = {r.canonical for r in self.records if r.purpose is Purpose.SIMPLIFY}
         equal: dict[Setting, float] = {}
         for setting, loss in self._losses(simpler).items():
             if loss <= self._most_loss(LEFT_OUT_SHARE if setting in left_out else TRIED_SHARE):

@@ -46,6 +46,7 @@ class History:
 
     spec: StudySpec
     records: tuple[LaunchRecord, ...]
+    pooling: Pooling  #: Which settings come to the same, as far as launches have shown it.
     baseline: Setting | None = None
     pending: tuple[Setting, ...] = ()
 
@@ -58,7 +59,10 @@ class History:
     ) -> History:
         """Return the history of these launches: each may change what the others come to."""
         judged = evidence.with_wrong_results(believed_figures.believed(records, spec.objective))
-        return cls(spec, rescaled(judged, spec.objective), baseline)
+        scaled = rescaled(judged, spec.objective)
+        pooling = Pooling.from_records(spec, scaled)
+        records = tuple(replace(r, comes_to=pooling.canonical(r.setting)) for r in scaled)
+        return cls(spec, records, pooling, baseline)
 
     def with_records(self, records: Iterable[LaunchRecord]) -> History:
         """Return the history with these launches in place of its own."""
@@ -68,11 +72,6 @@ class History:
     def add(self, record: LaunchRecord) -> History:
         """Return the history with one launch more."""
         return self.with_records((*self.records, record))
-
-    @cached_property
-    def pooling(self) -> Pooling:
-        """Which settings come to the same, as far as launches have shown it."""
-        return Pooling.from_records(self.spec, self.records)
 
     @cached_property
     def tried(self) -> frozenset[Setting]:
@@ -88,12 +87,11 @@ class History:
     def measurements(self) -> dict[Setting, Measurement]:
         """What was measured, by (canonical) setting."""
         records = evidence.of_one_scale(self.records, self.spec.objective)
-        pooled = evidence.measurements(records, self.pooling.canonical)
-        return {measurement.setting: measurement for measurement in pooled}
+        return {m.setting: m for m in evidence.measurements(records)}
 
     def fastest(self, is_allowed: Callable[[Setting], bool]) -> Measurement | None:
         """Return the fastest of the settings that the search measured and that are allowed."""
-        measured = evidence.measurements(self.searched, self.pooling.canonical)
+        measured = evidence.measurements(self.searched)
         return evidence.best(m for m in measured if is_allowed(m.setting))
 
     @cached_property
@@ -171,7 +169,7 @@ class History:
     @cached_property
     def _in_present_space(self) -> tuple[LaunchRecord, ...]:
         """The launches whose setting the present spec allows."""
-        return tuple(r for r in self.valid if self.contains(self.pooling.canonical(r.setting)))
+        return tuple(record for record in self.valid if self.contains(record.canonical))
 
     @cached_property
     def _trial_measurements(self) -> list[Measurement]:
@@ -201,7 +199,7 @@ class History:
 
     def of(self, records: Iterable[LaunchRecord], setting: Setting) -> list[LaunchRecord]:
         """Return those of the launches that come to the (canonical) setting."""
-        return [r for r in records if self.pooling.canonical(r.setting) == setting]
+        return [record for record in records if record.canonical == setting]
 
     def contains(self, setting: Setting) -> bool:
         """Return whether the (canonical) setting can be chosen under the present spec."""
@@ -261,7 +259,7 @@ class History:
 
         Then two settings among them had worked, or the same one twice if nothing else had.
         """
-        settings = [self.pooling.canonical(record.setting) for record in self._last_failures]
+        settings = [record.canonical for record in self._last_failures]
         had_worked = [setting for setting in settings if setting in self._times_s]
         is_sure = len(had_worked) > 1 and len(set(had_worked)) >= min(2, len(self._times_s))
         return self._last_failures if is_sure else ()
@@ -272,7 +270,7 @@ class History:
         That is so after many failures in a row, and before the study ends (``is_end``).
         """
         failures, times_s = self._last_failures, self._times_s
-        settings = {self.pooling.canonical(record.setting) for record in failures}
+        settings = {record.canonical for record in failures}
         if len(failures) < (FEW if is_end else GIVE_UP_AFTER) or self.failures_since_it_worked():
             return None
         if len(settings) < FEW and not settings & times_s.keys():

@@ -146,7 +146,7 @@ class StudyRun:
         policy = self.context.policy
         while True:
             self.history = history = self.study.history()
-            exclusion = live_vs_cold(history.records, history.pooling.canonical)
+            exclusion = live_vs_cold(history.records)
             if exclusion is not None:
                 windows = [r.number for r in evidence.counted(history.records) if r.job]
                 with self.context.stop.held():
@@ -306,7 +306,7 @@ class StudyRun:
         judged = next(r for r in history.records if r.number == record.number)
         measurement = so_far = None
         if evidence.counted([judged]):
-            measurement = history.measurements[history.pooling.canonical(judged.setting)]
+            measurement = history.measurements[judged.canonical]
         is_best = bool(
             measurement is not None
             and result.best is not None

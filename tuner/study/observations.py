@@ -111,7 +111,7 @@ def observations(history: History, records: Sequence[LaunchRecord]) -> list[Sear
         failed = ending if isinstance(ending, Failed) else None
         observed.append(
             SearchObservation(
-                setting=as_key(history, history.pooling.canonical(record.setting)),
+                setting=as_key(history, record.canonical),
                 ending="failed" if failed else "killed" if stopped else "finished",
                 purpose=record.purpose,
                 wall_s=outcome.wall_s,

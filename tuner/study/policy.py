@@ -165,7 +165,7 @@ class SearchThenConfirm(Policy):
             space = search_space(history)
             search = search_over(space, options, spec.seed)
             names = [knob.name for knob in history.knobs]
-            costs = live_costs(spec, history.records, history.pooling.canonical, names)
+            costs = live_costs(spec, history.records, names)
             observed += pending(history, observed)
         # This setting shows whether the program works at all, if that is in doubt.
         probe = None if history.confirming else history.setting_to_probe(is_end=False)

@@ -241,7 +241,7 @@ def open_study(
             row = store.create(spec)
             journal = Journal(context.folder, name, row.created_at)
             context.emit(StudyStarted(spec, resumed=False, measured=0))
-            optuna_study.take_up(History(spec, ()))
+            optuna_study.take_up(History.judged(spec, ()))
             history = optuna_study.history()
         else:
             journal = Journal(context.folder, name, stored.created_at)

@@ -275,7 +275,7 @@ def test_the_median_run_of_a_setting_is_taken() -> None:
     other = record(5, BASELINE, 3.0)
 
     def median(*records: LaunchRecord) -> LaunchRecord | None:
-        return median_run(records, FAST, lambda setting: setting)
+        return median_run(records, FAST)
 
     assert median(*runs, warm_up, other) is runs[0]
     assert median(other) is None

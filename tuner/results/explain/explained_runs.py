@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tuner.model import Finished, LaunchRecord, Setting, Stopped, Telemetry
@@ -82,16 +82,14 @@ def _is_contradicted(remedy: Remedy, setting: Setting, data: StudyView) -> bool:
     return bool(gains) and max(gains) <= 1 + data.spec.precision
 
 
-def median_run(
-    records: Sequence[LaunchRecord], setting: Setting, canonical: Callable[[Setting], Setting]
-) -> LaunchRecord | None:
-    """Return the median run of a setting; without a finished run, the longest of its launches.
+def median_run(records: Sequence[LaunchRecord], setting: Setting) -> LaunchRecord | None:
+    """Return the median run of what comes to a setting, or else the longest of its launches.
 
     Launches that do not count are passed over. So are windows of a running job, of which less was
     recorded, if there is a launch, and launches side by side, of which nothing was, if there is
-    another one. ``setting`` is in its canonical form, to which ``canonical`` maps.
+    another one.
     """
-    launches = [r for r in evidence.counted(records) if canonical(r.setting) == setting]
+    launches = [r for r in evidence.counted(records) if r.canonical == setting]
     launches = [r for r in launches if r.outcome.side_by_side is None] or launches
     launches = [r for r in launches if r.outcome.window is None] or launches
     timed = [

@@ -39,7 +39,6 @@ def export(data: StudyView) -> Export:
     """Write every launch with its samples, exit code and setting, and the result."""
     setting = data.best_setting
     unset, assignments = render.assignments(data.spec, setting)
-    canonical = data.pooling.canonical
     document = {
         "schema": SCHEMA,
         "result": result_json(data.result, data.spec),
@@ -54,11 +53,7 @@ def export(data: StudyView) -> Export:
         "measurements": [
             measurement_json(measurement, data.spec) for measurement in data.measurements
         ],
-        "launches": [
-            record_json(record, data.spec)
-            | {"counts_for": canonical(record.setting).as_dict() if counted([record]) else None}
-            for record in data.records
-        ],
+        "launches": [record_json(record, data.spec) for record in data.records],
     }
     return Export(text=dumps(document))
 
@@ -131,7 +126,7 @@ def _with_figure(document: JsonDict, spec: StudySpec) -> JsonDict:
 def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
     """Return a launch with its setting, samples, exit code, and what took effect."""
     outcome, document = record.outcome, plain(record)
-    del document["outcome"]
+    del document["outcome"], document["comes_to"]
     ending: JsonDict = plain(outcome.ending)
     if isinstance(outcome.ending, Finished):
         ending = _with_figure(ending, spec)
@@ -142,6 +137,7 @@ def record_json(record: LaunchRecord, spec: StudySpec) -> JsonDict:
         "ending": {"state": type(outcome.ending).__name__.lower(), **ending},
         "samples": [_with_figure(plain(sample), spec) for sample in outcome.samples],
         "excluded": outcome.exclusion.text if outcome.exclusion else "",
+        "counts_for": record.canonical.as_dict() if counted([record]) else None,
     }
 
 

@@ -74,7 +74,7 @@ def _traces_of_launches(
         dots = style.thinned([(x, record) for x, record in points if _suffix(record) == suffix])
         hover = (
             f"launch {r.number} ({r.purpose}): {style.inert(came_to(objective, r.outcome))}"
-            f"<br>{style.short(r.setting)}"
+            f"<br>{style.short(r.canonical)}"
             for _, r in dots
         )
         traces.append(
@@ -212,10 +212,9 @@ def _search(data: StudyView) -> Figure | None:
     if not records:
         return None
     default = data.result.baseline.setting if data.result.baseline else None
-    by_kind = {
-        is_default: [(float(r.number), r) for r in records if (r.setting == default) is is_default]
-        for is_default in (False, True)
-    }
+    by_kind: dict[bool, list[Point]] = {False: [], True: []}  # whether it is of the defaults
+    for record in records:
+        by_kind[record.canonical == default].append((float(record.number), record))
     leads: list[tuple[int, float]] = []  # the launches that were faster than every one before
     for record in records:
         for run in record.outcome.samples:
@@ -270,7 +269,7 @@ def _search(data: StudyView) -> Figure | None:
         number, cost = leads[-1]
         summary += f" Launch {number} was the fastest run, with {figures.shown(objective, cost)}."
     rows = [
-        (str(r.number), str(r.purpose), came_to(objective, r.outcome), str(r.setting))
+        (str(r.number), str(r.purpose), came_to(objective, r.outcome), str(r.canonical))
         for r in records
     ]
     table = Table(("launch", "for", "result", "setting"), rows)
@@ -308,7 +307,7 @@ def _knob(data: StudyView, name: str, by_value: dict[Value, Measurement], key: s
     places = [(x, m.elapsed_s) for x, m in enumerate(fastest) if m.elapsed_s is not None]
     points: list[Point] = []
     for record in data.counted:
-        value = record.setting.as_dict().get(name)
+        value = record.canonical.as_dict().get(name)
         if value is not None and value in by_value:
             points.append((style.spread_around(values.index(value), len(points)), record))
     line = style.scatter(

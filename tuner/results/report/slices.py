@@ -39,7 +39,7 @@ def build(data: StudyView) -> Figure | None:
     sides = {side.setting: side for side in data.sides}
     pairs = []
     for pair in data.pairs.launches:
-        turns = [_slices(sides[data.pooling.canonical(r.setting)], r) for r in pair]
+        turns = [_slices(sides[r.canonical], r) for r in pair]
         pairs += [[*turns[0], *turns[1]]] if all(turns) else []
     if not pairs:
         return None

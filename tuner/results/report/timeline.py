@@ -29,7 +29,7 @@ def build(data: StudyView) -> Figure | None:
     """Draw the load over time of a launch of each side, a row of axes for each kind of load."""
     tracks: list[tuple[Side, LaunchRecord, Track]] = []
     for side in data.sides:
-        record = median_run(data.records, side.setting, data.pooling.canonical)
+        record = median_run(data.records, side.setting)
         telemetry = None if record is None else record.outcome.telemetry
         hosts = [t for t in telemetry.tracks if t.rank is None and t.times_s] if telemetry else []
         if record is not None and hosts:
