@@ -244,7 +244,7 @@ def _objective(study: Study, typed: Mapping[str, Any], fields: Mapping[str, Any]
         spec = with_argument(ObjectiveSpec(loss_key=in_file.loss_key), kind)
         if spec.kind == in_file.kind:
             spec = replace(spec, filename=in_file.filename)
-    if log is not None and not spec.traits.argument:
+    if log is not None and not spec.traits.has_log:
         raise UsageError(f"--log {log}: the objective {spec.kind} reads no log", "leave it out")
     objective = replace(
         spec,

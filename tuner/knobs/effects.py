@@ -203,7 +203,8 @@ def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _J
     return fewest, Verdict.NOT_OBSERVABLE, reason
 
 
-#: The function that judges a number: by the name of the knob, or by a variable that it sets.
+#: The function that judges a number: by the name of the knob, or by a variable that it sets. The
+#: first row that fits counts; a variable stands in one row only.
 JUDGES = (
     ("omp_threads", _OMP_VARIABLES, _omp),
     ("opencv_threads", _OPENCV_VARIABLES, _opencv),

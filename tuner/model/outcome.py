@@ -218,7 +218,10 @@ class Stopped:
     """The launch was ended before its end, by a rule: a bound and a projection, no value.
 
     ``bound_s`` is the time that it had taken for certain; ``projection_s``, with the interval
-    ``low_s`` to ``high_s`` (``None``: open), is its whole time by the ``rule`` that stopped it.
+    ``low_s`` to ``high_s`` (``None``: open), is its whole time by the ``rule`` that stopped it. The
+    search takes the projection for the cost, the verdict takes the bound. All are costs: seconds of
+    the clock of the objective. A rule that has no log to go by says the bound for all of them, with
+    the name `CUT`.
     """
 
     bound_s: float

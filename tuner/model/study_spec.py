@@ -128,7 +128,8 @@ class ObjectiveTraits:
     """What is known of a kind of objective before any launch; its class reads the figure."""
 
     argument: Literal["key", "pattern", ""] = "key"  #: What stands behind the colon: KIND:ARGUMENT.
-    #: The clock of its figure; "elapsed" if the key is `CLOCK`, and the figure has no unit.
+    has_log: bool = True  #: It reads a file below ``{out}``, which ``--log`` names.
+    #: The clock of its figure. "elapsed" holds for the key `CLOCK`, which is the usual one.
     clock: Clock = "elapsed"
     has_steady_state: bool = False  #: The argument may be ``steady``, for seconds an iteration.
 
@@ -136,8 +137,8 @@ class ObjectiveTraits:
 #: The shipped kinds of objectives. One of another package has the defaults of the fields.
 OBJECTIVES = {
     "logreport": ObjectiveTraits(has_steady_state=True),
-    "pattern": ObjectiveTraits("pattern", "none"),
-    "wall": ObjectiveTraits("", "wall"),
+    "pattern": ObjectiveTraits("pattern", clock="none"),
+    "wall": ObjectiveTraits("", has_log=False, clock="wall"),
 }
 
 
@@ -175,6 +176,7 @@ class ObjectiveSpec:
         """How the figure follows from a launch's own time."""
         if self.traits.has_steady_state and self.statistic == "steady":
             return "steady"
+        # What the key of another package's objective means is not known: a clock has no unit.
         is_other_figure = self.key != CLOCK or bool(self.unit) or self.maximize
         return "none" if self.traits.clock == "elapsed" and is_other_figure else self.traits.clock
 

@@ -59,7 +59,7 @@ def _objective(spec: ObjectiveSpec) -> str:
     texts = [spec.kind]
     if spec.traits.argument == "pattern":
         texts.append(f"{spec.pattern} in {spec.filename}" if spec.filename else spec.pattern)
-    elif spec.traits.argument == "key":
+    elif spec.traits.has_log:
         texts.append(f"{spec.key} in {spec.log}")
     text = " ".join(texts)
     text += ", steady state" if spec.statistic == "steady" else ""

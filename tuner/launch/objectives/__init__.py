@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tuner.model import CLOCK, TIME_UNITS_S, Failed, Finished, ObjectiveSpec, Progress, plugins
+from tuner.model import (
+    CLOCK,
+    OBJECTIVES,
+    TIME_UNITS_S,
+    Failed,
+    Finished,
+    ObjectiveSpec,
+    Progress,
+    plugins,
+)
 from tuner.model.errors import UsageError, shown
 from tuner.model.units import SECONDS, unit_of
 
@@ -125,7 +134,7 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
     synonym = unit if unit in TIME_UNITS_S else _SYNONYMS.get(unit.lower(), unit)
     keep_one = "keep one of them: --objective 'pattern:REGEX', --objective logreport[:KEY] or wall"
     traits = spec.traits
-    is_clock = traits.clock == "wall" or (traits.has_steady_state and spec.key == CLOCK)
+    is_shipped_clock = kind in OBJECTIVES and traits.clock != "none" and spec.key == CLOCK
     clock = "wall time" if traits.clock == "wall" else "steady state" if steady else CLOCK
     return [
         (
@@ -140,11 +149,15 @@ def _faults(spec: ObjectiveSpec) -> list[tuple[bool, str, str]]:
             f"at most {LONGEST_UNIT} letters, such as --unit ns/day",
         ),
         (
-            is_clock and spec.maximize,
+            is_shipped_clock and spec.maximize,
             f"--maximize: the {clock} is better if it is smaller",
             "leave it out, or name a rate: --objective logreport:KEY or 'pattern:REGEX'",
         ),
-        (is_clock and unit != "", f"--unit {unit}: the {clock} is in seconds", "leave it out"),
+        (
+            is_shipped_clock and unit != "",
+            f"--unit {unit}: the {clock} is in seconds",
+            "leave it out",
+        ),
         (
             spec.maximize and unit in TIME_UNITS_S,
             f"a time in {unit} is better if it is smaller, but --maximize is given",
