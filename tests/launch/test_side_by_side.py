@@ -87,7 +87,7 @@ def test_whatever_is_raised_both_are_ended(tmp_path: Path) -> None:
     assert len(ended) == 2 and all(poll() is not None for poll in ended)
 
 
-#: Logs every 10 of so many iterations of as many rounds.
+#: Logs every 10 of so many iterations of as many rounds; prints how long they took by its clock.
 LOGS = """
 import json, os, pathlib, sys, time
 iterations, rounds = map(int, sys.argv[1:])
@@ -99,6 +99,7 @@ for iteration in range(10, iterations + 1, 10):
     entries.append({"iteration": iteration, "elapsed_time": time.monotonic() - zero})
     (out / "new").write_text(json.dumps(entries))
     (out / "new").rename(out / "log")
+print(f"took {time.monotonic() - zero:.4f} s")
 """
 
 
@@ -127,20 +128,8 @@ def test_the_longer_one_ends_once_its_pace_is_known(tmp_path: Path) -> None:
     assert slow.ending.projection_s > 4 * cost(quick), "but said to be far slower"
 
 
-#: Prints how long so many rounds took by its own clock.
-TIMES = """
-import sys, time
-rounds, zero, done = int(sys.argv[1]), time.monotonic(), 0
-for _ in range(rounds):
-    done += 1
-print(f"took {time.monotonic() - zero:.4f} s")
-"""
-
-
 def test_a_clock_that_goes_on_in_the_pauses_is_compared_all_the_same(tmp_path: Path) -> None:
-    program = tmp_path / "times.py"
-    program.write_text(TIMES)
-    scripts = [f"exec $PYTHON {program} {rounds}" for rounds in (6_000_000, 18_000_000)]
+    scripts = [logs(tmp_path, 10, rounds) for rounds in (6_000_000, 18_000_000)]
     short, long = side_by_side.run(requests(tmp_path, *scripts, objective=SECONDS))
     # Most of the longer one is after the end of the other.
     assert 1.8 < cost(long) / cost(short) < 5, "three times as much work"
