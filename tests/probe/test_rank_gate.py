@@ -117,29 +117,13 @@ def test_all_ranks_change_at_the_same_iteration_and_tell_of_each_once(job: Job) 
     assert counted == list(range(2, job.ranks[0].iteration + 1))
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_without_the_tool_the_job_goes_on_alone(job: Job, is_there: bool) -> None:
-    if is_there:
-        job.start(least=1000)
-        job.supervisor.hello()
-        job.supervisor.switch(workers=7)
+def test_without_the_tool_the_job_goes_on_alone(job: Job) -> None:
     job.supervisor.close()
-    if not is_there:
-        job.start(least=1000)
+    job.start(least=1000)
     job.join()
     eventually(job.are_passive)
     assert job.iterations() == [1000] * RANKS
-    assert [rank.value for rank in job.ranks] == [7 if is_there else "start"] * RANKS
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_rank_that_goes_keeps_nobody_at_the_gate(job: Job, rank: int) -> None:
-    job.start()
-    job.supervisor.hello()
-    job.supervisor.server.switch({"workers": 4})
-    job.ranks[rank].gate.leave()
-    job.supervisor.wait_for_end()
-    eventually(job.are_passive)
+    assert [rank.value for rank in job.ranks] == ["start"] * RANKS
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
