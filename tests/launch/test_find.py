@@ -18,9 +18,9 @@ TORCH = "echo 'torchrun of torch 2.9.1'"
 HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
 
 
-def script(path: Path, body: str) -> Path:
+def script(path: Path, body: str, by: str = "/bin/sh") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.write_text(f"#!{by}\n{body}\n")
     path.chmod(0o755)
     return path
 
@@ -88,23 +88,19 @@ def test_the_library_is_found_where_a_link_points(tmp_path: Path, environ: dict[
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("body", "message"),
     [
-        (None, "--mpirun: there is no "),
-        ("#!/bin/sh\necho 1; echo 'libpmix.so.2: gone' >&2; exit 127", "127: libpmix.so"),
-        ("#!/bin/sh\necho 'mpirun of Somebody 1.0'", "of its version: mpirun of Somebody"),
-        ("#!/bin/sh\n/bin/sleep 600 & /bin/sleep 600", "does not end within"),
+        ("echo 1; echo 'libpmix.so.2: gone' >&2; exit 127", "127: libpmix.so"),
+        ("echo 'mpirun of Somebody 1.0'", "of its version: mpirun of Somebody"),
+        ("/bin/sleep 600 & /bin/sleep 600", "does not end within"),
     ],
 )
 def test_an_mpirun_that_is_no_use_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
-    limit_s = 0.05 if "sleep" in (content or "") else 10.0
+    limit_s = 0.05 if "sleep" in body else 10.0
     monkeypatch.setattr("tuner.launch.launchers.discovery._VERSION_LIMIT_S", limit_s)
-    path = tmp_path / "mpirun"
-    if content is not None:
-        path.write_text(content)
-        path.chmod(0o755)
+    path = script(tmp_path / "mpirun", body)
     with pytest.raises(UsageError) as caught:
         find(str(path), environ={})
     assert message in caught.value.message and str(path) in caught.value.message
@@ -155,9 +151,7 @@ def test_torchrun_is_that_of_the_commands_python(tmp_path: Path, environ: dict[s
     python = script(tmp_path / "venv" / "bin" / "python3.12", TORCH)
     info = find(None, kind="torchrun", program=str(python), environ=environ)
     assert info == LauncherInfo("torchrun", str(python), "2.9.1")
-    torchrun = tmp_path / "venv" / "bin" / "torchrun"
-    torchrun.write_text(f"#!{python}\n")
-    torchrun.chmod(0o755)
+    torchrun = script(tmp_path / "venv" / "bin" / "torchrun", "", by=str(python))
     for kind in (None, "torchrun"):
         info = find(str(torchrun), kind=kind, environ=environ)
         assert info == LauncherInfo("torchrun", str(torchrun), "2.9.1")

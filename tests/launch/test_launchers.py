@@ -41,7 +41,6 @@ def argv(
 @pytest.mark.parametrize(
     ("kind", "extra", "options", "words"),
     [
-        ("openmpi", "", {}, "-n 8"),
         ("openmpi", "", {"bind_to": "numa"}, "--bind-to numa:overload-allowed -n 8"),
         ("mpich", "", {"map_by": "slot", "bind_to": "core"}, "-bind-to core -map-by core -n 8"),
         (
@@ -65,7 +64,7 @@ def test_open_mpi_is_told_of_more_ranks_than_slots_and_then_only() -> None:
     on_hosts = Layout(3, ("h1", "h2"), (2, 1), oversubscribed=True)
     words = argv("openmpi", layout=on_hosts)
     assert words[1:5] == ("--host", "h1:2,h2:1", "--bind-to", "none")
-    assert argv("openmpi", "--bind-to", "numa", layout=on_hosts).count("--bind-to") == 1
+    assert "--bind-to" not in argv("openmpi", "-bind-to", "numa", layout=on_hosts)
 
 
 def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
@@ -76,17 +75,9 @@ def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
     assert "none" not in argv("openmpi", layout=Layout(1, ("h1",)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "extra", "options", "said"),
-    [
-        ("openmpi", "-bind-to core", {"bind_to": "socket"}, "say it too"),
-        ("mpich", "", {"bind_to": "l3"}, "bind_to=l3: mpich knows none, core, socket, numa"),
-        ("torchrun", "", {"bind_to": "core"}, "torchrun has no such option"),
-    ],
-)
-def test_what_launchers_refuse(kind: str, extra: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        argv(kind, *extra.split(), **options)
+def test_a_value_that_a_launcher_does_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="bind_to=l3: mpich knows none, core, socket, numa"):
+        argv("mpich", bind_to="l3")
 
 
 SEVERAL = Layout(3, ("h1", "h2"), (2, 1))
