@@ -20,16 +20,6 @@ from tests.marked import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-#: An interpreter that says it is an older one, if it is asked what it is.
-OLD = """\
-#!/bin/sh
-shift
-code=$1
-shift
-exec {python} -c "import platform; platform.python_version = lambda: '3.8.20'
-$code" "$@"
-"""
-
 
 def doctor(bench: Bench, hosts: str, *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code, and the findings by the names of the checks."""
@@ -38,10 +28,11 @@ def doctor(bench: Bench, hosts: str, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_another_python_is_found_and_what_hosts_share(bench: Bench, folder: Path) -> None:
+    ours = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
+    older = """#!/bin/sh\necho 'tune-doctor: {"version": "3.8.20"}'\n"""
+    write = 'mkdir -p /tmp/v && printf %s "$1" > /tmp/v/python3 && chmod +x /tmp/v/python3'
     for host in bench.names:  # /tmp is each host's own
-        text = OLD if host == "h3" else '#!/bin/sh\nexec {python} "$@"\n'
-        write = 'mkdir -p /tmp/v && printf %s "$1" > /tmp/v/python3 && chmod +x /tmp/v/python3'
-        bench.run(host, "sh", "-c", write, "sh", text.format(python=sys.executable))
+        bench.run(host, "sh", "-c", write, "sh", older if host == "h3" else ours)
     (folder / "train.py").touch()
     command = ("/tmp/v/python3", str(folder / "train.py"))
     code, checks = doctor(bench, "h2,h3", "--", *command)
