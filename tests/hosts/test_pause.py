@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.marked import eventually
+from tests.marked import PATIENCE_S, eventually
 from tuner.hosts import process, procfs
 from tuner.model import Launch
-
-PATIENCE_S = 30.0
 
 #: Each of two processes, one of which is a new one every time, adds a byte to its file.
 BUSY = "( while :; do printf x >> own; done ) & while :; do /bin/sh -c 'printf x >> others'; done"
