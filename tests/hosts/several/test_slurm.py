@@ -178,19 +178,18 @@ print("ranks", os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"], flush
 @pytest.mark.parametrize(
     ("launcher", "program", "nodes", "ppn"),
     [
-        ((), PROGRAM, 2, 1),
         (("--launcher", "torchrun"), PLAIN, 2, 2),
         (("--launcher", "srun"), PROGRAM, 2, 2),
         (("--launcher", "srun", "--mpirun-arg=--mpi=none"), PLAIN, 1, 2),
     ],
-    ids=["mpirun", "torchrun on each node", "PMIx", "no MPI, on this node alone"],
+    ids=["torchrun on each node", "PMIx", "no MPI, on this node alone"],
 )
 def test_a_study_runs_on_the_nodes_of_its_allocation(
     slurm: Slurm, folder: Path, launcher: tuple[str, ...], program: str, nodes: int, ppn: int
 ) -> None:
-    if launcher and program == PROGRAM and not PMIX.is_dir():
+    if program == PROGRAM and not PMIX.is_dir():
         pytest.skip("there is no PMIx for Slurm (Debian's package libpmix2)")
-    options = (*launcher, "--ppn", str(ppn), "--oversubscribe-hosts") if launcher else ()
+    options = (*launcher, "--ppn", str(ppn), "--oversubscribe-hosts")
     slurm.submit(folder, 0.3, *options, program=program, nodes=nodes)
     output = folder / "output"
     eventually(lambda: output.exists() and "Study study: finished" in output.read_text(), 180)
