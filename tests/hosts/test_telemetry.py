@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,32 +23,20 @@ class NVMLError(Exception):
     pass
 
 
-class Nvml:
-    """Three GPUs; what is ``refused`` raises."""
-
-    NVMLError = NVMLError
-
-    def __init__(self, refused: str) -> None:
-        self.open = 0
-        self.nvmlDeviceGetCount = lambda: 3
-        self.nvmlDeviceGetHandleByIndex = lambda number: number
-        self.nvmlDeviceGetUUID = lambda gpu: f"GPU-{gpu}{gpu}".encode()
-        self.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=(100, 50, 0)[gpu])
-        self.nvmlDeviceGetPowerUsage = lambda gpu: (300_000, 100_000, 50_000)[gpu]  # mW
-        self.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=gpu + 1, total=4)
-        if refused:
-            setattr(self, refused, self.refuse)
-
-    def refuse(self, *_: object) -> Any:
-        raise NVMLError("Not Supported")
-
-    def nvmlInit(self) -> None:
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        if not self.open:
-            self.refuse()
-        self.open -= 1
+def nvml_of_three(refused: str) -> Mock:
+    """NVML with three GPUs; what is ``refused`` raises, and if nothing is open its end, too."""
+    nvml = Mock(NVMLError=NVMLError)
+    nvml.nvmlDeviceGetCount = lambda: 3
+    nvml.nvmlDeviceGetHandleByIndex = lambda number: number
+    nvml.nvmlDeviceGetUUID = lambda gpu: f"GPU-{gpu}{gpu}".encode()
+    nvml.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=(100, 50, 0)[gpu])
+    nvml.nvmlDeviceGetPowerUsage = lambda gpu: (300_000, 100_000, 50_000)[gpu]  # mW
+    nvml.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=gpu + 1, total=4)
+    if refused:
+        setattr(nvml, refused, Mock(side_effect=NVMLError("Not Supported")))
+    if refused == "nvmlInit":
+        nvml.nvmlShutdown.side_effect = NVMLError("Uninitialized")
+    return nvml
 
 
 @pytest.mark.parametrize(
@@ -65,11 +53,11 @@ class Nvml:
 def test_gpus_that_a_job_may_use_as_far_as_nvml_tells(
     visible: str | None, refused: str, columns: tuple[float | None, ...]
 ) -> None:
-    nvml = Nvml(refused)
+    nvml = nvml_of_three(refused)
     gpus = Gpus({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}, nvml)
     assert tuple(gpus.columns().values()) == columns
     gpus.close()
-    assert nvml.open == 0
+    nvml.nvmlShutdown.assert_called_once_with()
 
 
 def accounts(

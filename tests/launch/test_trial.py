@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -32,8 +33,7 @@ from tuner.model import (
     Verdict,
 )
 from tuner.model.errors import TunerError
-from tuner.search.stopper import GoOn, Log
-from tuner.search.stopper import Verdict as StopperVerdict
+from tuner.search.stopper import GoOn
 
 Step = Callable[[Launch], object]
 
@@ -104,9 +104,6 @@ class Bench:
         outcome = self.run(*steps, code=code, **fields)
         assert isinstance(outcome.ending, Failed)
         return outcome.ending
-
-    def poll(self) -> Exit | None:
-        return self.wait(0)
 
     def wait(self, timeout_s: float) -> Exit | None:
         assert 0 <= timeout_s <= monitor.TICK_S
@@ -297,24 +294,14 @@ def test_a_command_before_the_launch_that_never_ends_is_ended(
 SLOW = Stopped(2.0, 9.0, 8.0, 10.0, 0.1, "drift")
 
 
-@dataclass
-class FakeStopper:
-    """Says what it is told to once the log has so many entries; keeps what it was shown."""
-
-    after: int
-    verdict: StopperVerdict = SLOW
-    shown: list[tuple[Log, float, float | None]] = field(default_factory=list)
-
-    def __call__(
-        self, progress: Log, since_launch_s: float, startup_s: float | None, /
-    ) -> StopperVerdict:
-        self.shown.append((progress, since_launch_s, startup_s))
-        return self.verdict if len(progress) >= self.after else GoOn()
+def stopper(after: int) -> Mock:
+    """Stops a launch once its log has so many entries; the calls of it are what it was shown."""
+    return Mock(side_effect=lambda progress, *_: SLOW if len(progress) >= after else GoOn())
 
 
 def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:
     steps = (reports(0, 2), log(1.0), log(1.0, 2.0))
-    outcome = bench.run(*steps, stopper=FakeStopper(2), code=None)
+    outcome = bench.run(*steps, stopper=stopper(2), code=None)
     assert outcome.ending == SLOW and bench.stops == 1
     assert logged(outcome.progress) == logged(bench.seen) == [(10, 1.0), (20, 2.0)]
     assert (outcome.samples, len(outcome.observation.ranks)) == ((), 1)
@@ -322,17 +309,18 @@ def test_the_stopper_ends_what_cannot_win(bench: Bench) -> None:
 
 
 def test_the_stopper_is_shown_the_log_the_time_and_the_start(bench: Bench) -> None:
-    stopper = FakeStopper(99)
-    bench.run(says("not yet"), log(0.05), log(0.05, 0.1), stopper=stopper)
+    never = stopper(99)
+    bench.run(says("not yet"), log(0.05), log(0.05, 0.1), stopper=never)
     tick = monitor.TICK_S
-    assert [shown[0] for shown in stopper.shown] == [[], [(10, 0.05)], [(10, 0.05), (20, 0.1)]]
-    assert [shown[1] for shown in stopper.shown] == pytest.approx([tick, 2 * tick, 3 * tick])
-    assert stopper.shown[0][2] is None
-    assert [shown[2] for shown in stopper.shown[1:]] == pytest.approx([2 * tick - 0.05] * 2)
+    logs, times_s, startups_s = zip(*(call.args for call in never.call_args_list), strict=True)
+    assert logs == ([], [(10, 0.05)], [(10, 0.05), (20, 0.1)])
+    assert times_s == pytest.approx((tick, 2 * tick, 3 * tick))
+    assert startups_s[0] is None
+    assert startups_s[1:] == pytest.approx((2 * tick - 0.05,) * 2)
 
 
 def test_a_request_and_the_limit_come_before_the_stopper(bench: Bench) -> None:
-    ending = bench.fails(log(1.0), code=None, stopper=FakeStopper(0), cancelled=lambda: True)
+    ending = bench.fails(log(1.0), code=None, stopper=stopper(0), cancelled=lambda: True)
     assert ending.kind is FailureKind.INTERRUPTED
     bench.limit_s = 0.05
-    assert bench.fails(log(1.0), code=None, stopper=FakeStopper(0)).kind is FailureKind.LIMIT
+    assert bench.fails(log(1.0), code=None, stopper=stopper(0)).kind is FailureKind.LIMIT

@@ -16,7 +16,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -158,24 +157,15 @@ class Bench:
         options = {"check": True, "capture_output": True, "text": True, "timeout": 60, **options}
         return subprocess.run(self.argv(host, *words), stdin=subprocess.DEVNULL, **options)  # noqa: PLW1510
 
-    def start(
-        self, host: str, *words: str, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def start(self, host: str, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start a command on a host; it ends with the bench."""
-        return self._popen(*self.argv(host, *words), stdin=subprocess.DEVNULL, env=env)
+        return self._popen(*self.argv(host, *words), stdin=subprocess.DEVNULL, **options)
 
-    def _popen(
-        self, *words: str, stdin: int, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [*TIED, *words],
-            env=env,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    def _popen(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        options = {"stdout": pipe, "stderr": pipe, "text": True, **options}
+        process: subprocess.Popen[str]
+        process = subprocess.Popen([*TIED, *words], start_new_session=True, **options)
         self._processes.append(process)
         return process
 
