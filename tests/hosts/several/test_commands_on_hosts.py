@@ -55,26 +55,17 @@ def test_a_host_that_lacks_the_interpreter_is_named_alone(bench: Bench, folder: 
     assert checks["launcher"]["state"] == "ok", "this host is checked all the same"
 
 
-#: The guide to spot instances is run as a whole, below.
-COMMANDS = sorted(
-    {
-        line
-        for page, lines in tune_commands().items()
-        for line in lines
-        if "--host" in line
-        and not re.match("tune (scale|doctor)", line)
-        and Path(page).name != "spot.md"
-    }
-)
-
-
 def test_the_commands_of_the_documentation_find_their_hosts(bench: Bench, folder: Path) -> None:
+    # The guide to spot instances is run as a whole, below.
+    pages = [lines for page, lines in tune_commands().items() if Path(page).name != "spot.md"]
+    commands = {line for lines in pages for line in lines if "--host" in line}
+    commands = {line for line in commands if not re.match("tune (scale|doctor)", line)}
     (folder / "train.py").write_text(TRAIN)
     (folder / "hosts").write_text("h1 slots=4\nh2 slots=4\n")
     (folder / "hosts.sh").write_text("#!/bin/sh\nprintf 'h1 4\\nh2 4\\n'\n")
     (folder / "hosts.sh").chmod(0o755)
-    assert len(COMMANDS) >= 4
-    for command in COMMANDS:
+    assert len(commands) >= 4
+    for command in sorted(commands):
         words = shlex.join(shlex.split(command)[1:])
         script = f"cd {folder} && PATH={Path(TUNE).parent}:$PATH exec tune --dry-run {words}"
         done = bench.run("h1", "sh", "-c", script, check=False)
