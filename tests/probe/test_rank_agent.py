@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,39 +17,25 @@ rank_live, rank_report = probe_module("rank_live"), probe_module("rank_report")
 rank_live_knobs = probe_module("rank_live_knobs")
 
 
-class Gate:
-    """Keeps what the agent says: at which iterations it was at a boundary, and which are marked."""
+@pytest.fixture
+def gate() -> Mock:
+    """Its calls are what the agent says of boundaries and of iterations that have ended."""
+    gate = Mock(spec=["boundary", "has_begun", "note_iteration", "passive", "wait", "was_ordered"])
+    gate.has_begun = gate.passive = gate.was_ordered = False
+    gate.boundary.side_effect = lambda *_: gate.configure_mock(has_begun=True)
+    gate.wait.side_effect = lambda: gate.configure_mock(was_ordered=True)
+    return gate
 
-    passive = was_ordered = False
 
-    def __init__(self) -> None:
-        self.boundaries: list[tuple[int, str]] = []
-        self.marks: list[bool] = []
-        self.waits = 0
-
-    @property
-    def has_begun(self) -> bool:
-        return bool(self.boundaries)
-
-    def boundary(self, iteration: int, hook: str) -> None:
-        self.boundaries.append((iteration, hook))
-
-    def wait(self) -> None:
-        self.waits += 1
-        self.was_ordered = True
-
-    def note_iteration(self, elapsed_s: float, is_marked: bool) -> None:
-        assert elapsed_s >= 0
-        self.marks.append(is_marked)
+def marks(gate: Mock) -> list[bool]:
+    """Of each iteration that the gate was told of, whether it is marked."""
+    told = [call.args for call in gate.note_iteration.call_args_list]
+    assert all(elapsed_s >= 0 for elapsed_s, _ in told)
+    return [is_marked for _, is_marked in told]
 
 
 @pytest.fixture
-def gate() -> Gate:
-    return Gate()
-
-
-@pytest.fixture
-def agent(gate: Gate) -> Any:
+def agent(gate: Mock) -> Any:
     return rank_live.Agent(gate, rank_live_knobs.Knobs())
 
 
@@ -84,27 +71,27 @@ def step(agent: Any) -> None:
     ],
 )
 def test_the_programs_own_steps_count_else_the_hook_that_came_first(
-    agent: Any, gate: Gate, calls: list[Any], boundaries: list[tuple[int, str]]
+    agent: Any, gate: Mock, calls: list[Any], boundaries: list[tuple[int, str]]
 ) -> None:
     for call in calls:
         call(agent)
-    assert gate.boundaries == boundaries
+    assert [call.args for call in gate.boundary.call_args_list] == boundaries
 
 
-def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Gate) -> None:
+def test_marks_are_of_the_iteration_that_they_came_in(agent: Any, gate: Mock) -> None:
     optimizer_step(agent)
     agent.mark()
     optimizer_step(agent)
     optimizer_step(agent)
-    assert gate.marks == [False, True, False]
+    assert marks(gate) == [False, True, False]
     agent.step()
     agent.step(mark=True)
     agent.step()
-    assert gate.marks[3:] == [True, False], "the first step took over from the hook"
+    assert marks(gate)[3:] == [True, False], "the first step took over from the hook"
 
 
 def test_a_forked_child_takes_no_part(
-    agent: Any, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    agent: Any, gate: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rank_live, "_agent", agent)
     gate.was_ordered = True
@@ -112,15 +99,15 @@ def test_a_forked_child_takes_no_part(
     child = os.fork()
     if not child:
         agent.step()
-        os._exit(any((gate.boundaries, agent.more(), not agent.idle, rank_live.agent())))
+        os._exit(any((gate.boundary.called, agent.more(), not agent.idle, rank_live.agent())))
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_first_order_is_waited_for_before_a_loop_goes_on(agent: Any, gate: Gate) -> None:
+def test_the_first_order_is_waited_for_before_a_loop_goes_on(agent: Any, gate: Mock) -> None:
     assert not agent.more(), "no iteration has ended yet"
     agent.step()
     assert agent.more() and agent.more()
-    assert gate.waits == 1
+    gate.wait.assert_called_once_with()
 
 
 @pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.name)
