@@ -128,6 +128,15 @@ def test_where_there_is_none_the_package_is_named(environ: dict[str, str]) -> No
         assert "container" in caught.value.hint
 
 
+def test_what_cannot_reach_another_host_is_named(environ: dict[str, str]) -> None:
+    for info, said in (
+        (LauncherInfo("openmpi", "/mpirun", "5", ssh=("nossh",)), "there is no program 'nossh'"),
+        (LauncherInfo("openmpi", "/my mpi/bin/mpirun", "5"), "if its path has a blank"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            reach(info, ["h2"], environ)
+
+
 @pytest.mark.parametrize(
     ("step", "is_refused"),
     # slurm.h: SLURM_BATCH_SCRIPT, SLURM_EXTERN_CONT and SLURM_INTERACTIVE_STEP

@@ -51,9 +51,12 @@ def test_what_is_typed(typed: str, spec: ObjectiveSpec | None) -> None:
         ({"key": "v", "statistic": "steady"}, "from the elapsed_time of a log; the objective is"),
         ({"kind": "wall", "key": "v"}, "the key 'v' is read from a log; the objective is wall"),
         ({"pattern": "(.)"}, "a pattern is given, but the objective is logreport"),
+        ({"kind": "pattern"}, "has no regular expression"),
+        ({"kind": "pattern", "pattern": "P: ([0-9.+"}, "is not a regular expression: "),
+        ({"kind": "pattern", "pattern": "(?:[0-9.]+)"}, "has no group for the figure"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
+def test_options_that_cannot_be_used(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         objective_for(ObjectiveSpec(**options))
     assert said in caught.value.message and caught.value.hint

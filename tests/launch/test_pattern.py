@@ -14,7 +14,6 @@ from tuner.launch.objectives import EndedLaunch, objective_for
 from tuner.launch.objectives import pattern as pattern_module
 from tuner.launch.objectives.number import read
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec
-from tuner.model.errors import UsageError
 
 PERFORMANCE = r"Performance: *([-+0-9.a-zA-Z,]+)"
 
@@ -154,17 +153,3 @@ def test_a_file_of_the_program_is_read_in_place_of_its_output(tmp_path: Path) ->
     assert f"no file {out / 'sums.txt'}" in ending.reason
     (out / "sums.txt").write_text("5\n")
     assert cost(pattern.result(ended)) == 5.0
-
-
-@pytest.mark.parametrize(
-    ("pattern", "said"),
-    [
-        ("", "has no regular expression"),
-        ("Performance: ([0-9.+", "is not a regular expression: "),
-        ("(?:[0-9.]+)", "has no group for the figure"),
-    ],
-)
-def test_a_pattern_that_cannot_be_used(pattern: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
-        objective_for(ObjectiveSpec(kind="pattern", pattern=pattern))
-    assert caught.value.hint

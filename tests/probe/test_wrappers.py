@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 
 from campaigns.exports_inert import SHELLS
 from tuner.launch.launchers import ssh_wrapper, wrapper_argv
-from tuner.launch.start_agents import reach
-from tuner.model import LauncherInfo
-from tuner.model.errors import UsageError
 
 WRAPPER = wrapper_argv()[-1]
 
@@ -143,15 +140,3 @@ def test_how_ssh_ended_is_noted_and_handed_on(tmp_path: Path) -> None:
     # mpirun must not see a signal here: Open MPI would take it for the exit code 0.
     assert (done.returncode, done.stdout) == (137, b"h2\n")
     assert sorted(path.name for path in notes.iterdir()) == ["h2", "h2=137"]
-
-
-@pytest.mark.parametrize(
-    ("info", "said"),
-    [
-        (LauncherInfo("openmpi", "/mpirun", "5", ssh=("nossh",)), "there is no program 'nossh'"),
-        (LauncherInfo("openmpi", "/my mpi/bin/mpirun", "5"), "if its path has a blank"),
-    ],
-)
-def test_what_cannot_reach_another_host_is_named(info: LauncherInfo, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        reach(info, ["h2"], os.environ)
