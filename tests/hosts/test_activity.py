@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,18 +61,11 @@ def test_who_loops_computes_and_all_go_on_as_before(code: str, number: int, lett
 
 
 def test_without_ptrace_a_share_of_kernel_time_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int) -> int:
-        raise PermissionError(1, "Operation not permitted")
-
-    looks = iter([(1.0, 9.0), (1.1, 9.5), (2.0, 9.6)])  # CPU time of the program, of the kernel
-
-    def stat(_: int) -> SimpleNamespace:
-        user_s, system_s = next(looks)
-        return SimpleNamespace(user_s=user_s, system_s=system_s)
-
-    monkeypatch.setattr(activity, "program_counter", refuse)
+    looks = ((1.0, 9.0), (1.1, 9.5), (2.0, 9.6))  # CPU time of the program, of the kernel
+    stats = [SimpleNamespace(user_s=user_s, system_s=system_s) for user_s, system_s in looks]
+    monkeypatch.setattr(activity, "program_counter", Mock(side_effect=PermissionError))
     monkeypatch.setattr(activity, "running_threads", lambda _: [1])
-    monkeypatch.setattr("tuner.hosts.activity.procfs.stat", stat)
+    monkeypatch.setattr("tuner.hosts.activity.procfs.stat", Mock(side_effect=stats))
     detector = ComputeDetector()
     assert [detector.any_computes([1]) for _ in range(3)] == [False, False, True]
 

@@ -102,9 +102,7 @@ def test_gpus_whose_device_is_here_in_bus_order_as_cuda_sees_them(
     plant(tmp_path, dict.fromkeys(("dev/nvidia0", "dev/nvidia1", "dev/nvidia-uvm"), ""))
     cards = (("NVIDIA H200", UUID, 1), ("NVIDIA A2", "GPU-b", 0), ("NVIDIA X", "GPU-c", 2))
     for bus, (model, uuid, minor) in enumerate(cards, start=1):
-        text = (
-            f"Model: \t\t {model}\nIRQ:   \t\t 33\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
-        )
+        text = f"Model: \t\t {model}\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
         plant(tmp_path, {f"proc/driver/nvidia/gpus/0000:0{bus}:00.0/information": text})
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     assert look(tmp_path, **environ).gpus == expected

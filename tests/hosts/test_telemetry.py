@@ -171,9 +171,7 @@ def test_what_a_kernel_does_not_tell_is_a_gap(root: Path, monkeypatch: pytest.Mo
 
 
 def test_what_goes_wrong_in_it_is_a_gap() -> None:
-    def broken() -> list[Member]:
-        raise RuntimeError("no way")
-
+    broken = Mock(side_effect=RuntimeError("no way"))
     with Recorder(broken, ranks=1, gpus=False, environ={}) as recording:
         pass
     gap = "The recording broke off: RuntimeError: no way."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
@@ -19,25 +21,6 @@ from tuner.hosts.remote.trial_on_hosts import TrialOnHosts
 from tuner.model import Launch
 
 MARKER = "study.7"
-
-
-class Launcher:
-    """Has ended with this code, or runs until it is stopped."""
-
-    pid, marker = 1, MARKER
-
-    def __init__(self, calls: list[str], code: int | None = None) -> None:
-        self._calls, self._code = calls, code
-
-    def __getattr__(self, name: str) -> Callable[[], None]:
-        return lambda: self._calls.append(f"launcher: {name}")
-
-    def wait(self, _: float) -> Exit | None:
-        return None if self._code is None else Exit(self._code, 1.0, stopped=False, killed=0)
-
-    def stop(self) -> Exit:
-        self._calls.append("launcher: stop")
-        return Exit(-15, 1.0, stopped=True, killed=0)
 
 
 class Agent:
@@ -79,8 +62,18 @@ class TwoHosts(Hosts):
 
 
 def begin(hosts: TwoHosts, folder: Path, code: int | None = None) -> TrialOnHosts:
-    """Begin a launch whose launcher has ended with a code, or runs."""
-    return TrialOnHosts(Launcher(hosts._calls, code), hosts, folder)  # type: ignore[arg-type]
+    """Begin a launch whose launcher has ended with a code, or runs until it is stopped."""
+
+    def note(call: str) -> object:
+        hosts._calls.append(call)
+        return DEFAULT  # the mock's own value is returned
+
+    launcher = Mock(pid=1, marker=MARKER)
+    for name in ("pause", "resume", "stop"):
+        getattr(launcher, name).side_effect = partial(note, f"launcher: {name}")
+    launcher.wait.return_value = None if code is None else Exit(code, 1.0, stopped=False, killed=0)
+    launcher.stop.return_value = Exit(-15, 1.0, stopped=True, killed=0)
+    return TrialOnHosts(launcher, hosts, folder)
 
 
 def test_all_hosts_pause_and_resume_at_once_and_before_the_launch_is_ended(tmp_path: Path) -> None:

@@ -142,17 +142,10 @@ def test_a_library_whose_path_has_a_colon_is_not_named_to_mpi4py() -> None:
     assert launcher_for("openmpi").environment(info) == {}, "it would take it for two"
 
 
-@pytest.mark.parametrize(
-    ("library", "kind", "said"),
-    [
-        ("/opt/mpich/lib/libmpi.so.12", "openmpi", "linked with MPICH"),
-        ("/lib/libc.so.6", "openmpi", ""),
-    ],
-)
-def test_an_mpi_that_is_not_the_programs_is_named(library: str, kind: str, said: str) -> None:
-    message = mismatch(f"\t{Path(library).name} => {library} (0x7f12)\n", kind)
-    assert said in message and bool(message) == bool(said)
-    assert not said or message.endswith("--mpirun PATH")
+def test_an_mpi_that_is_not_the_programs_is_named() -> None:
+    assert mismatch("\tlibc.so.6 => /lib/libc.so.6 (0x7f12)\n", "openmpi") == ""
+    said = mismatch("\tlibmpi.so.12 => /opt/mpich/lib/libmpi.so.12 (0x7f12)\n", "openmpi")
+    assert "linked with MPICH" in said and said.endswith("--mpirun PATH")
 
 
 @pytest.mark.parametrize(

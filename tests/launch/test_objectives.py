@@ -149,22 +149,14 @@ def test_progress_keeps_what_it_saw_while_the_file_is_away(tmp_path: Path) -> No
     assert log.progress(tmp_path) == (Progress(1, 1.0), Progress(2, 2.0)), "what is sound"
 
 
-@pytest.mark.parametrize(
-    ("elapsed", "pace_s"),
-    [
-        ((9.0, 10.0, 11.0, 12.0, 13.0), 1.0),  # the first of five iterations warms up
-        ((100.0, 100.5), 0.5),
-    ],
-)
-def test_the_steady_state_leaves_out_the_first_fifth(
-    elapsed: tuple[float, ...], pace_s: float, tmp_path: Path
-) -> None:
-    (tmp_path / "log").write_text(json.dumps(entries(*elapsed)))
-    spec = ObjectiveSpec(statistic="steady")
-    assert report(spec).result(ended(tmp_path)) == Finished(pace_s, len(elapsed))
-    for without in ((1.0,), (1.0, 1.0, 1.0)):
-        (tmp_path / "log").write_text(json.dumps(entries(*without)))
-        ending = report(spec).result(ended(tmp_path))
+def test_the_steady_state_leaves_out_the_first_fifth(tmp_path: Path) -> None:
+    def read(*elapsed: float) -> Finished | Failed:
+        (tmp_path / "log").write_text(json.dumps(entries(*elapsed)))
+        return report(ObjectiveSpec(statistic="steady")).result(ended(tmp_path))
+
+    assert read(9.0, 10.0, 11.0, 12.0, 13.0) == Finished(1.0, 5), "the first of five warms up"
+    assert read(100.0, 100.5) == Finished(0.5, 2)
+    for ending in (read(1.0), read(1.0, 1.0, 1.0)):
         assert isinstance(ending, Failed) and ending.kind is FailureKind.BAD_LOG
         assert "has no steady state: no two entries with time between them" in ending.reason
 

@@ -242,11 +242,8 @@ def test_the_limit_and_an_output_without_end_end_it(bench: Bench) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseException]) -> None:
-    def fail(_: Launch) -> None:
-        raise error
-
     with pytest.raises(error):
-        bench.run(fail, code=None)
+        bench.run(Mock(side_effect=error), code=None)
     assert bench.stops == 1
 
 
@@ -260,10 +257,9 @@ def test_whatever_is_raised_ends_it_first(bench: Bench, error: type[BaseExceptio
 def test_what_the_machine_is_short_of_is_not_the_settings_fault(
     bench: Bench, code: int, kind: FailureKind
 ) -> None:
-    def start(_: Launch) -> Bench:
-        raise OSError(code, os.strerror(code), "/mpi/bin/mpirun")
-
-    ending = bench.fails(start=start)
+    ending = bench.fails(
+        start=Mock(side_effect=OSError(code, os.strerror(code), "/mpi/bin/mpirun"))
+    )
     assert ending.kind is kind and os.strerror(code) in ending.reason
 
 
