@@ -174,12 +174,10 @@ class Bench:
         space = Path(f"/proc/{self._inits[host]}/ns/pid").readlink()
         processes = {}
         for entry in Path("/proc").glob("[0-9]*"):
-            try:
+            with contextlib.suppress(OSError):  # it has ended
                 if (entry / "ns/pid").readlink() == space:
                     words = (entry / "cmdline").read_bytes().decode(errors="replace")
                     processes[int(entry.name)] = words.split("\0")
-            except OSError:  # it has ended
-                continue
         # A zombie has no words. A session of sshd outlives its link, as on any host.
         return {
             pid: words
