@@ -224,13 +224,8 @@ def test_under_torchrun_ranks_say_the_reason(text: str, kind: FailureKind, reaso
 
 # --- a death behind exit code 0 -------------------------------------------------------------------
 
-HALO = """Traceback (most recent call last):
-  File "/x/model.py", line 6, in <module>
-    raise ValueError("halo of 4")
-    ~~~~^^^
-ValueError: halo of 4
-"""
 BEHIND = "ValueError: halo of 4"
+HALO = raised(BEHIND, 'raise ValueError("halo of 4")\n    ~~~~^^^')
 
 
 @pytest.mark.parametrize(

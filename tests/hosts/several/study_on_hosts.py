@@ -30,6 +30,19 @@ while world.allreduce(time.monotonic() < end):
 print("ranks", world.size, flush=True)
 """
 
+#: How programs begin of which rank 0 writes Chainer's log: they call ``ended`` after an iteration.
+LOGGING = """
+import json, os, sys, time
+from mpi4py import MPI
+world, out, log, begun_s = MPI.COMM_WORLD, sys.argv[1], [], time.monotonic()
+def ended():
+    log.append({"iteration": len(log) + 1, "elapsed_time": time.monotonic() - begun_s})
+    if world.rank == 0:
+        with open(out + "/draft", "w") as draft:
+            json.dump(log, draft)
+        os.replace(out + "/draft", out + "/log")
+"""
+
 #: Options that make few launches: a warm-up, a setting, the baseline, and what leaves a knob out.
 SHORT = ("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.several.study_on_hosts import LOSSES, StudyOnHosts
+from tests.hosts.several.study_on_hosts import LOGGING, LOSSES, StudyOnHosts
 from tests.marked import eventually
 from tuner.hosts import procfs
 from tuner.hosts.process import MARKER
@@ -18,13 +18,10 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 Start = Callable[[str], StudyOnHosts]
 
-#: Rank 0 writes Chainer's log; an iteration takes as much CPU time as the step says. Each rank
-#: notes when it runs, at least ten milliseconds of CPU time apart, and never waits in between.
-PROGRAM = f"""
-import json, os, sys, time
-from mpi4py import MPI
-world, out, step, beats = MPI.COMM_WORLD, sys.argv[1], int(sys.argv[2]), sys.argv[3]
-log, begun_s = [], time.monotonic()
+#: An iteration takes as much CPU time as the step says. Each rank notes when it runs, at least ten
+#: milliseconds of CPU time apart, and never waits in between.
+PROGRAM = f"""{LOGGING}
+step, beats = int(sys.argv[2]), sys.argv[3]
 with open(f"{{beats}}/{{os.environ['{MARKER}']}}-{{world.rank}}", "a", buffering=1) as file:
     while len(log) < 25:
         for _ in range(2 * step):
@@ -33,11 +30,7 @@ with open(f"{{beats}}/{{os.environ['{MARKER}']}}-{{world.rank}}", "a", buffering
                 pass
             print(time.time(), file=file)
         world.allreduce(1)
-        log.append({{"iteration": len(log) + 1, "elapsed_time": time.monotonic() - begun_s}})
-        if world.rank == 0:
-            with open(out + "/draft", "w") as draft:
-                json.dump(log, draft)
-            os.replace(out + "/draft", out + "/log")
+        ended()
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.several.bench import Bench
-from tests.hosts.several.study_on_hosts import AGENT, LOSSES, SHORT, StudyOnHosts
+from tests.hosts.several.study_on_hosts import AGENT, LOGGING, LOSSES, SHORT, StudyOnHosts
 from tests.marked import eventually
 from tuner.model import Failed, FailureKind, Finished, Stopped
 
@@ -126,25 +126,17 @@ def test_a_host_is_measured_by_one_study_at_a_time(bench: Bench, study: Start) -
 
 
 #: Ranks that compute, exchange and log; with "hang" the last one stops doing so after a while.
-TRAINER = """
-import json, os, sys, time
+TRAINER = f"""{LOGGING}
 import numpy as np
-from mpi4py import MPI
-world, out, ways = MPI.COMM_WORLD, sys.argv[1], sys.argv[2:]
-rows, began_s = [], time.monotonic()
 matrix = np.ones((300, 300))
 for iteration in range(1, 41):
-    if "hang" in ways and iteration == 10 and world.rank == world.size - 1:
+    if "hang" in sys.argv[2:] and iteration == 10 and world.rank == world.size - 1:
         time.sleep(1000)
     end_s = time.monotonic() + 0.05
     while time.monotonic() < end_s:
         matrix @ matrix
     world.allreduce(1)
-    rows.append({"iteration": iteration, "elapsed_time": time.monotonic() - began_s})
-    if world.rank == 0:
-        with open(f"{out}/log.new", "w") as file:
-            json.dump(rows, file)
-        os.replace(f"{out}/log.new", f"{out}/log")
+    ended()
 """
 
 
@@ -190,24 +182,16 @@ def test_a_hang_is_named_with_its_host_and_nothing_is_left(bench: Bench, study: 
     assert private_folders(bench) == []
 
 
-#: Rank 0 writes Chainer's log; an iteration takes as long as the step says, on both ranks.
-LIVE = """
-import json, os, sys, time
-from mpi4py import MPI
+#: An iteration takes as long as the step says, on both ranks.
+LIVE = f"""{LOGGING}
 from tuner import live
-world, session, out = MPI.COMM_WORLD, live.session(), sys.argv[1]
-state = {"step": int(sys.argv[2])}
-session.on("step", lambda step: state.update(step=step), read=lambda: state["step"])
-log, begun_s = [], time.monotonic()
+session, step = live.session(), [int(sys.argv[2])]
+session.on("step", step.append, read=lambda: step[-1])
 while len(log) < 25 or session.more():
-    time.sleep(0.02 * state["step"])
-    steps = world.allgather(state["step"])
+    time.sleep(0.02 * step[-1])
+    steps = world.allgather(step[-1])
     assert len(set(steps)) == 1, steps
-    log.append({"iteration": len(log) + 1, "elapsed_time": time.monotonic() - begun_s})
-    if world.rank == 0:
-        with open(out + "/draft", "w") as file:
-            json.dump(log, file)
-        os.replace(out + "/draft", out + "/log")
+    ended()
     session.step()
 """
 
