@@ -52,7 +52,6 @@ V1 = "cpu,cpuacct/docker/x/cpu.cfs_{}_us"
     ("files", "quota"),
     [
         ({"a/b/cpu.max": "150000 100000\n"}, 1.5),
-        ({"a/b/cpu.max": "max 100000\n"}, None),
         ({"a/b/cpu.max": "400000 100000", "a/cpu.max": "200000 100000"}, 2.0),
         ({"a/b/cpu.max": "max 100000", "cpu.max": "300000 100000"}, 3.0),
         ({"unified/a/b/cpu.max": "100000 100000"}, 1.0),

@@ -196,7 +196,6 @@ Root Cause (first observed failure):
 """
 
 
-RAISED = raised("ValueError: a bad thing")
 GONE = raised("RuntimeError: Connection closed by peer [127.0.0.1]:30125", "loss.backward()")
 
 
@@ -211,9 +210,9 @@ UNSET = "ValueError: env:// rendezvous: environment variable RANK expected, but 
     ("text", "kind", "reason"),
     [
         (raised(UNSET), CRASHED, "(--launcher torchrun sets it for each"),
-        (RAISED + failed(1), CRASHED, "exit code 1: ValueError: a bad thing"),
+        (TRACEBACK + failed(1), CRASHED, "exit code 1: ValueError: bad batch size"),
         (GONE + failed(-11, "(SIGSEGV)"), CRASHED, "killed by SIGSEGV: rank 1 was killed"),
-        (tagged(1, RAISED) + tagged(0, GONE) + failed(1), CRASHED, "1: ValueError: a bad thing"),
+        (tagged(1, TRACEBACK) + tagged(0, GONE) + failed(1), CRASHED, "1: ValueError: bad batch"),
         (NO_PORT, LAUNCHER, "DistNetworkError: The server socket has failed to listen"),
     ],
 )
