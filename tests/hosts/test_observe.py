@@ -28,19 +28,12 @@ class Proc:
         self.folder, self.root = folder, folder / "proc"
         self.watcher = Watcher(folder, self.root)
 
-    def add(
-        self,
-        pid: int,
-        *,
-        started: int = 0,
-        threads: int = 1,
-        name: str = "python",
-        parent: int = 1,
-        **environ: object,
-    ) -> None:
-        stat = stat_line(pid, started=started or pid, name=name, parent=parent, threads=threads)
-        text = "".join(f"{key}={value}\0" for key, value in environ.items())
-        plant(self.root, {f"{pid}/stat": stat, f"{pid}/environ": text})
+    def add(self, pid: int, **more: Any) -> None:
+        """Add a process, of which is said what ``stat_line`` takes, and its variables."""
+        variables = [f"{name}={value}\0" for name, value in more.items() if name.isupper()]
+        stat = {name: value for name, value in more.items() if not name.isupper()}
+        files = {"stat": stat_line(pid, **{"started": pid, **stat}), "environ": "".join(variables)}
+        plant(self.root / str(pid), files)
 
     def report(self, rank: int, **content: Any) -> None:
         text = json.dumps({"rank": rank, **content})
