@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from benchmarks import record
 from benchmarks.every_setting import EverySetting, settings
-from tests.study_surface import MACHINE, SPEC, surface
-from tuner.model import (
-    BASELINE,
-    Failed,
-    FailureKind,
-    Finished,
-    LaunchRecord,
-    Outcome,
-    Progress,
-    Purpose,
-    Setting,
-)
+from tests.study_surface import CRASH, SPEC, ran, surface
+from tests.study_surface import record as launched
+from tuner.model import BASELINE, Purpose, Setting
 from tuner.study.history import History
 from tuner.study.policy import Step, Stop
 
-CRASH = Failed(FailureKind.CRASHED, "exit status 1")
 
-
-def launched(number: int, setting: Setting, *, fails: bool = False) -> LaunchRecord:
-    time_s = surface(setting)
-    log = tuple(Progress(n, time_s * n / 100, 2 + time_s * n / 100) for n in range(20, 101, 20))
-    outcome = Outcome(
-        CRASH if fails else Finished(time_s, 100), time_s + 2, 0, () if fails else log
-    )
-    purpose, when = Purpose.RECORD, "2026-01-01T00:00:00+00:00"
-    return LaunchRecord(number, purpose, setting, (), {}, "", when, outcome, MACHINE)
-
-
-def play(runs: int, failing: frozenset[Setting] = frozenset(), most: int = 1000) -> History:
-    history = History.judged(replace(SPEC, confirm="none"), ())
+def play(runs: int, failing: Setting | None = None, most: int = 1000) -> History:
+    history = History.judged(SPEC, ())
     course = EverySetting(runs, Purpose.RECORD, (BASELINE,))
     while isinstance(step := course.next(history), Step):
         number = len(history.records) + 1
         assert number <= most, "it does not end"
-        history = history.add(launched(number, step.setting, fails=step.setting in failing))
+        outcome = ran(CRASH if step.setting == failing else surface(step.setting))
+        history = history.add(launched(number, step.setting, step.purpose, outcome))
     assert isinstance(step, Stop)
     return history
 
@@ -56,7 +34,7 @@ def test_each_setting_and_the_defaults_are_launched_in_turn() -> None:
 
 def test_what_always_fails_is_tried_twice() -> None:
     bad = Setting.of({"omp_threads": 4, "iterator_workers": 3})
-    history = play(3, frozenset({bad}))
+    history = play(3, bad)
     assert sum(launch.setting == bad for launch in history.records) == 2
     points = {tuple(p["setting"].values()): p for p in record.document(history)["points"]}
     failed = points[(3, 4)]
@@ -71,6 +49,6 @@ def test_the_document_is_a_surface() -> None:
     assert len(document["points"]) == 12
     best = next(p for p in document["points"] if p["setting"]["omp_threads"] == 2)
     assert best["truth_s"] == 1.0
-    assert best["runs"] == [[2.0, 0.01, 1.0]] * 2
-    # the defaults take 8 s, the slowest setting 4 s
+    assert best["runs"] == [[1.0, 0.01, 1.0]] * 2
+    # the defaults take 4 s, as the slowest setting does
     assert document["default"] == {"omp_threads": 4, "iterator_workers": 3}
