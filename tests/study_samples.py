@@ -117,6 +117,11 @@ def record(number: int, chosen: Setting, elapsed_s: float | None, **changes: Any
     return dataclasses.replace(base, **changes)
 
 
+def with_outcome(launch: LaunchRecord, **changes: Any) -> LaunchRecord:
+    """The launch with another outcome."""
+    return dataclasses.replace(launch, outcome=dataclasses.replace(launch.outcome, **changes))
+
+
 def study(times: Mapping[Setting, float | None] | None = None, spec: StudySpec = SPEC) -> StudyView:
     """A launch for each of these times, not confirmed; by default the best is 2.31 times faster."""
     if times is None:
@@ -144,8 +149,7 @@ def capped_study() -> StudyView:
     launch = data.records[-1]
     why = "the library runs no more than 2 here"
     effects = (Effect("omp_threads", 4, 2, Verdict.CAPPED, why), *launch.outcome.effects[:2])
-    outcome = dataclasses.replace(launch.outcome, effects=effects)
-    records = (*data.records[:-1], dataclasses.replace(launch, outcome=outcome))
+    records = (*data.records[:-1], with_outcome(launch, effects=effects))
     judged = History.judged(data.spec, records)
     result = dataclasses.replace(data.result, caps=caps(judged.pooling, judged.records))
     return StudyView(data.spec, result, judged.records, judged.pooling)
@@ -165,10 +169,7 @@ def _launch(
     if came is None or isinstance(came, float):
         return launch
     seen_s = came.bound_s if isinstance(came, Stopped) else getattr(came, "elapsed_s", 1.0)
-    outcome = dataclasses.replace(
-        launch.outcome, ending=came, wall_s=seen_s + 0.5, exit_code=0 if came else 1
-    )
-    return dataclasses.replace(launch, outcome=outcome)
+    return with_outcome(launch, ending=came, wall_s=seen_s + 0.5, exit_code=0 if came else 1)
 
 
 def launched(
@@ -246,8 +247,7 @@ def side_by_side() -> StudyView:
             begin_s, left_s[turn] = begin_s + length_s, left_s[turn] - length_s
         for place, spans, other in ((first, slices[0], second), (second, slices[1], first)):
             together = SideBySide(other + 1, tuple(spans), (0, 2, *[0] * (len(spans) - 2)))
-            outcome = dataclasses.replace(records[place].outcome, side_by_side=together)
-            records[place] = dataclasses.replace(records[place], outcome=outcome)
+            records[place] = with_outcome(records[place], side_by_side=together)
     return of_records(records, spec=dataclasses.replace(SPEC, compare="auto"))
 
 
@@ -260,8 +260,7 @@ def in_window(launch: LaunchRecord, job: int = 3, **changes: Any) -> LaunchRecor
         figure_s = ending.elapsed_s if isinstance(ending, Finished) else ending.projection_s
         pace_s = figure_s / (ITERATIONS + Noise().warm_up_typical)
         window = dataclasses.replace(window, pace_s=pace_s)
-    outcome = dataclasses.replace(launch.outcome, window=window, progress=(), **changes)
-    return dataclasses.replace(launch, outcome=outcome)
+    return with_outcome(launch, window=window, progress=(), **changes)
 
 
 def measured_live() -> StudyView:
@@ -283,15 +282,8 @@ def measured_live() -> StudyView:
         for launch in data.records
     )
     why = "crashed: rank 1 ended with status 1; perhaps by the switch"
-    broken = dataclasses.replace(
-        records[4],
-        outcome=dataclasses.replace(
-            records[4].outcome, exclusion=Exclusion(ExclusionKind.OTHER_HOST, why)
-        ),
-    )
-    history = History.judged(SPEC, (*records[:4], broken, *records[5:]))
-    result = build(history, "sqlite:///studies/tune.db", StudyState.FINISHED, "all was tried", FAST)
-    return StudyView(SPEC, result, history.records, history.pooling)
+    broken = with_outcome(records[4], exclusion=Exclusion(ExclusionKind.OTHER_HOST, why))
+    return of_records((*records[:4], broken, *records[5:]))
 
 
 def faster() -> StudyView:
@@ -369,8 +361,7 @@ def _watched(record: LaunchRecord, gpu: bool) -> LaunchRecord:
     if isinstance(ending, Finished):
         entries = range(4, 21, 4)
         log = tuple(Progress(n, ending.elapsed_s * n / 20) for n in entries)
-    outcome = dataclasses.replace(record.outcome, telemetry=telemetry, progress=log)
-    return dataclasses.replace(record, outcome=outcome)
+    return with_outcome(record, telemetry=telemetry, progress=log)
 
 
 def hostile() -> StudyView:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune
-from tests.study_samples import OMP, SPEC, launched, searched, setting, study
+from tests.study_samples import OMP, SPEC, launched, searched, setting, study, with_outcome
 from tuner.cli import click_options, printed
 from tuner.model import (
     BASELINE,
@@ -21,15 +21,8 @@ from tuner.model import (
     FailureKind,
     Flag,
     Knob,
-    LaunchRecord,
 )
 from tuner.store import Store
-
-
-def changed(record: LaunchRecord, **outcome: object) -> LaunchRecord:
-    """The launch with another outcome."""
-    other = dataclasses.replace(record.outcome, **outcome)  # type: ignore[arg-type]
-    return dataclasses.replace(record, outcome=other)
 
 
 def test_the_latest_is_shown(tune: Tune, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +64,7 @@ def test_a_knob_without_a_choice_is_no_part_of_what_was_tuned(
 def test_launches_that_were_excluded_are_in_the_json(tune_on: Tune) -> None:
     data = study()
     why = Exclusion(ExclusionKind.OTHER_HOST, "other processes used 3.1 of 4 cores")
-    aside = dataclasses.replace(changed(data.records[1], exclusion=why), number=9)
+    aside = dataclasses.replace(with_outcome(data.records[1], exclusion=why), number=9)
     data = dataclasses.replace(data, records=(*data.records, aside))
     (row,) = json.loads(tune_on(data, "show", "--json").out)["excluded"]
     assert (row["number"], row["excluded"]) == (9, why.text)
@@ -90,7 +83,7 @@ def test_foreign_text_cannot_steer_the_terminal(
     chosen = setting(omp_threads=1, own=STEERING)
     data = study({BASELINE: 8.0, chosen: 3.0, setting(own="x"): None}, spec)
     hostile = Failed(FailureKind.CRASHED, STEERING, STEERING)
-    records = (*data.records[:2], changed(data.records[2], ending=hostile))
+    records = (*data.records[:2], with_outcome(data.records[2], ending=hostile))
     if terminal:
         monkeypatch.setattr("tuner.cli.console.is_live", lambda _: True)
         monkeypatch.setenv("NO_COLOR", "1")
