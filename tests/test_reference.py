@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.light_trainer import captured
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,13 +23,8 @@ OTHERS = {"--build-constraint", "--env-file", "--nproc-per-node", "--standalone"
 )
 def test_the_reference_is_up_to_date(function: str, name: str) -> None:
     code = f"import make_reference; print(make_reference.{function}(), end='')"
-    made = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "docs",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = captured([sys.executable, "-c", code], ROOT / "docs", os.environ)
+    assert made.returncode == 0, made.stderr
     assert made.stdout == (ROOT / "docs" / name).read_text(), "run `make docs`"
 
 

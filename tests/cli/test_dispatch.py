@@ -15,6 +15,7 @@ import pytest
 
 import tuner
 from tests.cli.conftest import Done, Tune
+from tests.light_trainer import captured
 from tuner.cli import main as entry
 from tuner.cli.app import COMMANDS
 from tuner.model import Result, StudyState
@@ -85,14 +86,8 @@ def test_help_and_completion_load_nothing_heavy(
         "import sys; from tuner.cli.main import main; main(sys.argv[1:]);"
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *args],
-        env={**os.environ, **env},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = captured([sys.executable, "-c", program, *args], tmp_path, {**os.environ, **env})
+    assert done.returncode == 0, done.stderr
     heavy = "rich pydantic optuna sqlalchemy scipy numpy plotly yaml psutil"
     assert not set(heavy.split()) & set(done.stderr.split())
 

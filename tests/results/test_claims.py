@@ -8,16 +8,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import SPEC, launched, searched, setting, stopped, study
-from tuner.model import (
-    BASELINE,
-    Conclusion,
-    Finding,
-    Finished,
-    Measurement,
-    Purpose,
-    Result,
-    Setting,
-)
+from tuner.model import BASELINE, Conclusion, Finding, Finished, Measurement, Purpose, Result
 from tuner.results import claims
 from tuner.results.study_view import StudyView
 from tuner.study.fewest import Contribution
@@ -47,8 +38,9 @@ def fixed() -> Result:
     return launched([*made, *samples.in_turn(3.0, 4.2, 3)], spec=spec).result
 
 
-def failing_again(of: Setting) -> Result:
-    return launched([*searched(), *[(Purpose.CONFIRM, of, None)] * 2]).result
+def failing_again(*, defaults: bool) -> Result:
+    again = BASELINE if defaults else samples.FAST
+    return launched([*searched(), *[(Purpose.CONFIRM, again, None)] * 2]).result
 
 
 @pytest.mark.parametrize(
@@ -74,13 +66,13 @@ def failing_again(of: Setting) -> Result:
             " turn; it is too small to be told beside the noise of these runs)",
         ),
         (
-            failing_again(samples.FAST),
+            failing_again(defaults=False),
             "no gain worth having: keep your defaults;"
             " the best setting failed when it was launched again",
         ),
         # what is fixed the defaults leave out: they cannot be kept
         (fixed(), "nothing is faster than your defaults (0.72 times as fast, 95 % interval"),
-        (failing_again(BASELINE), "your defaults failed when they were launched again: "),
+        (failing_again(defaults=True), "your defaults failed when they were launched again: "),
     ],
 )
 def test_a_comparison_claims_no_more_than_was_proven(result: Result, text: str) -> None:

@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.model import Progress, Stopped
-from tuner.search.stopper import (
-    GoOn,
-    Limit,
-    Noise,
-    ProjectionStopper,
-    TimeLimitStopper,
-    Verdict,
-    by_drift,
-)
+from tuner.search.stopper import GoOn, Limit, Noise, ProjectionStopper, TimeLimitStopper, by_drift
 from tuner.search.throughput import startup_s
 
 #: Iterations between two entries of the log.
@@ -87,7 +79,7 @@ def linear(elapsed_s: float, until_s: float) -> list[tuple[int, float]]:
     return [(k, k * pace_s) for k in range(ENTRY, ITERATIONS + 1, ENTRY) if k * pace_s <= until_s]
 
 
-def watch(elapsed_s: float, share: float, limit: Limit) -> Verdict:
+def watch(elapsed_s: float, share: float, limit: Limit) -> GoOn | Stopped:
     """The verdict on an even run, ``share`` of it done, behind a start-up of 3 s."""
     log = linear(elapsed_s, share * elapsed_s)
     stopper = ProjectionStopper(limit, NOISE, ITERATIONS)

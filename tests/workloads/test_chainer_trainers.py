@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 import chainer_imagenet
 import compat
 from chainer_imagenet import next_order
+from tests.light_trainer import captured
 
 COMPAT = """
 import sys, compat
@@ -32,13 +33,8 @@ assert before == (np.sctypes, sys.modules["chainer._environment_check"])
 
 
 def test_chainer_works_with_what_compat_adds_and_what_is_there_stays() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", COMPAT],
-        cwd=Path(compat.__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [sys.executable, "-W", "error::UserWarning", "-c", COMPAT]
+    done = captured(argv, Path(compat.__file__).parent, os.environ)
     assert (done.returncode, done.stderr) == (0, "")
 
 
