@@ -312,13 +312,12 @@ def inconclusive() -> StudyView:
 
 def not_pursued() -> StudyView:
     """Beside the defaults, all that worked was stopped on its way."""
-    made = [(how, each, came) for how, each, came in searched(3.0) if how is not Purpose.REPEAT]
-    return launched(
-        [
-            (how, each, stopped(3.1, 9.8) if each in {FAST, NEXT} else came)
-            for how, each, came in made
-        ]
-    )
+    made: list[Made] = [
+        (how, each, stopped(3.1, 9.8) if each in {FAST, NEXT} else came)
+        for how, each, came in searched(3.0)
+        if how is not Purpose.REPEAT
+    ]
+    return launched(made)
 
 
 def failing() -> StudyView:

@@ -192,9 +192,8 @@ def capped(knob: str, cap: int) -> Callable[[Setting], Sequence[Effect]]:
         asked = setting.as_dict().get(knob)
         if not isinstance(asked, int):
             return ()
-        if asked > cap:
-            return (Effect(knob, asked, cap, Verdict.CAPPED),)
-        return (Effect(knob, asked, asked, Verdict.HONOURED),)
+        verdict = Verdict.CAPPED if asked > cap else Verdict.HONOURED
+        return (Effect(knob, asked, min(asked, cap), verdict),)
 
     return effects
 

@@ -6,8 +6,11 @@ import ast
 import re
 from configparser import ConfigParser
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tuner"
@@ -108,33 +111,15 @@ def test_packages_import_downwards_only_and_each_library_has_its_users() -> None
 
 
 def test_no_files_import_each_other_not_even_for_types() -> None:
-    graph: dict[Path, dict[Path, list[str]]] = {path: {} for path in TREES}
-    for path in TREES:
-        for module, name in imports(path, for_types=True):
-            target = origin(module, name)
-            if target not in {None, path}:
-                graph[path].setdefault(target, []).append(name or module)
-    reachable = {path: set(targets) for path, targets in graph.items()}
-    for middle in TREES:
-        for path in TREES:
-            if middle in reachable[path]:
-                reachable[path] |= reachable[middle]
-    circles = {
-        frozenset(other for other in targets if path in reachable[other])
-        for path, targets in reachable.items()
-        if path in targets
+    graph = {
+        path: {origin(module, name) for module, name in imports(path, for_types=True)}
+        for path in TREES
     }
-    assert not circles, "\n\n".join(
-        "These files import each other: merge them, or move what they share below both.\n"
-        + "\n".join(
-            f"  {path.relative_to(PACKAGE)} imports from {target.relative_to(PACKAGE)}:"
-            f" {', '.join(sorted(set(names)))}"
-            for path in sorted(circle)
-            for target, names in graph[path].items()
-            if target in circle
-        )
-        for circle in sorted(circles, key=sorted)
-    )
+    try:
+        TopologicalSorter({path: graph[path] - {None, path} for path in graph}).prepare()
+    except CycleError as error:
+        circle = ", ".join(str(path.relative_to(PACKAGE)) for path in error.args[1])
+        pytest.fail(f"each imports the one before it: merge them or move what they share: {circle}")
 
 
 def test_every_package_has_a_layer_and_is_installed_and_no_other_is_listed() -> None:

@@ -48,12 +48,8 @@ def view_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
         (tmp_path / "root").mkdir(exist_ok=True)
         plant(tmp_path / "root", files or {})
         environ = {"PATH": os.environ["PATH"], "TUNE_LOCK_DIR": str(tmp_path)}
-        usual = {
-            "command": ("sh", "train.sh"),
-            "mpirun": mpirun,
-            "storage": str(tmp_path / "tune.db"),
-        }
         given["environ"] = environ | given.get("environ", {})
+        usual = {"command": ("sh", "train.sh"), "mpirun": mpirun, "storage": f"{tmp_path}/tune.db"}
         return look(root=tmp_path / "root", **{**usual, **given})
 
     return call

@@ -81,17 +81,10 @@ def test_it_finds_the_best_of_a_bowl_after_the_guesses_and_the_baseline() -> Non
     assert search.best(history) == (2, 4, "core")
     assert done.reason == "converged"
     assert len({seen.setting for seen in history}) < 6 * 4 * 2
-    assert [seen.purpose for seen in history[:4]] == [
-        Purpose.GUESS,
-        Purpose.GUESS,
-        Purpose.BASELINE,
-        Purpose.SEARCH,
-    ]
-    assert [seen.setting for seen in history[:3]] == [
-        (4, 4, "none"),
-        (1, 1, "none"),
-        (8, 8, "none"),
-    ]
+    first = [(Purpose.GUESS, guess) for guess in SPACE.guesses]
+    first.append((Purpose.BASELINE, (8, 8, "none")))
+    assert [(seen.purpose, seen.setting) for seen in history[:3]] == first
+    assert history[3].purpose is Purpose.SEARCH
 
 
 def test_a_baseline_at_no_known_point_is_launched_too() -> None:

@@ -120,9 +120,8 @@ def test_the_studys_best_stands_for_its_value_though_another_was_fast_once() -> 
 
 def test_the_timeline_has_a_row_for_what_was_seen_of_both() -> None:
     figure = figures(watched(samples.faster(), gpu=False))["timeline"]
-    assert [key for key in figure.drawing["layout"] if key.startswith("yaxis")] == [
-        *("yaxis", "yaxis2", "yaxis3"),
-    ]
+    axes = [key for key in figure.drawing["layout"] if key.startswith("yaxis")]
+    assert axes == ["yaxis", "yaxis2", "yaxis3"]
     legend = [t["name"] for t in figure.drawing["data"] if t["showlegend"]]
     assert legend == ["your defaults", "best"]
     assert "No GPU was seen: NVML is not installed." in figure.summary
