@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tests.light_trainer import captured
 from tuner.live.job_server import Hello, JobServer, Steps, Switched
 
 PROBE = Path(__file__).resolve().parent.parent / "wrappers" / "probe"
@@ -34,15 +35,8 @@ def run_rank(
     (folder / "train.py").write_text(code)
     env = {name: value for name, value in os.environ.items() if "RANK" not in name}
     env |= {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", "PYTHONPATH": str(PROBE)}
-    return subprocess.run(
-        [python, *options, str(folder / "train.py")],
-        env={name: value for name, value in (env | environ).items() if value},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    env = {name: value for name, value in (env | environ).items() if value}
+    return captured([python, *options, folder / "train.py"], folder, env, timeout_s=60)
 
 
 class Supervisor:

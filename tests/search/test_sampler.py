@@ -50,9 +50,8 @@ def trial_of(
 def test_what_failed_or_runs_is_not_proposed_and_the_same_study_gets_the_same_proposals() -> None:
     def proposals() -> list[tuple[object, ...]]:
         study = optuna.create_study(sampler=RuntimeSampler(seed=1))
-        study.add_trials(
-            [trial_of(16, "naive"), trial_of(8, "flat"), trial_of(2, "flat"), trial_of(2, "naive")]
-        )
+        tried = ((16, "naive"), (8, "flat"), (2, "flat"), (2, "naive"))
+        study.add_trials([trial_of(*each) for each in tried])
         study.add_trial(trial_of(4, "flat", TrialState.FAIL))
         return [tuple(study.ask(SPACE).params.values()) for _ in range(6)]
 

@@ -93,16 +93,12 @@ def test_a_baseline_at_no_known_point_is_launched_too() -> None:
         SearchObservation(key, "finished", Purpose.GUESS, 12.0, bowl(key), startup_s=2.0)
         for key in ((4, 4, "none"), (1, 1, "none"))
     ]
-    step = search.next(history)
-    assert isinstance(step, Proposal)
-    assert (step.setting, step.purpose) == (None, Purpose.BASELINE)
+    assert search.next(history) == Proposal(None, Purpose.BASELINE)
     limit, _ = search.race(history, Purpose.BASELINE, None)
-    assert limit is not None
-    assert limit.factor == BASELINE_TIMES
+    assert limit is not None and limit.factor == BASELINE_TIMES
     told = [*history, SearchObservation(None, "finished", Purpose.BASELINE, 30.0, 28.0)]
     after = search.next(told)
-    assert isinstance(after, Proposal)
-    assert after.purpose is Purpose.SEARCH
+    assert isinstance(after, Proposal) and after.purpose is Purpose.SEARCH
 
 
 def apart(values: tuple[int, ...], factor: float, sd: float, seed: int) -> Time:

@@ -230,10 +230,8 @@ def test_what_was_seen_from_inside_and_outside_and_is_far_ahead_is_clear() -> No
     assert outside.certainty is Certainty.LIKELY
     assert any("not seen from inside" in gap for gap in outside.gaps)
     nothing = explain(Outcome(Finished(1.0, 1), 1.0, 0), BASELINE, SPEC, SPEC.machine)
-    assert (nothing.certainty, nothing.gaps[0]) == (
-        Certainty.GUESS,
-        "Nothing was recorded of this launch.",
-    )
+    said = "Nothing was recorded of this launch."
+    assert (nothing.certainty, nothing.gaps[0]) == (Certainty.GUESS, said)
 
 
 @pytest.mark.parametrize(("others", "load"), [(0.03, None), (2.0, Load(0.03))])

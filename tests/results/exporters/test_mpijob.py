@@ -35,9 +35,7 @@ def exported(**changes: Any) -> tuple[Any, Any, Any, Export]:
 
 
 def under(kind: str, version: str = "1") -> LauncherInfo:
-    return LauncherInfo(
-        kind, "/opt/mpi/bin/mpirun", version, "/opt/mpi/lib/libmpi.so", (), ("ssh",)
-    )
+    return LauncherInfo(kind, "/opt/mpi/mpirun", version, "/opt/mpi/libmpi.so", (), ("ssh",))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +89,8 @@ def test_kubernetes_puts_in_secrets_and_nothing_else() -> None:
     assert words[words.index("--password") + 1 :][:2] == ["$(TUNE_SECRET_1)", "$$(OUT) $$$$"]
     reference = {"name": "tune-mnist", "key": "TUNE_SECRET_1"}
     assert {"name": "TUNE_SECRET_1", "valueFrom": {"secretKeyRef": reference}} in launcher["env"]
-    assert (
-        "# The Secret tune-mnist must have the key TUNE_SECRET_1: the secret after" in export.text
-    )
+    said = "# The Secret tune-mnist must have the key TUNE_SECRET_1: the secret after"
+    assert said in export.text
 
 
 @pytest.mark.parametrize(
