@@ -9,19 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune
-from tests.study_samples import OMP, SPEC, launched, searched, setting, study, with_outcome
+from tests.study_samples import SPEC, launched, searched, setting, study, with_outcome
 from tuner.cli import click_options, printed
-from tuner.model import (
-    BASELINE,
-    Choice,
-    Env,
-    Exclusion,
-    ExclusionKind,
-    Failed,
-    FailureKind,
-    Flag,
-    Knob,
-)
+from tuner.model import BASELINE, Choice, Env, Exclusion, ExclusionKind, Failed, FailureKind, Knob
 from tuner.store import Store
 
 
@@ -54,8 +44,9 @@ def test_a_core_budget_says_what_it_leaves_out(tune_on: Tune) -> None:
 def test_a_knob_without_a_choice_is_no_part_of_what_was_tuned(
     default: str | None, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = Knob("communicator", Choice(("naive",)), Flag("--communicator"), default=default)
-    spec = dataclasses.replace(SPEC, knobs=(OMP, one))
+    omp, _, communicator = SPEC.knobs
+    one = dataclasses.replace(communicator, domain=Choice(("naive",)), default=default)
+    spec = dataclasses.replace(SPEC, knobs=(omp, one))
     data = study({BASELINE: 3.0, setting(omp_threads=1, communicator="naive"): 1.0}, spec)
     printed.print_result(data, summary=False)
     assert f"best:      {text}\n" in capsys.readouterr().out
