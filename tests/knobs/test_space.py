@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import optuna
 import pytest
-from optuna.distributions import BaseDistribution, IntDistribution
 
 from tests.study_surface import SPEC
 from tuner.knobs import core_budget, knob, space
 from tuner.model import Choice, Flag, IntRange, Knob, Layout, Lesson, Machine, Setting, StudySpec
-from tuner.search import RuntimeSampler
 
 MACHINE = Machine("host", "cpu", 8, 8, 8, None, 1, 2**30)
 SMT = replace(MACHINE, logical_cpus=16, affinity_cpus=16)
@@ -91,17 +88,3 @@ def test_what_an_earlier_study_found_takes_the_place_of_all_guesses_but_the_firs
     first, second = space.guesses(replace(spec, lesson=Lesson("earlier", (earlier,))))
     assert first == space.guesses(spec)[0]
     assert second == Setting.of(first.as_dict() | {"omp_threads": 8})
-
-
-def test_the_sampler_for_any_study_of_optunas_suggests_the_guesses_first() -> None:
-    sampler = RuntimeSampler(cores=8, ranks=2, roles={"t": "threads", "w": "workers"})
-    study = optuna.create_study(sampler=sampler)
-    ranges: dict[str, BaseDistribution] = {"t": IntDistribution(1, 8), "w": IntDistribution(1, 8)}
-    first = optuna.trial.create_trial(params={"t": 8, "w": 8}, distributions=ranges, value=9.0)
-    study.add_trial(first)
-    settings = []
-    for _ in range(2):
-        trial = study.ask(ranges)
-        settings.append((trial.params["t"], trial.params["w"]))
-        study.tell(trial, 5.0)
-    assert settings == [(4, 4), (1, 1)]

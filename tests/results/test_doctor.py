@@ -119,13 +119,9 @@ NOT_OURS = replace(PLENTY, is_writable=False)
 INSIDE = {"is_container": True}
 
 
-def loads(mpi: str, version: str, fault: str = "") -> ProgramPython:
-    packages = {"mpi4py": "4.1.2"}
-    return ProgramPython("/v/bin/python", "3.11", packages, mpi, version, "/lib/libmpi", fault)
-
-
-def loaded(python: ProgramPython, launcher: LauncherInfo) -> dict[str, Any]:
-    return {"python": python, "launcher": launcher}
+def loads(launcher: LauncherInfo, mpi: str, version: str, fault: str = "") -> dict[str, Any]:
+    what = ({"mpi4py": "4.1.2"}, mpi, version, "/lib/libmpi", fault)
+    return {"python": ProgramPython("/v/bin/python", "3.11", *what), "launcher": launcher}
 
 
 def shm(space: FolderSpace) -> dict[str, Any]:
@@ -144,12 +140,12 @@ def stacks(fault: str) -> dict[str, Any]:
     ("name", "changes", "state", "words"),
     [
         # The MPI of the ranks must be that of mpirun.
-        ("MPI library", loaded(loads("Open MPI", "5.0.11"), OPENMPI), OK, "5.0.11, /lib/libmpi"),
-        ("MPI library", loaded(loads("MPICH", "4.1.2"), OPENMPI), FAILURE, "mpirun is of Open MPI"),
-        ("MPI library", loaded(loads("Open MPI", "4.1.8"), OPENMPI), WARNING, "loads Open MPI 4.1"),
-        ("MPI library", loaded(loads("Intel MPI", "2021.9"), MPICH), OK, "Intel MPI 2021.9"),
-        ("MPI library", loaded(loads("", "", "cannot load"), OPENMPI), FAILURE, "cannot load"),
-        ("MPI library", loaded(loads("", "", "no MPI"), TORCHRUN), NOT_SEEN, "need none"),
+        ("MPI library", loads(OPENMPI, "Open MPI", "5.0.11"), OK, "5.0.11, /lib/libmpi"),
+        ("MPI library", loads(OPENMPI, "MPICH", "4.1.2"), FAILURE, "mpirun is of Open MPI"),
+        ("MPI library", loads(OPENMPI, "Open MPI", "4.1.8"), WARNING, "loads Open MPI 4.1"),
+        ("MPI library", loads(MPICH, "Intel MPI", "2021.9"), OK, "Intel MPI 2021.9"),
+        ("MPI library", loads(OPENMPI, "", "", "cannot load"), FAILURE, "cannot load"),
+        ("MPI library", loads(TORCHRUN, "", "", "no MPI"), NOT_SEEN, "need none"),
         ("network", {"networks": NETWORKS}, OK, "docker0 172.17.0.0/16, eth0 192.168.0.0/24"),
         ("network", {"address": ""}, WARNING, "/etc/hosts"),
         ("CPU quota", {"machine": replace(MACHINE, quota_cpus=0.5)}, WARNING, "taskset -c"),

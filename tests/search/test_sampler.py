@@ -61,6 +61,20 @@ def test_what_failed_or_runs_is_not_proposed_and_the_same_study_gets_the_same_pr
     assert settings == proposals()
 
 
+def test_the_guesses_come_first() -> None:
+    sampler = RuntimeSampler(cores=8, ranks=2, roles={"t": "threads", "w": "workers"})
+    study = optuna.create_study(sampler=sampler)
+    domain = IntDistribution(1, 8)
+    ranges: dict[str, optuna.distributions.BaseDistribution] = {"t": domain, "w": domain}
+    study.add_trial(create_trial(params={"t": 8, "w": 8}, distributions=ranges, value=9.0))
+    settings = []
+    for _ in range(2):
+        trial = study.ask(ranges)
+        settings.append((trial.params["t"], trial.params["w"]))
+        study.tell(trial, 5.0)
+    assert settings == [(4, 4), (1, 1)]
+
+
 def test_nothing_is_proposed_that_asks_for_too_many_cores() -> None:
     sampler = RuntimeSampler(cores=2, ranks=2, roles={"threads": "threads"}, oversubscribe=4.0)
     study = optuna.create_study(sampler=sampler)
