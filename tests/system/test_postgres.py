@@ -201,11 +201,17 @@ class Cluster:
     pool: ProcessPoolExecutor
     url: str
     folder: Path
+    held: Path  # as long as it is there, the host that begins a study waits
 
-    def start(
-        self, spec: StudySpec, host: str, slowness: float = 1.0, held_by: Path | None = None
-    ) -> Future[Result]:
-        return self.pool.submit(measure, spec, host, self.url, self.folder, slowness, held_by)
+    def begin(self, spec: StudySpec) -> Future[Result]:
+        """Start it on the first host, which has launched the baseline by then."""
+        args = (spec, HOSTS[0], self.url, self.folder, 1.0, self.held)
+        first = self.pool.submit(measure, *args)
+        self.wait_for(spec, 4)
+        return first
+
+    def start(self, spec: StudySpec, host: str, slowness: float = 1.0) -> Future[Result]:
+        return self.pool.submit(measure, spec, host, self.url, self.folder, slowness)
 
     def records(self, spec: StudySpec) -> tuple[LaunchRecord, ...]:
         with Store.open(resolve_url(self.url, {}), create=False) as store:
@@ -226,22 +232,19 @@ class Cluster:
 def cluster(server: str, tmp_path: Path) -> Iterator[Cluster]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(HOSTS), mp_context=context) as pool:
-        yield Cluster(pool, server, tmp_path)
+        (tmp_path / "held").touch()
+        yield Cluster(pool, server, tmp_path, tmp_path / "held")
         for process in pool._processes.values():  # a test that failed does not wait for them
             process.kill()
 
 
-@pytest.mark.parametrize("sampler", ["tune", "tpe"])
 @slow
-def test_hosts_share_the_search_and_measure_nothing_twice(
-    cluster: Cluster, held: Path, sampler: str
-) -> None:
-    spec = replace(ALONE, name=f"shared-{sampler}", confirm="auto", sampler=sampler)
-    first = cluster.start(spec, HOSTS[0], held_by=held)
-    cluster.wait_for(spec, 4)
+def test_hosts_share_the_search_and_measure_nothing_twice(cluster: Cluster) -> None:
+    spec = replace(ALONE, name="shared", confirm="auto")
+    first = cluster.begin(spec)
     others = [cluster.start(spec, host) for host in HOSTS[1:]]
     cluster.wait_for(spec, 4, hosts=len(HOSTS))  # the first one alone might be done before
-    held.unlink()
+    cluster.held.unlink()
     found = first.result(120)
     for each in others:
         each.result(120)
@@ -262,23 +265,12 @@ def test_hosts_share_the_search_and_measure_nothing_twice(
     assert sorted(launches) == sorted(made)
 
 
-@pytest.fixture
-def held(tmp_path: Path) -> Path:
-    path = tmp_path / "held"
-    path.touch()
-    return path
-
-
 @slow
-def test_a_slower_host_is_left_out(cluster: Cluster, held: Path) -> None:
+def test_a_slower_host_is_left_out(cluster: Cluster) -> None:
     spec = replace(ALONE, name="slower")
-    first = cluster.start(spec, HOSTS[0], held_by=held)
-    cluster.wait_for(spec, 4)
-    second = cluster.start(spec, HOSTS[1], slowness=1.5)
-    try:
-        refused = second.exception(60)
-    finally:
-        held.unlink()
+    first = cluster.begin(spec)
+    refused = cluster.start(spec, HOSTS[1], slowness=1.5).exception(60)
+    cluster.held.unlink()
     first.result(120)
     assert isinstance(refused, TunerError)
     why = r"node2 is left out: the defaults take 6\.00 s here and 4\.00 s"
@@ -288,17 +280,11 @@ def test_a_slower_host_is_left_out(cluster: Cluster, held: Path) -> None:
 
 
 @slow
-def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Path) -> None:
+def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster) -> None:
     spec = replace(ALONE, name="lost")
-    first = cluster.start(spec, HOSTS[0], held_by=held)
-    cluster.wait_for(spec, 4)
-    context = multiprocessing.get_context("spawn")
-    lost = context.Process(
-        target=measure,
-        args=(spec, HOSTS[1], cluster.url, cluster.folder),
-        kwargs={"held_by": held},
-        daemon=True,
-    )
+    first = cluster.begin(spec)
+    args = (spec, HOSTS[1], cluster.url, cluster.folder, 1.0, cluster.held)
+    lost = multiprocessing.get_context("spawn").Process(target=measure, args=args, daemon=True)
     lost.start()
     storage = optunas_storage(cluster.url)
     study = optuna.load_study(study_name=spec.name, storage=storage)
@@ -310,7 +296,7 @@ def test_the_trial_of_a_host_that_is_lost_has_failed(cluster: Cluster, held: Pat
     eventually(lambda: any(trial.params for trial in of_the_lost()))
     lost.kill()
     lost.join()
-    held.unlink()
+    cluster.held.unlink()
     found = first.result(120)
     last = of_the_lost()[-1]
     assert last.state is TrialState.FAIL
