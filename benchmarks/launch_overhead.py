@@ -1,6 +1,6 @@
 """What the tool itself adds to a launch, against the very mpirun command run bare.
 
-    python benchmarks/launch_overhead.py [--pairs 20] [--ranks 2]
+    python -m benchmarks.launch_overhead
 
 A real study is run; after each of its launches the same command runs bare, without the probe.
 The tool's own time is everything but mpirun: the suggestion, the trial's folder, the supervisor,
@@ -9,15 +9,14 @@ following the log, the probe, the proof that nothing is left, the database.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.timing import seconds
 from tuner.hosts.machine import this_machine
 from tuner.launch import trial
 from tuner.launch.launchers.discovery import find
@@ -25,7 +24,7 @@ from tuner.launch.request import MeasurementRequest
 from tuner.model import Env, IntRange, Knob, Layout, Outcome, StudySpec
 from tuner.study import tune
 
-TARGET_S = 0.15
+TARGET_S, PAIRS, RANKS = 0.15, 20, 2
 PROGRAM = """
 import os, sys, time
 time.sleep(0.3)
@@ -49,30 +48,21 @@ class InTurn:
         if outcome.exit_code != 0:
             raise SystemExit(f"a launch failed: {outcome.ending}")
         env = {k: v for k, v in launch.env.items() if k not in {"PYTHONPATH", "TUNE_PROBE_DIR"}}
-        begin = time.perf_counter()
-        subprocess.run(
-            launch.argv, env=env, check=True, stdin=subprocess.DEVNULL, capture_output=True
-        )
-        bare_s = time.perf_counter() - begin
-        self.own_s.append(through_s - bare_s)
+        self.own_s.append(through_s - seconds(launch.argv, env))
         self.since = time.perf_counter()
         return outcome
 
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description="the tool's own time per launch")
-    options.add_argument("--pairs", type=int, default=20)
-    options.add_argument("--ranks", type=int, default=2)
-    chosen = options.parse_args()
     spec = StudySpec(
         name="overhead",
         command=(sys.executable, "-c", PROGRAM, "{out}"),
         launcher=find(None, environ=os.environ),
-        layout=Layout(chosen.ranks),
+        layout=Layout(RANKS),
         machine=this_machine(),
-        knobs=(Knob("point", IntRange(1, 10 * chosen.pairs), Env(("POINT",))),),
-        trials=chosen.pairs,
+        knobs=(Knob("point", IntRange(1, 10 * PAIRS), Env(("POINT",))),),
+        trials=PAIRS,
     )
     in_turn = InTurn()
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +73,7 @@ def main() -> None:
     print(f"{'':24}{'median':>9}{'min':>9}{'max':>9}{'target':>9}")
     print(
         f"{'own time a launch, s':24}{median_s:9.3f}{min(own_s):9.3f}{max(own_s):9.3f}"
-        f"{TARGET_S:9.3f}   {verdict} ({len(own_s)} pairs, {chosen.ranks} ranks)"
+        f"{TARGET_S:9.3f}   {verdict} ({len(own_s)} pairs, {RANKS} ranks)"
     )
 
 
