@@ -1,6 +1,6 @@
 """What a job pays for taking orders while it gets none.
 
-    python -m benchmarks.live_cost [--pairs 10]
+    python -m benchmarks.live_cost
 
 The end of an iteration is timed in a job of two ranks, outside a study and in a job that accepts
 switches. `benchmarks/probe_cost.py` has the start of an interpreter.
@@ -8,7 +8,6 @@ switches. `benchmarks/probe_cost.py` has the start of an interpreter.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -21,7 +20,7 @@ from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.discovery import find
 from tuner.live.job_server import JobServer
 
-RANKS = 2
+RANKS, JOBS = 2, 10
 #: Of an iteration.
 MOST_SHARE = 0.005
 #: The shortest that the shipped trainers have here, s.
@@ -49,11 +48,9 @@ if world.rank == 0:
 
 def main() -> int:
     """Measure and print; 1 if the target is missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=10)
-    pairs, good = parser.parse_args().pairs, True
+    good = True
     for title, listens in (("outside a study", False), ("in a job that accepts switches", True)):
-        steps_s = [_step_s(listens) for _ in range(pairs)]
+        steps_s = [_step_s(listens) for _ in range(JOBS)]
         step_s, most_s = statistics.median(steps_s), max(steps_s)
         share = step_s / ITERATION_S
         good &= share <= MOST_SHARE

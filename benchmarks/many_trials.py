@@ -1,6 +1,6 @@
 """A study of 2,000 stored trials: is the tool still quick?
 
-    python benchmarks/many_trials.py [--trials 2000]
+    python -m benchmarks.many_trials
 
 Makes such a study of a synthetic surface (no MPI runs), then times the next suggestion of a study
 that runs, and `tune studies` and `tune show` with everything included.
@@ -9,16 +9,15 @@ Prints the median of five runs beside `python -c pass` and the target of one sec
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
 
+from benchmarks.timing import seconds
 from tuner.knobs import space
 from tuner.model import (
     BASELINE,
@@ -102,21 +101,20 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
     return LaunchRecord(number, purpose, setting, argv, env, folder, begun, outcome, MACHINE)
 
 
-def make(url: str, trials: int) -> None:
+def make(url: str) -> None:
     """Write the study into the database."""
     noise = random.Random(1)
     guesses = space.guesses(SPEC)  # so that what comes next is of the search
-    others = noise.sample(list(space.points(SPEC.knobs)), trials)
-    points = list(dict.fromkeys([*guesses, *others]))[:trials]
+    others = noise.sample(list(space.points(SPEC.knobs)), SPEC.trials)
+    points = list(dict.fromkeys([*guesses, *others]))[: SPEC.trials]
     records = [
         record(1, Purpose.BASELINE, BASELINE, noise),
         *(record(n, Purpose.SEARCH, point, noise) for n, point in enumerate(points, start=2)),
     ]
     with Store.open(url, create=True) as store:
-        spec = replace(SPEC, trials=trials)
-        store.create(spec)
-        study = OptunaStudy(store, spec, SearchThenConfirm())
-        study.take_up(History.judged(spec, records), records)
+        store.create(SPEC)
+        study = OptunaStudy(store, SPEC, SearchThenConfirm())
+        study.take_up(History.judged(SPEC, records), records)
         history = study.history()
         best = SearchThenConfirm().best(history)
         result = build(history, store.url, StudyState.FINISHED, "made", best)
@@ -124,8 +122,8 @@ def make(url: str, trials: int) -> None:
         store.set_state(SPEC.name, StudyState.FINISHED, "made")
 
 
-def suggest(url: str) -> None:
-    """Print the seconds from the end of a launch to the beginning of the next one."""
+def suggestion_s(url: str) -> float:
+    """The time from the end of a launch to the beginning of the next one, s."""
     with Store.open(url, create=True) as store:
         spec = replace(store.load(SPEC.name).spec, trials=10**6, until=1e-6)
         policy = SearchThenConfirm()
@@ -136,8 +134,9 @@ def suggest(url: str) -> None:
         start_s = time.perf_counter()
         study.tell(running, launch)
         running = _next_trial(study, policy)
-        print(time.perf_counter() - start_s)
+        took_s = time.perf_counter() - start_s
         study.fail(running.trial, "it was only asked for")
+    return took_s
 
 
 def _next_trial(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:
@@ -151,51 +150,31 @@ def _next_trial(study: OptunaStudy, policy: SearchThenConfirm) -> RunningTrial:
     return running
 
 
-def timed(argv: list[str], environ: dict[str, str]) -> float:
-    """The median wall time of a process, s; of a suggestion what the process says."""
-    times = []
-    for _ in range(RUNS):
-        start_s = time.perf_counter()
-        done = subprocess.run(argv, env=environ, check=True, stdout=subprocess.PIPE, text=True)
-        took_s = time.perf_counter() - start_s
-        times.append(float(done.stdout) if argv[-1] == "--suggest" else took_s)
-    return statistics.median(times)
-
-
-def report(url: str, trials: int) -> bool:
-    """Time each command, print the table; True where all keep the target."""
-    environ = {**os.environ, "TUNE_STORAGE": url}
-    tune = [sys.executable, "-c", "from tuner.cli.main import main; main()"]
-    bare_s = timed([sys.executable, "-c", "pass"], environ)
-    rows = {
-        "next suggestion": [sys.executable, __file__, "--suggest"],
-        "tune studies": [*tune, "studies"],
-        "tune show": [*tune, "show", SPEC.name],
-    }
-    print(f"{trials} stored trials, median of {RUNS} runs, `python -c pass` {bare_s:.3f} s")
-    kept = True
-    for name, argv in rows.items():
-        time_s = timed(argv, environ)
-        kept &= time_s <= TARGET_S
-        verdict = "ok" if time_s <= TARGET_S else "OVER"
-        ratio = time_s / bare_s
-        print(f"{name:16} {time_s:6.2f} s {ratio:6.1f} times bare  {verdict} ({TARGET_S:g} s)")
-    return kept
+def timed(*code_and_words: str, url: str) -> float:
+    """The median time of a Python program on the database, s."""
+    argv, environ = [sys.executable, "-c", *code_and_words], {**os.environ, "TUNE_STORAGE": url}
+    return statistics.median(seconds(argv, environ) for _ in range(RUNS))
 
 
 def main() -> int:
-    """Make the study, and time the commands."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--suggest", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.suggest:
-        suggest(resolve_url(None, os.environ))
-        return 0
+    """Make the study, time what asks it, and print a table; 1 if the target is missed."""
+    tune = "from tuner.cli.main import main; main()"
     with tempfile.TemporaryDirectory() as folder:
         url = resolve_url(f"{folder}/many.db", {})
-        make(url, options.trials)
-        return 0 if report(url, options.trials) else 1
+        make(url)
+        bare_s = timed("pass", url=url)
+        times_s = {
+            "next suggestion": statistics.median(suggestion_s(url) for _ in range(RUNS)),
+            "tune studies": timed(tune, "studies", url=url),
+            "tune show": timed(tune, "show", SPEC.name, url=url),
+        }
+    count = f"{SPEC.trials} stored trials, median of {RUNS} runs"
+    print(f"{count}, `python -c pass` {bare_s:.3f} s")
+    for name, time_s in times_s.items():
+        verdict = "ok" if time_s <= TARGET_S else "OVER"
+        ratio = time_s / bare_s
+        print(f"{name:16} {time_s:6.2f} s {ratio:6.1f} times bare  {verdict} ({TARGET_S:g} s)")
+    return int(max(times_s.values()) > TARGET_S)
 
 
 if __name__ == "__main__":

@@ -205,8 +205,7 @@ class Cluster:
 
     def begin(self, spec: StudySpec) -> Future[Result]:
         """Start it on the first host, which has launched the baseline by then."""
-        args = (spec, HOSTS[0], self.url, self.folder, 1.0, self.held)
-        first = self.pool.submit(measure, *args)
+        first = self.pool.submit(measure, spec, HOSTS[0], self.url, self.folder, 1.0, self.held)
         self.wait_for(spec, 4)
         return first
 
