@@ -1,6 +1,6 @@
 """The same settings in windows of running jobs and in launches of their own.
 
-    python -m benchmarks.live_points [--study chainer_mnist] [--runs 3]
+    python -m benchmarks.live_points
 
 Some ten settings of the MNIST and of the image trainer are measured both ways, in random order, and
 the medians compared: their correlation, and the bias of the windows. That wants an idle machine.
@@ -9,7 +9,6 @@ the medians compared: their correlation, and the bias of the windows. That wants
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import statistics
@@ -36,8 +35,8 @@ from tuner.study import tune
 LEAST_CORRELATION = 0.9
 MOST_BIAS = 0.05
 
-#: The studies that are measured if none is named.
-STUDIES = ("chainer_mnist", "chainer_imagenet")
+#: Of each setting, both ways.
+RUNS = 3
 
 #: Of each study the ranks, and the values of its knobs: about ten combinations.
 VALUES: Mapping[str, tuple[int, Mapping[str, tuple[Value, ...]]]] = {
@@ -45,10 +44,6 @@ VALUES: Mapping[str, tuple[int, Mapping[str, tuple[Value, ...]]]] = {
     "chainer_imagenet": (
         2,
         {"omp_threads": (1, 2), "opencv_threads": (1, 4), "iterator_workers": (1, 4)},
-    ),
-    "torch_ddp": (
-        4,
-        {"omp_threads": (1, 2), "iterator_workers": (1, 2, 4), "prefetch": (1, 4)},
     ),
 }
 
@@ -66,21 +61,15 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 def main() -> int:
     """Measure the studies; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--study", action="append", choices=sorted(VALUES), help="or both")
-    parser.add_argument("--runs", type=int, default=3, help="of each setting, both ways")
-    options = parser.parse_args()
-    results = [_compared(study, options.runs) for study in options.study or STUDIES]
+    results = [_compared(study, *how) for study, how in VALUES.items()]
     return int(not all(results))
 
 
-def _compared(study: str, runs_of_each: int) -> bool:
+def _compared(study: str, ranks: int, values: Mapping[str, tuple[Value, ...]]) -> bool:
     """Measure, print a line a setting, and the targets; True if they are met."""
-    ranks, values = VALUES[study]
     name = f"{study}_{ranks}"
     spec = spec_of(study, mpi_procs=ranks, name=name, oversubscription=1e6)
-    live = swept(spec, "on", values, runs_of_each)
-    cold = swept(spec, "off", values, runs_of_each)
+    live, cold = swept(spec, "on", values), swept(spec, "off", values)
     cold_s, live_s = cold.elapsed_s(), live.elapsed_s(_proof(live, cold))
     both = [setting for setting in cold_s if setting in live_s]
     runs = _pairs(both, cold_s, live_s)
@@ -183,7 +172,7 @@ def _by_setting(
     return by_setting
 
 
-def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], runs: int) -> Swept:
+def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]]) -> Swept:
     """Measure all combinations of these values of the spec's knobs.
 
     What was measured before under this name is not measured again: a sweep that was
@@ -195,7 +184,7 @@ def swept(spec: StudySpec, live: Live, values: Mapping[str, tuple[Value, ...]], 
         if knob.name in values
     )
     spec = replace(spec, knobs=knobs, live=live, confirm="none", name=f"{spec.name}_{live}")
-    tune(spec, policy=EverySetting(runs, Purpose.SEARCH))
+    tune(spec, policy=EverySetting(RUNS, Purpose.SEARCH))
     with Store.open(resolve_url(None, os.environ), create=False) as store:
         records = store.launches(spec.name, detail=False)
     counted = [r for r in records if r.purpose.stage.is_evidence]
