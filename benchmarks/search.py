@@ -1,7 +1,7 @@
 """The search replayed on every surface: what it costs, and how good what it finds is.
 
-    python -m benchmarks.search [--seeds 20] [--first 0] [--only mlp] [--jobs 2]
-        [--neighbours SHARE] [SURFACE.json|FOLDER ...]
+    python -m benchmarks.search [--seeds 20] [--first 0] [--only mlp] [--neighbours SHARE]
+        [SURFACE.json|FOLDER ...]
 
 Each study is replayed twice: with a launch for every measurement, and in running jobs (`--live`).
 Costs are counted in best runs (`benchmarks/surfaces/README.md`). Prints a line a surface, or a
@@ -33,6 +33,9 @@ from tuner.study.history import History
 from tuner.study.policy import Policy, SearchThenConfirm, Step, Stop
 
 SURFACES = Path(__file__).resolve().parent / "surfaces"
+
+#: So many studies are replayed at once.
+JOBS = 2
 
 #: The search's own thinking, at most, at up to 50 settings.
 THINKING_MS = 50.0
@@ -296,13 +299,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--only", default="", help="surfaces with this in their name")
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--neighbours", type=float, default=0.0, metavar="SHARE")
     options = parser.parse_args()
     if not 0 <= options.neighbours < 1:
-        parser.error(
-            f"--neighbours {options.neighbours} must be a share of at least 0, and below 1"
-        )
+        parser.error("--neighbours must be a share of at least 0, and below 1")
     paths = [
         path
         for named in options.surfaces or [SURFACES]
@@ -313,7 +313,7 @@ def main() -> int:
     tasks = [(path, seed, options.neighbours) for path in surfaces for seed in seeds]
     if not tasks:
         parser.error("no surface to replay")
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(JOBS) as pool:
         results = list(pool.map(study, tasks, chunksize=2))
     print(f"{options.seeds} seeds a surface; costs in best runs; the targets beside")
     kept = table(results)

@@ -29,7 +29,6 @@ from typing import Any
 from tuner.hosts.machine import this_machine
 from tuner.launch.launchers import launcher_for
 from tuner.launch.launchers.discovery import find
-from tuner.model import Layout
 from tuner.stats.ranks import interval
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -186,7 +185,7 @@ def measure(seeds: int, keep: Path | None) -> dict[str, Any]:
 def table(done: dict[str, Any], seeds: int) -> bool:
     """Print a line a seed, then the medians with their targets; True if these are met."""
     machine = this_machine()
-    print(f"{Layout(RANKS).ranks} ranks on {machine.cores} cores ({machine.cpu_model})")
+    print(f"{RANKS} ranks on {machine.cores} cores ({machine.cpu_model})")
     titles = ("seed", "article, s", "search, s", "confirmed, s", "ratio", "ratio", "verdict")
     print("".join(title.rjust(13) for title in titles))
     searches, answers, shares = [], [], []

@@ -1,6 +1,6 @@
 """Ways to search, beside each other: what was tried, with what each of them costs and finds.
 
-    python -m benchmarks.ways [--seeds 10] [--jobs 2] [--plot FILE.png] [SURFACE.json ...]
+    python -m benchmarks.ways [--seeds 10] [--plot FILE.png] [SURFACE.json ...]
 
 Each is a `Policy` as `tune`'s own, replayed on every surface (those of `surfaces/` and those of
 `synthetic.py`). Costs are in best runs; regrets are capped at 50 %. The plot shows what is known
@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from benchmarks import replay, synthetic
-from benchmarks.search import SURFACES, cost_to, middle, quantile
+from benchmarks.search import JOBS, SURFACES, cost_to, middle, quantile
 from tuner.config.options import SAMPLERS
 from tuner.knobs.space import values
 from tuner.model import Ending, Finished, LaunchRecord, Purpose, Setting, Stopped
@@ -63,13 +64,6 @@ def times_s(history: History) -> dict[Setting, list[float]]:
     return found
 
 
-def race(history: History, best: Setting | None) -> ProjectionStopper | None:
-    """Against the median of the best, with what is held likely of the noise."""
-    if best is None:
-        return None
-    return ProjectionStopper(Limit(statistics.median(times_s(history)[best]), 0.03), Noise(), None)
-
-
 @dataclass
 class Tpe(Policy):
     """The article's way: Optuna's TPE over the whole space, each point measured once.
@@ -100,8 +94,12 @@ class Tpe(Policy):
         return Step(Purpose.SEARCH, setting)
 
     def race(self, history: History, purpose: Purpose, setting: Setting) -> EarlyStopper | None:  # noqa: ARG002
-        """Against the best, if at all."""
-        return race(history, self.best(history)) if self.raced else None
+        """If at all, against the median of the best, with what is held likely of the noise."""
+        best = self.best(history)
+        if best is None or not self.raced:
+            return None
+        median_s = statistics.median(times_s(history)[best])
+        return ProjectionStopper(Limit(median_s, 0.03), Noise(), None)
 
 
 def _distribution(allowed: Sequence[int | str]) -> BaseDistribution:
@@ -325,23 +323,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("surfaces", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="", help="ways with this in their name")
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        paths = options.surfaces or [
-            *sorted(SURFACES.glob("*.json")),
-            *synthetic.write(Path(folder)),
-        ]
-        tasks = [
-            (way, path, seed)
-            for way in WAYS
-            if options.only in way
-            for path in paths
-            for seed in range(options.seeds)
-        ]
-        with ProcessPoolExecutor(options.jobs) as pool:
+        ours = sorted(SURFACES.glob("*.json"))
+        paths = options.surfaces or [*ours, *synthetic.write(Path(folder))]
+        tasks = list(product(WAYS, paths, range(options.seeds)))
+        with ProcessPoolExecutor(JOBS) as pool:
             results = list(pool.map(study, tasks, chunksize=4))
     print(f"{len(paths)} surfaces, {options.seeds} seeds; costs in best runs")
     table(results)

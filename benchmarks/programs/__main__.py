@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.chainer, options.chainer_python, options.dlrm, options.dlrm_python
     )
     chosen = [each for each in PROGRAMS if not options.names or each.study in options.names]
-    failed = [] if options.only_table else tune_all(chosen, checkouts, options.trials)
+    failed = tune_all(chosen, checkouts, options.trials)
     kept = [(each, _kept(each)) for each in PROGRAMS]
     documents = [(each, document) for each, document in kept if document is not None]
     rows = [table.row(each.title, *document) for each, document in documents]
@@ -110,7 +110,6 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--dlrm", type=Path, metavar="FOLDER", help="a checkout of facebookresearch/dlrm")
     add("--dlrm-python", type=Path, metavar="FILE", help="its interpreter, with PyTorch")
     add("--markdown", type=Path, metavar="FILE", help="write the table there: docs/programs.md")
-    add("--only-table", action="store_true", help="of what was found before; tune nothing")
     options = parser.parse_args(argv)
     unknown = set(options.names) - set(names)
     if unknown:

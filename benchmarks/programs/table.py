@@ -72,13 +72,12 @@ def _setting(setting: dict[str, Any] | None) -> str:
 
 def _held(explained: dict[str, Any]) -> str:
     """What held the runs back, and for which share of the time: the baseline, then the best."""
-    verdicts = {run["name"]: _short(run["sentence"]) for run in explained["runs"]}
+    verdicts = {
+        run["name"]: run["sentence"].removeprefix("held back by ").partition(" of the time")[0]
+        for run in explained["runs"]
+    }
     names = [name for name in ("baseline", "best") if name in verdicts]  # one where they are one
     return " → ".join(verdicts[name] for name in names) or "not known"
-
-
-def _short(sentence: str) -> str:
-    return sentence.removeprefix("held back by ").partition(" of the time")[0]
 
 
 def as_text(rows: Sequence[Row]) -> str:
@@ -94,13 +93,10 @@ def as_text(rows: Sequence[Row]) -> str:
 
 def as_markdown(rows: Sequence[Row], machine: str, trials: int) -> str:
     """A page for the docs, with the command that makes it."""
-    cells = [HEADERS, ("---",) * len(HEADERS), *rows]
-    body = "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in cells)
+    lines = [HEADERS, ("---",) * len(HEADERS), *rows]
+    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in cells)
     return _PAGE.format(machine=machine, trials=trials, table=body)
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("|", r"\|")
 
 
 _PAGE = """# Programs that were tuned
