@@ -18,6 +18,8 @@ import time
 from dataclasses import replace
 
 from benchmarks.timing import seconds
+from tests import study_surface
+from tests.study_surface import CONFIRMED
 from tuner.knobs import space
 from tuner.model import (
     BASELINE,
@@ -28,7 +30,6 @@ from tuner.model import (
     Flag,
     IntRange,
     Knob,
-    LauncherInfo,
     LaunchRecord,
     Layout,
     Machine,
@@ -38,7 +39,6 @@ from tuner.model import (
     Purpose,
     RankView,
     Setting,
-    StudySpec,
     StudyState,
     Telemetry,
     Track,
@@ -54,23 +54,19 @@ from tuner.study.running_trial import RunningTrial
 TARGET_S = 1.0
 RUNS = 5
 RANKS = 8
-MACHINE = Machine("node1", "Some CPU", 64, 64, 64, None, 2, 64 << 30)
 
-SPEC = StudySpec(
+SPEC = replace(
+    CONFIRMED,
     name="many",
-    command=("train", "--out", "{out}"),
-    launcher=LauncherInfo("openmpi", "/opt/mpi/bin/mpirun", "5.0.11"),
     layout=Layout(RANKS),
-    machine=MACHINE,
+    machine=Machine("node1", "Some CPU", 64, 64, 64, None, 2, 64 << 30),
     knobs=(
         Knob("omp_threads", IntRange(1, 64), Flag("-t")),
         Knob("iterator_workers", IntRange(1, 64), Flag("-j")),
         Knob("batch", IntRange(1, 16), Flag("-b")),
     ),
     trials=2000,
-    compare="in-turn",
 )
-
 
 #: As of a launch of 20 s that was looked at twice a second.
 TIMES_S = tuple(each / 2 for each in range(1, 41))
@@ -95,10 +91,10 @@ def record(number: int, purpose: Purpose, setting: Setting, noise: random.Random
     effects = tuple(Effect(name, value, value, Verdict.HONOURED) for name, value in setting.items)
     ending, view = Finished(elapsed_s, 100), Observation(ranks)
     outcome = Outcome(ending, elapsed_s + 1, 0, steps, view, effects, telemetry=TELEMETRY)
+    launch = study_surface.record(number, setting, purpose, outcome)
     argv = ("mpirun", "-n", str(RANKS), "task_wrapper.sh", "--", "train", "--out", "out")
-    folder, begun = f"/many/{number:04d}", "2026-01-01T00:00:00+00:00"
-    env = {"OMP_NUM_THREADS": "1"}
-    return LaunchRecord(number, purpose, setting, argv, env, folder, begun, outcome, MACHINE)
+    folder, env = f"/many/{number:04d}", {"OMP_NUM_THREADS": "1"}
+    return replace(launch, argv=argv, env=env, folder=folder, machine=SPEC.machine)
 
 
 def make(url: str) -> None:
