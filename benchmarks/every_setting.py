@@ -46,7 +46,7 @@ class EverySetting(Policy):
         for record in history.valid:
             if record.purpose is self.purpose:
                 counts = failed if isinstance(record.outcome.ending, Failed) else finished
-                counts[history.pooling.canonical(record.setting)] += 1
+                counts[record.canonical] += 1
         for number in range(self.runs):
             order = [*self.others, *settings(history)]
             random.Random(f"{history.spec.seed}/{number}").shuffle(order)

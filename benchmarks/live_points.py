@@ -104,10 +104,11 @@ def _agree(what: str, pairs: Sequence[tuple[float, float]]) -> bool:
     off = [live_s / cold_s - 1 for cold_s, live_s in pairs]
     bias = statistics.median(off)
     good = correlation >= LEAST_CORRELATION, abs(bias) <= MOST_BIAS
+    said = ["met" if each else "MISSED" for each in good]
     print(
-        f"  {what:12} rank correlation {correlation:.3f} (>= {LEAST_CORRELATION}) {_said(good[0])},"
+        f"  {what:12} rank correlation {correlation:.3f} (>= {LEAST_CORRELATION}) {said[0]},"
         f" of logarithms {of_logs:.3f};"
-        f" median bias {bias:+.1%} (<= {MOST_BIAS:.0%}) {_said(good[1])},"
+        f" median bias {bias:+.1%} (<= {MOST_BIAS:.0%}) {said[1]},"
         f" worst {max(off, key=abs):+.1%}"
     )
     return all(good)
@@ -129,10 +130,6 @@ def _pairs(
 ) -> list[tuple[float, float]]:
     """The medians of each setting: cold, live."""
     return [(statistics.median(cold[each]), statistics.median(live[each])) for each in settings]
-
-
-def _said(good: bool) -> str:
-    return "met" if good else "MISSED"
 
 
 # --- the measurements --------------------------------------------------------------------------

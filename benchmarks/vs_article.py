@@ -118,11 +118,7 @@ def by_tune(seed: int) -> dict[str, Any]:
         shown = subprocess.run(
             [*tune, "export", "vs", "--format", "json", *place], check=True, capture_output=True
         )
-    return _tuned(json.loads(shown.stdout), total_s)
-
-
-def _tuned(document: dict[str, Any], total_s: float) -> dict[str, Any]:
-    """The parts of the export that the table needs."""
+    document = json.loads(shown.stdout)
     result, launches = document["result"], document["launches"]
     confirm_s = sum(each["wall_s"] for each in launches if each["purpose"] == "confirm")
     best = result["best"]

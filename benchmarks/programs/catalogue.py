@@ -78,22 +78,13 @@ ORIGINS = {
 }
 
 
-def missing(
-    program: Program,
-    checkouts: Checkouts,
-    find: Callable[[str], str | None] = shutil.which,
-) -> list[str]:
+def missing(program: Program, checkouts: Checkouts) -> list[str]:
     """What is not there, each with the way to get it; empty where it can be tuned."""
-    lacks = []
-    if program.executable and find(program.executable) is None:
-        lacks.append(f"{program.executable}: apt-get install {program.package}")
-    if program.example:
-        lacks += _missing_example(program, checkouts)
-    return lacks
-
-
-def _missing_example(program: Program, checkouts: Checkouts) -> list[str]:
     name, lacks = program.example, []
+    if program.executable and shutil.which(program.executable) is None:
+        lacks.append(f"{program.executable}: apt-get install {program.package}")
+    if not name:
+        return lacks
     checkout: Path | None = getattr(checkouts, name)
     python: Path | None = getattr(checkouts, f"{name}_python")
     if checkout is None:

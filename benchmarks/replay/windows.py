@@ -76,7 +76,9 @@ class LiveMachine(VirtualMachine):
             return self.launch(step.setting, None)
         run = self._rng.choice(point.runs)
         n, objective = self.surface.iterations, self._spec.objective
-        model = full_run_model(history.records, n, objective, _typical_s(history, best))
+        own = [] if best is None else history.of(history.valid, best)
+        best_s = evidence.estimate_s([sample for each in own for sample in each.outcome.samples])
+        model = full_run_model(history.records, n, objective, best_s)
         job = running_job(history.spec, history.records)
         serves = job is not None and job.serves(history.pooling.canonical(step.setting))
         started_s, switch_s = 0.0, SWITCH_S
@@ -116,10 +118,3 @@ class LiveMachine(VirtualMachine):
         while True:
             factor = math.exp(self._rng.gauss(-(ITERATION_SD**2) / 2, ITERATION_SD))
             yield pace_s * factor
-
-
-def _typical_s(history: History, setting: Setting | None) -> float | None:
-    if setting is None:
-        return None
-    own = history.of(history.valid, setting)
-    return evidence.estimate_s([sample for record in own for sample in record.outcome.samples])

@@ -67,7 +67,7 @@ def test_every_study_ends_and_hands_over_something_that_worked(
     if found.best is not None:
         assert found.conclusion is not None and found.export is not None
         worked = {
-            history.pooling.canonical(r.setting) for r in history.records if r.outcome.samples
+            r.canonical for r in history.records if r.outcome.samples
         }
         stopped = found.baseline is not None and found.baseline.stopped is not None
         handed_over = history.pooling.canonical(found.export)
