@@ -51,9 +51,7 @@ from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
 from tuner.study.running_trial import RunningTrial
 
-TARGET_S = 1.0
-RUNS = 5
-RANKS = 8
+TARGET_S, RUNS, RANKS = 1.0, 5, 8
 
 SPEC = replace(
     CONFIRMED,
