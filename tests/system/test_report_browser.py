@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tests import study_samples as samples
 from tests.accessible import by_day_and_by_night
+from tests.marked import eventually
 from tests.study_samples import hostile, watched
 from tuner.model import StudyState
 from tuner.results.report.page import report
@@ -96,19 +97,15 @@ def test_it_can_be_read_anywhere(
     page.context.close()
 
 
-def until(page: Any, script: str) -> None:
-    """Wait for what comes true; the page's policy allows no predicate of Playwright's in it."""
-    for _ in range(300):
-        if page.evaluate(script):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never: {script}")
-
-
 def test_figures_follow_the_colours_and_the_width_and_catch_no_finger(
     browser: Any, pages: dict[str, Path]
 ) -> None:
     """By the keyboard alone the tables open; a swipe over a figure scrolls the page."""
+
+    def until(script: str) -> None:
+        """Wait for what comes true; the page's policy allows no predicate of Playwright's in it."""
+        eventually(lambda: bool(page.evaluate(script)))
+
     page = opened(browser, pages["pairs"])
     page.locator("#search summary").focus()
     page.keyboard.press("Enter")
@@ -121,9 +118,9 @@ def test_figures_follow_the_colours_and_the_width_and_catch_no_finger(
     page.mouse.up()
     assert page.evaluate(extent) == before
     page.emulate_media(color_scheme="dark")
-    until(page, "!!document.querySelector(\".main-svg[style*='rgb(21, 24, 29)']\")")
+    until("!!document.querySelector(\".main-svg[style*='rgb(21, 24, 29)']\")")
     page.set_viewport_size({"width": 390, "height": 800})
-    until(page, "document.querySelector('.main-svg').getBoundingClientRect().width < 390")
+    until("document.querySelector('.main-svg').getBoundingClientRect().width < 390")
     assert_sound(page, pages["pairs"])
     page.context.close()
 
