@@ -1,6 +1,6 @@
 """Verdicts of real studies whose truth is known: of two equal settings, and of one with less work.
 
-    python -m campaigns.verdicts [--studies 20] [--program NAME ...] [--neighbour] [--compare HOW]
+    python -m campaigns.verdicts [--studies 20] [--program NAME ...] [--neighbour]
 
 Each study compares one fixed setting with the defaults, which in every second lot of studies have
 some 10 % more work. With ``--neighbour`` a loop on one core comes and goes beside them. The truth
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -26,6 +25,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.light_trainer import MAIN, captured, environment
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 PYTHON = sys.executable
@@ -132,12 +133,8 @@ class Verdict(NamedTuple):
     is_side_by_side: bool
 
 
-def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Verdict:
-    """Run one study.
-
-    Raises:
-        subprocess.CalledProcessError: It ended with an error.
-    """
+def study(program: Program, folder: Path, *, has_more: bool) -> Verdict:
+    """Run one study."""
     less, more = program.work
     # The knob that changes nothing is the name under which the shell starts the command.
     knob, best, usual = ("work", less, more) if has_more else ("label", 1, 2)
@@ -146,17 +143,15 @@ def study(program: Program, folder: Path, *, has_more: bool, compare: str) -> Ve
         words = [word.replace("{work}", str(less)) for word in command]
         command = ["sh", "-c", 'exec "$@"', "{label}", *words]
     options = (
-        f"--name study --json --quiet --live off --learn-from none --trials 1 --compare {compare}"
+        "--name study --json --quiet --live off --learn-from none --trials 1"
         f" --mpi-procs {program.ranks} --knob {knob}={best} --baseline {knob}={usual}"
         # What the environment says for the defaults, too: nothing else may differ.
         " --fix omp_threads=1 --storage tune.db"
     )
-    tune = str(Path(PYTHON).parent / "tune")
-    argv = [tune, *options.split(), *program.options, "--", *command]
-    environ = {**os.environ, "TUNE_LOCK_DIR": str(folder), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(
-        argv, check=True, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True
-    )
+    argv = [PYTHON, "-c", MAIN, *options.split(), *program.options, "--", *command]
+    run = captured(argv, folder, environment(folder, OMP_NUM_THREADS="1"))
+    if run.returncode:
+        sys.exit(run.stderr)
     finding = json.loads(run.stdout)["finding"]
     finding["high"] = finding["high"] or float("inf")
     return Verdict(**{name: finding[name] for name in Verdict._fields})
@@ -189,7 +184,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--studies", type=int, default=20)
     parser.add_argument("--program", choices=PROGRAMS, action="append")
     parser.add_argument("--neighbour", action="store_true")
-    parser.add_argument("--compare", default="auto")
     options = parser.parse_args(argv)
     is_kept = True
     with neighbour(is_there=options.neighbour):
@@ -198,11 +192,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 verdicts = []
                 for number in range(options.studies):
                     with tempfile.TemporaryDirectory() as folder:
-                        verdict = study(
-                            PROGRAMS[name], Path(folder), has_more=has_more, compare=options.compare
-                        )
-                    verdicts.append(verdict)
-                    print(f"  {number + 1:>2} {verdict}", flush=True)
+                        verdicts.append(study(PROGRAMS[name], Path(folder), has_more=has_more))
+                    print(f"  {number + 1:>2} {verdicts[-1]}", flush=True)
                 is_kept &= table(name, verdicts, has_more=has_more)
     return not is_kept
 

@@ -218,6 +218,7 @@ def test_a_mistake_is_named_before_anything_starts(
 
 # --- however it is ended: it ends in order, and keeps all ---------------------------------------
 
+
 def start(folder: Path, *, ignored: Sequence[str] = (), **streams: Any) -> subprocess.Popen[bytes]:
     """A study whose only launch waits; signals are ignored as ``nohup`` does it."""
     words = ("-n", "1", "--name", "s", "--objective", "wall", "--knob", "omp_threads=1", "--")
