@@ -49,16 +49,6 @@ def run(tmp_path: Path, mnist: Path) -> Run:
     return start
 
 
-def test_workers_that_are_forked_load_in_a_path_with_a_space(run: Run, tmp_path: Path) -> None:
-    copy = tmp_path / "my workloads"
-    shutil.copytree(WORKLOADS, copy)
-    flags = ("--loaderjob", "2", "--prefetch", "2", "--iterations", "4", "--start-method", "fork")
-    done = run("--benchmark", *SMALL, *flags, program=copy / TRAINER.name)
-    assert done.clean, done.stderr
-    assert done.log[-1]["iteration"] == 4
-    assert done.log[-1]["elapsed_time"] > 0
-
-
 @pytest.mark.slow
 def test_a_job_goes_on_from_its_snapshot(run: Run) -> None:
     first = run(*SMALL, "--benchmark", "--snapshot-every", "3", "--iterations", "10")
@@ -75,15 +65,22 @@ def test_a_job_goes_on_from_its_snapshot(run: Run) -> None:
     assert "log: that is no snapshot" in refused.stderr
 
 
-def test_benchmark_mode_has_its_own_length_evaluates_and_writes_the_log_alone(run: Run) -> None:
-    done = run("--benchmark", *SMALL)
+def test_benchmark_mode_has_its_own_length_evaluates_and_writes_the_log_alone(
+    run: Run, tmp_path: Path
+) -> None:
+    """In a path with a space, with workers that are forked."""
+    copy = tmp_path / "my workloads"
+    shutil.copytree(WORKLOADS, copy)
+    flags = ("--loaderjob", "2", "--prefetch", "2", "--start-method", "fork")
+    done = run("--benchmark", *SMALL, *flags, program=copy / TRAINER.name)
+    assert done.clean, done.stderr
     assert [path.name for path in done.out.iterdir()] == ["log"]
     written = [entry["iteration"] for entry in done.log]
     assert (len(written), written[-1]) == (20, ITERATIONS)
     assert {"main/loss", "main/accuracy", "validation/main/loss"} <= done.log[-1].keys()
     data, summary, end = done.stdout.splitlines()
     assert data.startswith("data: MNIST from ") and "600 + 100 examples" in data
-    assert "25 iterations, 2 ranks, batch 10, unit 20, CPU, naive, loader jobs 1" in summary
+    assert "25 iterations, 2 ranks, batch 10, unit 20, CPU, naive, loader jobs 2" in summary
     assert end.startswith("done: 25 iterations in ")
 
 
