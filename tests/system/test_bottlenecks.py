@@ -28,7 +28,7 @@ INSIDE = Path(__file__).parents[1] / "bottlenecks" / "inside"
 
 #: What comes before a program: it has one thread, and precedence if it may (else that is said).
 ONE_THREAD = ("env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
-FIRST = ("nice", "-n", "-15")
+FIRST = ("nice", "-n", "-10")
 
 
 @contextmanager

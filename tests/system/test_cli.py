@@ -24,14 +24,8 @@ pytestmark = pytest.mark.system
 
 def test_a_study_shows_its_progress_its_result_and_the_next_commands(quick_study: Path) -> None:
     out, err = ((quick_study / name).read_text() for name in ("first.out", "first.err"))
-    for line in (
-        r"Study quick: finished, 4 settings (measured|tried \(.*\)) in \d+ launches",
-        r"[\d.]+ times faster than your defaults \(95 % ",
-        r"the tuning took .*; a run as measured saves .*: break-even after ",
-        "omp_threads=1",
-        "  tune export quick --format sh -o job.sh",
-    ):
-        assert re.search(line, out), line
+    for words in ("Study quick: finished, 4 settings ", "omp_threads=1", "  tune export quick "):
+        assert words in out  # the rest is in the snapshots
     assert "\x1b" not in err
     assert re.search(r"(?m)^\[0:\d\d\] - baseline: (stopped after )?[\d.]+ s", err)
     assert re.search(r"(?m)^\[0:\d\d\] 4/4 ", err)
