@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -205,8 +206,10 @@ def test_a_token_of_the_users_own_is_shown_to_nobody_and_ctrl_c_ends_it(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
+        timer = threading.Timer(120, process.kill)
+        timer.start()
         try:
+            assert process.stdout is not None
             line = process.stdout.readline()
             address = re.search(r"http://(127\.0\.0\.1:\d+)/\?token=\$TUNE_DASHBOARD_TOKEN", line)
             assert address is not None
@@ -217,6 +220,7 @@ def test_a_token_of_the_users_own_is_shown_to_nobody_and_ctrl_c_ends_it(
             out, err = process.communicate(timeout=60)
         finally:
             process.kill()
+            timer.cancel()
     assert process.returncode == 0
     assert "Traceback" not in err
     assert OWN_TOKEN not in line + out + err
