@@ -178,14 +178,10 @@ def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
     assert done.stdout.rstrip().endswith("; worse by more than 5 %")
     with Store.open(f"sqlite:///{tmp_path / 'ci.db'}", create=False) as store:
         best = store.load("main").summary.best_setting
-        made = [
-            (record, name)
-            for name in ("main", "branch")
-            for record in store.launches(f"{name}-again")
-        ]
+        again, other = (store.launches(f"{name}-again") for name in ("main", "branch"))
         assert len(store.launches("main")) == 2, "the study itself stays as it was"
-    assert {record.setting for record, name in made if name == "main"} == {best}
-    sides = [record.outcome.side_by_side for record, _ in made]
+    assert {record.setting for record in again} == {best}
+    sides = [record.outcome.side_by_side for record in (*again, *other)]
     assert sum(side is not None and bool(side.slices) for side in sides) >= 4
 
 
