@@ -66,9 +66,7 @@ def test_every_study_ends_and_hands_over_something_that_worked(
     found = build(history, "tune.db", StudyState.FINISHED, stop.reason, policy.best(history))
     if found.best is not None:
         assert found.conclusion is not None and found.export is not None
-        worked = {
-            r.canonical for r in history.records if r.outcome.samples
-        }
+        worked = {r.canonical for r in history.records if r.outcome.samples}
         stopped = found.baseline is not None and found.baseline.stopped is not None
         handed_over = history.pooling.canonical(found.export)
         assert handed_over in worked or (stopped and found.export == BASELINE)
