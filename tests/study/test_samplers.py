@@ -51,7 +51,7 @@ def no_idea(*_):
 def sampler(value):
     class Sampler(optuna.samplers.RandomSampler):
         def sample_independent(self, study, trial, param_name, param_distribution):
-            return value(study, param_name)
+            return value()
     return Sampler
 
 def pruner(answer):
@@ -60,12 +60,7 @@ def pruner(answer):
             return answer(trial)
     return Pruner
 
-def descending(study, name):
-    number = len(study.get_trials(deepcopy=False))
-    return {"omp_threads": 1 + number % 4, "iterator_workers": 3}[name]
-
-Descending, Raising = sampler(descending), sampler(no_idea)
-Stubborn, Outside = sampler(lambda *_: 2), sampler(lambda *_: 99)
+Raising, Stubborn, Outside = sampler(no_idea), sampler(lambda: 2), sampler(lambda: 99)
 Prunes, Breaks, Silent = pruner(lambda _: True), pruner(no_idea), pruner(lambda _: None)
 
 class EndsAtFour(optuna.terminator.BaseTerminator):
@@ -89,17 +84,6 @@ NEW = {"omp_threads": 3, "iterator_workers": 3}
 
 def searched_in(folder: Path) -> list[Setting]:
     return [r.setting for r in records_in(folder) if r.purpose is Purpose.SEARCH]
-
-
-def test_what_a_sampler_of_the_users_suggests_is_what_is_launched(folder: Path, mine: str) -> None:
-    runner = FakeRunner()
-    study_in(folder, runner, replace(SPEC, sampler=f"{mine}:Descending"))
-    searched = searched_in(folder)
-    assert len(searched) == 4
-    assert {setting.as_dict()["iterator_workers"] for setting in searched} == {3}
-    for record in records_in(folder):
-        if record.purpose is Purpose.SEARCH:
-            assert trials_in(folder)[record.trial or 0].params == record.setting.as_dict()
 
 
 @pytest.mark.parametrize("name", ["tpe", "brute-force", "gp", "cmaes"])
