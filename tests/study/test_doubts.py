@@ -7,16 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, SPEC, ran, record
-from tuner.model import (
-    BASELINE,
-    Finished,
-    LaunchRecord,
-    Load,
-    Observation,
-    Outcome,
-    Purpose,
-    Setting,
-)
+from tuner.model import BASELINE, LaunchRecord, Load, Observation, Purpose, Setting
 from tuner.study.doubts import doubts
 from tuner.study.history import History
 
@@ -24,10 +15,8 @@ THIRD = Setting.of({"omp_threads": 1, "iterator_workers": 1})
 
 
 def launches(*walls_s: float) -> History:
-    made = [
-        record(n, BASELINE, Purpose.BASELINE, Outcome(Finished(1.0, 1), wall_s, 0))
-        for n, wall_s in enumerate(walls_s, start=1)
-    ]
+    ends = [replace(ran(1.0), wall_s=wall_s, progress=()) for wall_s in walls_s]
+    made = [record(n, BASELINE, Purpose.BASELINE, end) for n, end in enumerate(ends, start=1)]
     return History.judged(SPEC, made)
 
 
@@ -69,10 +58,7 @@ def wrote(number: int, setting: Setting, output_bytes: int, *files: str) -> Laun
     ("best", "said"),
     [
         ((1000, "log", "model.h#"), []),
-        (
-            (30, "log", "model.h#"),
-            ["launch 3 printed 30 bytes, the defaults 1000: has it done its"],
-        ),
+        ((30, "log", "model.h#"), ["launch 3 printed 30 bytes, the defaults 1000: has it done"]),
         ((900, "log"), ["launch 3 wrote no model.h#, which the defaults wrote"]),
     ],
 )

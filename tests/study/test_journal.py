@@ -11,22 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study_surface import BEST, CRASH, ran, record
-from tuner.model import (
-    Ending,
-    Exclusion,
-    ExclusionKind,
-    Failed,
-    FailureKind,
-    LaunchRecord,
-    Load,
-    Purpose,
-    Stopped,
-)
+from tuner.model import Ending, Exclusion, ExclusionKind, LaunchRecord, Load, Purpose, Stopped
 from tuner.study import journal
 from tuner.study.journal import PART_FILE, RECORD_FILE, Journal
 
 CREATED = "2026-01-02T03:04:05.000006+00:00"
-ODD = Failed(FailureKind.CRASHED, "\ud800\0\n$(x)", "ü" * 20)
+ODD = replace(CRASH, reason="\ud800\0\n$(x)", log_tail="ü" * 20)
 
 
 def of(folder: Path, created_at: str = CREATED) -> Journal:

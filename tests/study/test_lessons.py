@@ -8,15 +8,15 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.study_surface import BEST, SPEC, FakeRunner, row_in
+from tests.study_surface import BEST, SPEC, FakeRunner, events_of, records_in, row_in, study_in
 from tuner.model import Choice, Flag, Knob, Layout, Purpose, StudySpec
 from tuner.model.errors import UsageError
-from tuner.store.store import Store
-from tuner.study import StudyInterrupted, tune
-from tuner.study.events import Event, Note
+from tuner.study import StudyInterrupted
+from tuner.study.events import Note
 
 #: The same program with fewer ranks.
 EARLIER = replace(SPEC, name="earlier", layout=Layout(1), learn_from="none")
@@ -38,20 +38,13 @@ def after(folder: Path, finished: Path) -> Path:
 
 def play(folder: Path, spec: StudySpec, runner: FakeRunner | None = None) -> list[str]:
     """Run a study to its end; what was said of where it starts."""
-    said: list[str] = []
-
-    def hear(event: Event) -> None:
-        if isinstance(event, Note):
-            said.append(event.text)
-
-    runner = runner or FakeRunner()
-    tune(spec, storage=str(folder / "tune.db"), run=runner, on_event=hear)
-    return [text for text in said if text.startswith("starts")]
+    events: list[Any] = []
+    study_in(folder, runner or FakeRunner(), spec, on_event=events.append)
+    return [note.text for note in events_of(Note, events) if note.text.startswith("starts")]
 
 
-def guesses(folder: Path, name: str = SPEC.name) -> list[object]:
-    with Store.open(f"sqlite:///{folder / 'tune.db'}", create=False) as store:
-        return [r.setting for r in store.launches(name) if r.purpose is Purpose.GUESS]
+def guesses(folder: Path) -> list[object]:
+    return [record.setting for record in records_in(folder) if record.purpose is Purpose.GUESS]
 
 
 def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) -> None:
@@ -62,13 +55,15 @@ def test_it_starts_from_the_newest_of_the_same_program_and_says_so(after: Path) 
     assert lesson.study == "earlier"
 
 
-def _other_knob(spec: StudySpec) -> StudySpec:
+def other_program(spec: StudySpec) -> StudySpec:
+    return replace(spec, command=("other", *spec.command[1:]))
+
+
+def other_knob(spec: StudySpec) -> StudySpec:
     return replace(spec, knobs=(Knob("prefetch", Choice((1, 2, 3)), Flag("-p")),))
 
 
-@pytest.mark.parametrize(
-    "other", [lambda spec: replace(spec, command=("other", *spec.command[1:])), _other_knob]
-)
+@pytest.mark.parametrize("other", [other_program, other_knob])
 def test_nothing_is_learnt_from_another_one(
     after: Path, other: Callable[[StudySpec], StudySpec]
 ) -> None:
@@ -84,7 +79,7 @@ def test_a_study_that_cannot_be_read_teaches_nothing_and_stops_nothing(after: Pa
 
 def test_a_study_that_cannot_teach_is_one_error_before_anything_starts(after: Path) -> None:
     play(after, SPEC)
-    play(after, replace(_other_knob(EARLIER), name="knob"))
+    play(after, replace(other_knob(EARLIER), name="knob"))
     for name in (SPEC.name, "knob"):
         runner = FakeRunner()
         with pytest.raises(UsageError, match=f"--learn-from {name}: "):

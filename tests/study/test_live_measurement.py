@@ -24,16 +24,7 @@ from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import is_reachable
 from tuner.live.full_run import FullRunModel
 from tuner.live.jobs import LiveJobs
-from tuner.model import (
-    BASELINE,
-    Conclusion,
-    ExclusionKind,
-    Finished,
-    Outcome,
-    Purpose,
-    Setting,
-    Window,
-)
+from tuner.model import Conclusion, ExclusionKind, Finished, Outcome, Purpose, Setting, Window
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
@@ -87,7 +78,7 @@ def test_a_whole_study(folder: Path) -> None:
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
     made = records_in(folder)
     assert all((r.outcome.window is not None) is r.purpose.stage.may_be_window for r in made)
-    assert made[0].purpose is Purpose.WARM_UP and made[0].setting != BASELINE
+    assert made[0].purpose is Purpose.WARM_UP and not made[0].setting.is_baseline
     assert (found.windows, found.launches) == (len(jobs.settings), len(made))
     assert found.jobs == jobs.ends < found.windows, "each was ended, the last before the proof"
     assert found.search_s == pytest.approx(
@@ -108,15 +99,11 @@ def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measuremen
     jobs, events = FakeJobs(off), list[Any]()
     found = study_in(folder, FakeRunner(), CONFIRMED, jobs=jobs, on_event=events.append)
     assert (found.conclusion, found.export) == (Conclusion.FASTER, BEST)
-    aside = [r for r in records_in(folder) if r.outcome.exclusion]
-    assert aside and all(
-        r.outcome.exclusion is not None and r.outcome.exclusion.kind is ExclusionKind.LIVE_DISAGREES
-        for r in aside
-    )
+    whys = {r.number: r.outcome.exclusion for r in records_in(folder) if r.outcome.exclusion}
+    assert {why.kind for why in whys.values()} == {ExclusionKind.LIVE_DISAGREES}
     notes = [event.text for event in events_of(Note, events)]
     assert any("disagree" in text and "excluded" in text for text in notes)
-    last = max(r.number for r in aside)
-    assert all(r.outcome.window is None for r in records_in(folder) if r.number > last)
+    assert all(r.outcome.window is None for r in records_in(folder) if r.number > max(whys))
     assert sum("switched off" in text for text in found.notes) == 1
-    assert not {record.number for record in aside} & counted_in(folder)
+    assert not whys.keys() & counted_in(folder)
     assert any("excluded" in note for note in found.notes)

@@ -101,34 +101,27 @@ def decided_again(folder: Path) -> tuple[bool, dict[str, Any]]:
     return is_over, answers[0]
 
 
-class Witness:
-    """Decides again after each launch, and holds that against the launch that comes then."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.decided: tuple[bool, dict[str, Any]] | None = None
-        self.compared = 0
-
-    def __call__(self, event: Any) -> None:
-        if isinstance(event, LaunchEnded):
-            self.decided = decided_again(self.folder)
-        is_next = isinstance(event, LaunchStarted) and event.purpose is not Purpose.WARM_UP
-        if is_next and self.decided is not None:
-            is_over, params = self.decided
-            assert is_over == (event.purpose is Purpose.CONFIRM)
-            assert is_over or params == event.setting.as_dict(), event.purpose
-            self.compared += 1
-
-
 def test_after_each_launch_anyone_gets_the_setting_that_comes_next_of_a_killed_study_too(
     tmp_path: Path,
 ) -> None:
+    decided, compared = list[tuple[bool, dict[str, Any]]](), list[int]()
+
+    def witness(event: Any) -> None:
+        """Decide again after each launch, and hold that against the launch that comes then."""
+        if isinstance(event, LaunchEnded):
+            decided.append(decided_again(tmp_path))
+        is_next = isinstance(event, LaunchStarted) and event.purpose is not Purpose.WARM_UP
+        if is_next and decided:
+            is_over, params = decided[-1]
+            assert is_over == (event.purpose is Purpose.CONFIRM)
+            assert is_over or params == event.setting.as_dict(), event.purpose
+            compared.append(event.number)
+
     def kill(launches: int) -> None:
         if launches == 3:
             raise Killed
 
-    witness = Witness(tmp_path)
     with pytest.raises(Killed):
         study_in(tmp_path, FakeRunner(nearly_flat, before=kill), STUDY, on_event=witness)
     study_in(tmp_path, FakeRunner(nearly_flat), STUDY, on_event=witness)
-    assert witness.compared >= 6
+    assert len(compared) >= 6

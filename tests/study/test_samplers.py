@@ -25,22 +25,12 @@ from tests.study_surface import (
     trials_in,
     url_of,
 )
-from tuner.model import (
-    Choice,
-    Flag,
-    Knob,
-    ObjectiveSpec,
-    Purpose,
-    Setting,
-    Stopped,
-    StudySpec,
-    StudyState,
-)
+from tuner.model import Choice, Flag, Knob, Purpose, Setting, Stopped, StudySpec, StudyState
 from tuner.model.errors import TunerError, UsageError
 from tuner.study import running_trial
 from tuner.study.events import LaunchProgress, Note
 
-MODULE, WALL = "samplers_of_mine", ObjectiveSpec(kind="wall")
+MODULE, WALL = "samplers_of_mine", replace(SPEC.objective, kind="wall")
 
 MINE = """
 import optuna
@@ -103,13 +93,8 @@ def test_each_sampler_makes_a_study_without_a_setting_twice(folder: Path, name: 
 
 
 def test_a_setting_that_is_known_is_told_and_not_launched_again(folder: Path, mine: str) -> None:
-    events: list[Any] = []
-    study_in(
-        folder,
-        FakeRunner(),
-        replace(SPEC, sampler=f"{mine}:Stubborn"),
-        on_event=events.append,
-    )
+    events, spec = list[Any](), replace(SPEC, sampler=f"{mine}:Stubborn")
+    study_in(folder, FakeRunner(), spec, on_event=events.append)
     assert len(set(searched_in(folder))) == len(searched_in(folder)) == 4
     redrawn = [trial for trial in trials_in(folder) if "redrawn" in trial.user_attrs]
     assert redrawn
@@ -141,10 +126,7 @@ def test_what_cannot_be_used_is_one_error_before_anything_is_made(
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("Raising", "ValueError: no idea"),
-        ("Outside", "ValueError: it suggests omp_threads=99"),
-    ],
+    [("Raising", "ValueError: no idea"), ("Outside", "ValueError: it suggests omp_threads=99")],
 )
 def test_a_sampler_that_fails_ends_the_study_and_loses_nothing(
     folder: Path, mine: str, name: str, said: str
