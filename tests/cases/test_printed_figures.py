@@ -13,31 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.study_surface import SPEC, record
+from tests.study_surface import BEST, SPEC, record
 from tuner.launch.objectives import EndedLaunch, objective_for
-from tuner.model import (
-    BASELINE,
-    Choice,
-    Failed,
-    FailureKind,
-    Flag,
-    Knob,
-    ObjectiveSpec,
-    Outcome,
-    Purpose,
-    Setting,
-)
+from tuner.model import BASELINE, Failed, FailureKind, ObjectiveSpec, Outcome, Purpose, Setting
 from tuner.model.errors import UsageError
 from tuner.study import believed_figures
 from tuner.study.history import History
 
-FAST = Setting.of({"chunk": 2})
-CHUNK = Knob("chunk", Choice((1, 2)), Flag("-c"), default=1)
-
 
 def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str, float]) -> History:
     """A study after these launches: their settings, what each printed, how long each took."""
-    history = History.judged(replace(SPEC, knobs=(CHUNK,), objective=objective), ())
+    history = History.judged(replace(SPEC, objective=objective), ())
     for number, (setting, printed, wall_s) in enumerate(launches, start=1):
         output, out_dir = folder / f"{number}.log", folder / f"out{number}"
         output.write_text(printed)
@@ -55,7 +41,7 @@ def study(folder: Path, objective: ObjectiveSpec, *launches: tuple[Setting, str,
 def printed(folder: Path, pattern: str, *lines: str, **objective: Any) -> History:
     """A study whose launches printed one line each, the defaults the first."""
     spec = ObjectiveSpec(kind="pattern", pattern=pattern, **objective)
-    settings = [BASELINE, *[FAST] * (len(lines) - 1)]
+    settings = [BASELINE, *[BEST] * (len(lines) - 1)]
     return study(folder, spec, *[(s, line, 100.0) for s, line in zip(settings, lines, strict=True)])
 
 

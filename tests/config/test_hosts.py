@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 
 from tests.config.test_spec import MACHINE, build
-from tuner.config.hosts import (
-    Offer,
-    expand_nodes,
-    from_slurm,
-    parse_hostfile,
-    parse_hosts,
-    place,
-    smaller,
-)
+from tuner.config.hosts import Offer, from_slurm, parse_hostfile, parse_hosts, place, smaller
 from tuner.model import Layout
 from tuner.model.errors import UsageError
 
@@ -49,7 +41,8 @@ def test_hosts_and_slurms_nodes_are_with_or_without_slots() -> None:
     tasks = SLURM | {"SLURM_TASKS_PER_NODE": "2(x3),4,1"}
     assert from_slurm(tasks) == tuple(map(Offer, NAMES, (2, 2, 2, 4, 1)))
     assert from_slurm({"SLURM_JOB_NODELIST": "n1"}) == ()
-    assert expand_nodes("r[0-1]n[09-10]x", "") == ["r0n09x", "r0n10x", "r1n09x", "r1n10x"]
+    racks = [offer.name for offer in from_slurm(SLURM | {"SLURM_JOB_NODELIST": "r[0-1]n[09-10]x"})]
+    assert racks == ["r0n09x", "r0n10x", "r1n09x", "r1n10x"]
 
 
 def hostfile(text: str) -> Callable[[], object]:

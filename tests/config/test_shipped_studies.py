@@ -12,7 +12,7 @@ from tests.config.test_spec import MACHINE, build
 from tuner.config.study_file import find_study_file
 from tuner.launch import command
 from tuner.launch.render import rank_argv
-from tuner.model import BASELINE, Choice, IntRange, StudySpec
+from tuner.model import BASELINE
 
 STUDIES = sorted(path.stem for path in command.shipped_dir("studies").glob("*.toml"))
 #: What the programs print, as they really did.
@@ -42,15 +42,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spec_of(name: str, place: Path) -> StudySpec:
-    file, _ = find_study_file(name, cwd=place)
-    machine = replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE
-    return build(file=file, cwd=place, machine=machine, environ={"PATH": str(place / "bin")})
-
-
 @pytest.mark.parametrize("name", STUDIES)
 def test_it_can_be_run_and_what_its_program_prints_is_read(name: str, place: Path) -> None:
-    spec = spec_of(name, place)
+    file, _ = find_study_file(name, cwd=place)
+    machine = replace(MACHINE, gpus=("A", "B")) if name.endswith("_gpu") else MACHINE
+    spec = build(file=file, cwd=place, machine=machine, environ={"PATH": str(place / "bin")})
     assert spec.name.startswith(name)
     assert spec.trial_limit_s is not None
     # What cannot be left out has a default: the program runs with nothing set.
@@ -61,16 +57,3 @@ def test_it_can_be_run_and_what_its_program_prints_is_read(name: str, place: Pat
         line, figure = PRINTED[name]
         assert re.findall(spec.objective.pattern, line) == [figure]
         assert spec.objective.unit
-
-
-def test_the_default_study(place: Path) -> None:
-    _, source = find_study_file(None, cwd=place)
-    assert source == "chainer_mnist.toml (shipped)"
-    spec = spec_of("chainer_mnist", place)
-    assert (spec.name, spec.layout.ranks, spec.trials) == ("chainer_mnist-n8", 8, 50)
-    assert {knob.name: knob.domain for knob in spec.knobs} == {
-        "omp_threads": IntRange(1, 4),
-        "iterator_workers": IntRange(1, 4),
-        "communicator": Choice(("naive",)),
-    }
-    assert dict(spec.left_out) == {"opencv_threads": "the trainer does not use OpenCV"}

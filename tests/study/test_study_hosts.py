@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -37,11 +36,9 @@ class Cloud:
         self.found = name
 
 
-def there(
-    cloud: Cloud, source: dict[str, Any], cancelled: Callable[[], bool] = lambda: False
-) -> StudyHosts:
+def there(cloud: Any, source: dict[str, Any]) -> StudyHosts:
     spec = replace(SPEC, layout=LAYOUT, **source)
-    return StudyHosts(spec, LAYOUT, cloud, cloud.said.append, cancelled)  # type: ignore[arg-type]
+    return StudyHosts(spec, LAYOUT, cloud, cloud.said.append, lambda: False)
 
 
 @pytest.mark.parametrize(
