@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from tests.study_surface import CRASH, record
 from tuner.live.eligibility import LEAST_ITERATIONS
 from tuner.live.full_run import MOST_ENTRIES, FullRunModel, full_run_model, rescaled
-from tuner.live.window_estimate import (
-    WindowEstimate,
-    estimate,
-    is_long_enough,
-    relative_error,
-    stopped,
-)
+from tuner.live.window_estimate import WindowEstimate, estimate, is_long_enough, stopped
 from tuner.model import (
     BASELINE,
     LOGGED_TIME,
@@ -59,8 +53,9 @@ def test_the_error_of_independent_times_is_the_usual_one_and_of_others_greater(
         level = kept * level + generator.gauss(0, 0.1)
         times_s.append(5 + level)
     usual = statistics.stdev(times_s) / math.sqrt(2000) / statistics.fmean(times_s)
-    assert least < relative_error(times_s) / usual < most
-    assert relative_error([100 * s for s in times_s]) == pytest.approx(relative_error(times_s))
+    error, longer_s = WindowEstimate(0, tuple(times_s)).pace_se, tuple(100 * s for s in times_s)
+    assert least < error / usual < most
+    assert WindowEstimate(0, longer_s).pace_se == pytest.approx(error)
 
 
 QUIET = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]

@@ -39,14 +39,13 @@ from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
 
+SEEN = Observation((RankView(0, 2, 1, (0, 1)),))
+RAN = replace(ran(1.5, effects=(Effect("k", 2, 2, Verdict.HONOURED),)), observation=SEEN)
 FULL = replace(
-    record(1, BEST, Purpose.SEARCH, ran(1.5, effects=(Effect("k", 2, 2, Verdict.HONOURED),))),
+    record(1, BEST, Purpose.SEARCH, RAN),
     folder="/some/where",
     env={"OMP_NUM_THREADS": "4"},
     trial=0,
-)
-FULL = replace(
-    FULL, outcome=replace(FULL.outcome, observation=Observation((RankView(0, 2, 1, (0, 1)),)))
 )
 TELEMETRY = Telemetry(gaps=("Pressure is not recorded.",), cost_cores=0.0031)
 WATCHED = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))

@@ -248,15 +248,8 @@ def test_the_launches_of_the_comparison_decide(
 
 def test_if_the_search_calls_the_defaults_best_the_fastest_other_is_launched_in_turn() -> None:
     """The defaults may come to the same as a setting."""
-    history = History.judged(
-        CONFIRMED,
-        [
-            record(1, GUESS, Purpose.GUESS, ran(1.5)),
-            record(2, BEST, Purpose.BASELINE, ran(1.0)),
-        ],
-        baseline=BEST,
-    )
-    state = confirmation(history, BEST)
+    made = [record(1, GUESS, Purpose.GUESS, ran(1.5)), record(2, BEST, Purpose.BASELINE, ran(1.0))]
+    state = confirmation(History.judged(CONFIRMED, made, baseline=BEST), BEST)
     assert (state.best, state.reference) == (GUESS, BEST)
     assert state.next == (BEST,)
 

@@ -32,6 +32,7 @@ from tests.study_surface import (
 from tuner.model import (
     BASELINE,
     Conclusion,
+    Env,
     Failed,
     FailureKind,
     Purpose,
@@ -66,12 +67,8 @@ def test_a_whole_study_then_again_with_more_trials_and_anew(folder: Path) -> Non
     assert found.baseline.elapsed_s == 4.0
     assert (found.ratio, found.conclusion) == (4.0, None)
     purposes = [record.purpose for record in records_in(folder)]
-    assert purposes == [
-        Purpose.WARM_UP,
-        *[Purpose.GUESS] * 2,
-        Purpose.BASELINE,
-        *[Purpose.SEARCH] * 4,
-    ]
+    searched = [*[Purpose.GUESS] * 2, Purpose.BASELINE, *[Purpose.SEARCH] * 4]
+    assert purposes == [Purpose.WARM_UP, *searched]
     assert len(set(runner.settings[1:])) == 7, "no setting twice"
     assert runner.expected == [None, *[100] * 7]
     assert isinstance(events[0], StudyStarted) and not events[0].resumed
@@ -277,8 +274,6 @@ def test_wherever_it_is_interrupted_nothing_is_lost_or_repeated(
 def test_an_environment_that_sets_our_variables_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tuner.model import Env
-
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("SOME_TOKEN", "secret")
     omp, workers = SPEC.knobs
