@@ -28,7 +28,7 @@ from tuner.model import (
     Stopped,
     Window,
 )
-from tuner.search.stopper import Limit, Noise, ProjectionStopper, TimeLimitStopper
+from tuner.search.stopper import EarlyStopper, Limit, Noise, ProjectionStopper, TimeLimitStopper
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=2, max_size=60)
 
@@ -95,25 +95,24 @@ RACE = ProjectionStopper(Limit(15.0), Noise(interval=10), 100)
 
 
 @pytest.mark.parametrize(
-    ("times_s", "is_stopped"),
+    ("times_s", "stopper", "is_stopped"),
     [
-        ([0.6] * LEAST_ITERATIONS, True),
-        ([0.6, 0.6], True),
-        ([0.1, 0.11, 0.12, 0.1, 0.1], False),  # it may win
-        *(([0.1] * once + [9.0] + [0.1] * (3 - once), False) for once in range(4)),  # an accident
+        ([0.6] * LEAST_ITERATIONS, RACE, True),
+        ([0.6, 0.6], RACE, True),
+        ([0.1, 0.11, 0.12, 0.1, 0.1], RACE, False),  # it may win
+        # An accident.
+        *(([0.1] * once + [9.0] + [0.1] * (3 - once), RACE, False) for once in range(4)),
+        ([0.5] * 5, TimeLimitStopper(1.0), True),
+        ([0.1] * 5, TimeLimitStopper(1.0), False),
+        ([0.5] * 5, None, False),
     ],
 )
-def test_what_cannot_win_is_stopped_by_its_pace(times_s: list[float], is_stopped: bool) -> None:
-    result = stopped(WindowEstimate(1, tuple(times_s)), MODEL, RACE)
+def test_what_cannot_win_or_takes_too_long_is_stopped_by_its_pace(
+    times_s: list[float], stopper: EarlyStopper | None, is_stopped: bool
+) -> None:
+    result = stopped(WindowEstimate(1, tuple(times_s)), MODEL, stopper)
     assert (result is not None) is is_stopped
-    assert result is None or result.projection_s == pytest.approx(0.6 * 103)
-
-
-def test_a_time_limit_stops_it_too_and_without_a_stopper_nothing_does() -> None:
-    slow, quick = WindowEstimate(1, (0.5,) * 5), WindowEstimate(1, (0.1,) * 5)
-    assert stopped(slow, MODEL, TimeLimitStopper(1.0)) is not None
-    assert stopped(quick, MODEL, TimeLimitStopper(1.0)) is None
-    assert stopped(slow, MODEL, None) is None
+    assert result is None or result.projection_s == pytest.approx(103 * times_s[0])
 
 
 STEADY = ObjectiveSpec(statistic="steady")

@@ -87,9 +87,8 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
     ]
     assert store.launches(SPEC.name, detail=False) == unseen
     store.exclude(SPEC.name, WHY, [2])
-    assert store.launches(SPEC.name)[1] == replace(
-        FAILED, outcome=replace(FAILED.outcome, exclusion=WHY)
-    )
+    excluded = replace(FAILED, outcome=replace(FAILED.outcome, exclusion=WHY))
+    assert store.launches(SPEC.name)[1] == excluded
     store.exclude(SPEC.name, replace(WHY, text="another"), [1, 2])
     reasons = [record.outcome.exclusion for record in store.launches(SPEC.name)]
     assert reasons == [replace(WHY, text="another"), WHY, None]

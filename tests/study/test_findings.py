@@ -93,13 +93,11 @@ def test_the_best_that_keeps_the_numerics_is_named_where_the_best_does_not() -> 
     spec = replace(UNCONFIRMED, knobs=knobs)
     times: dict[Setting, float | None] = {BASELINE: 9.0, chosen(1): 4.0, chosen(2): 3.0}
     kept = found(times, spec).best_keeping
-    assert kept is not None
-    assert kept.setting == chosen(1)
+    assert kept is not None and kept.setting == chosen(1)
     assert found({BASELINE: 9.0, chosen(1): 2.0, chosen(2): 3.0}, spec).best_keeping is None
     assert found(times).best_keeping is None
     defaults = found({BASELINE: 3.5, chosen(1): 4.0, chosen(2): 3.0}, spec).best_keeping
-    assert defaults is not None
-    assert defaults.setting.is_baseline
+    assert defaults is not None and defaults.setting.is_baseline
 
 
 def test_launches_that_do_not_count_are_told_with_the_last_reason() -> None:

@@ -56,14 +56,9 @@ class FakeJobs(LiveJobs):
             self.end()
             self.job = (request.number, setting)
             started_s = STARTUP_S
-        assert self.job is not None
-        job = self.job[0]
-        value = self.time_s(setting)
+        job, value, at_s = self.job[0], self.time_s(setting), float(request.number)
         pace_s = value / model.figure_s(1.0)
-        window = Window(
-            *(job, tuple(CAN), started_s, SWITCH_S, 1, 20, pace_s, 0.005),
-            at_s=float(request.number),
-        )
+        window = Window(job, tuple(CAN), started_s, SWITCH_S, 1, 20, pace_s, 0.005, at_s)
         wall_s = started_s + SWITCH_S + SHARE * value
         return Outcome(Finished(value, model.iterations), wall_s, None, window=window)
 
