@@ -232,10 +232,10 @@ def study_in(
     return tune(spec, storage=str(folder / "tune.db"), run=runner, **options)
 
 
-def records_in(folder: Path) -> list[LaunchRecord]:
+def records_in(folder: Path, *, detail: bool = True) -> list[LaunchRecord]:
     """The launches as the database holds them."""
     with Store.open(url_of(folder), create=False) as store:
-        return store.launches(SPEC.name)
+        return store.launches(SPEC.name, detail=detail)
 
 
 def row_in(folder: Path) -> StudyRow:

@@ -12,32 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.study_surface import CONFIRMED, CRASH, FakeRunner, surface
+from tests.study_surface import CONFIRMED, CRASH, FakeRunner, records_in, study_in, surface
 from tuner.model import Failed, Setting
 from tuner.model.errors import TunerError, UsageError
 from tuner.store import Store
-from tuner.study import tune
 
-SPEC = replace(CONFIRMED, name="kept", trials=4)
-
-
-@pytest.fixture(autouse=True)
-def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNE_LOCK_DIR", str(tmp_path / "lock"))
+SPEC = replace(CONFIRMED, trials=4)
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of a study that has ended; its second launch has failed."""
-    path, numbers = tmp_path_factory.mktemp("kept") / "tune.db", count(1)
+    folder, numbers = tmp_path_factory.mktemp("kept"), count(1)
 
     def time_s(setting: Setting) -> float | Failed:
         return CRASH if next(numbers) == 2 else surface(setting)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TUNE_LOCK_DIR", str(path.parent / "lock"))
-        tune(SPEC, storage=str(path), run=FakeRunner(time_s))
-    return path
+    study_in(folder, FakeRunner(time_s), SPEC)
+    return folder / "tune.db"
 
 
 @pytest.fixture
@@ -81,7 +73,7 @@ def read(path: Path) -> None:
 
 def go_on(path: Path) -> None:
     """Resume the study, which goes on as its seed is another one."""
-    tune(replace(SPEC, trials=5, seed=SPEC.seed + 1), storage=str(path), run=FakeRunner())
+    study_in(path.parent, FakeRunner(), replace(SPEC, trials=5, seed=SPEC.seed + 1))
 
 
 def check_that_it_goes_on_or_says_why(path: Path) -> None:
@@ -97,16 +89,16 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
     ("script", "where"),
     [
         (of_study("study", with_part("form", "99")), "this tune knows form 3"),
-        (of_study("study", with_part("identity", "[]")), "study 'kept'"),
-        (of_study("study", "'{'"), "study 'kept'"),
-        (of_study("state", with_part("state", '"strange"')), "study 'kept'"),
-        (of_study("summary", with_part("best_s", '"abc"')), "study 'kept'"),
-        ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'kept'"),
-        (of_study("study", "printf('%.*c', 40000000, '[')"), "study 'kept'"),
-        (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'kept'"),
-        (of_launch(with_part("outcome.ending.type", '"Strange"')), "launch 3 of 'kept'"),
-        (of_launch("'[]'"), "launch 3 of 'kept'"),
-        ("UPDATE tune_seen SET ranks = '[1]'", "launch 1 of 'kept'"),
+        (of_study("study", with_part("identity", "[]")), "study 'surface'"),
+        (of_study("study", "'{'"), "study 'surface'"),
+        (of_study("state", with_part("state", '"strange"')), "study 'surface'"),
+        (of_study("summary", with_part("best_s", '"abc"')), "study 'surface'"),
+        ("DELETE FROM study_user_attributes WHERE key = 'tune:study'", "study 'surface'"),
+        (of_study("study", "printf('%.*c', 40000000, '[')"), "study 'surface'"),
+        (of_launch(with_part("outcome.wall_s", '"abc"')), "launch 3 of 'surface'"),
+        (of_launch(with_part("outcome.ending.type", '"Strange"')), "launch 3 of 'surface'"),
+        (of_launch("'[]'"), "launch 3 of 'surface'"),
+        ("UPDATE tune_seen SET ranks = '[1]'", "launch 1 of 'surface'"),
         ("DROP TABLE tune_seen; CREATE TABLE tune_seen (x)", "tune_seen"),
         ("UPDATE trials SET number = 'abc'", "'abc' is not a number"),
         ("DROP TABLE trial_user_attributes", "trial_user_attributes"),
@@ -132,32 +124,27 @@ OPTUNAS = {
     "no values": "DELETE FROM trial_values",
     "a table": "DROP TABLE trial_params",
     "another version": "UPDATE alembic_version SET version_num = 'v99'",
-    "no comparison": "DELETE FROM studies WHERE study_name = 'kept/comparison'",
+    "no comparison": "DELETE FROM studies WHERE study_name = 'surface/comparison'",
 }
 
 
 @pytest.mark.parametrize("damage", OPTUNAS)
 def test_what_optuna_cannot_read_is_one_error_and_the_rest_shows(path: Path, damage: str) -> None:
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        before = store.launches(SPEC.name)
+    before = records_in(path.parent)
     change(path, OPTUNAS[damage])
     check_that_it_goes_on_or_says_why(path)
     if damage not in {"the same number", "no comparison"}:
         read(path)
-        with Store.open(f"sqlite:///{path}", create=False) as store:
-            assert store.launches(SPEC.name)[: len(before)] == before
+        assert records_in(path.parent)[: len(before)] == before
 
 
 def test_without_our_own_table_a_study_is_read_and_goes_on(path: Path) -> None:
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        before = store.launches(SPEC.name, detail=False)
+    before = records_in(path.parent, detail=False)
     change(path, "DROP TABLE tune_seen")
     read(path)
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        assert store.launches(SPEC.name) == before
+    assert records_in(path.parent) == before
     go_on(path)
-    with Store.open(f"sqlite:///{path}", create=False) as store:
-        assert store.launches(SPEC.name, detail=False)[: len(before)] == before
+    assert records_in(path.parent, detail=False)[: len(before)] == before
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from optuna.exceptions import StorageInternalError
 
 from tuner.model.errors import BusyError, TunerError, UsageError
-from tuner.store.failures import translate, translated
+from tuner.store.failures import translated
 
 URL = "sqlite:///studies/tune.db"
 
@@ -31,18 +31,13 @@ URL = "sqlite:///studies/tune.db"
 )
 def test_words(text: str, kind: type[TunerError], said: str) -> None:
     inner = sqlite3.OperationalError(text)
-    for error in (inner, sa.exc.OperationalError("INSERT …", {}, inner)):
-        told = translate(error, URL)
-        assert type(told) is kind
-        assert said in told.message
-        assert "studies/tune.db" in told.message
-        assert told.hint
-        assert "INSERT …" not in told.message
-
-
-def test_errors_that_optuna_wraps_are_seen_through() -> None:
-    with pytest.raises(BusyError), translated(URL):
-        try:
-            raise sqlite3.OperationalError("database is locked")
-        except sqlite3.Error as error:
-            raise StorageInternalError("An exception is raised during the commit.") from error
+    of_optuna = StorageInternalError("An exception is raised during the commit.")
+    of_optuna.__cause__ = inner
+    for error in (inner, sa.exc.OperationalError("INSERT …", {}, inner), of_optuna):
+        with pytest.raises(kind) as caught, translated(URL):
+            raise error
+        assert type(caught.value) is kind
+        assert said in caught.value.message
+        assert "studies/tune.db" in caught.value.message
+        assert caught.value.hint
+        assert "INSERT …" not in caught.value.message

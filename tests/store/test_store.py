@@ -104,10 +104,7 @@ def test_a_list_of_studies_with_the_latest_first(store: Store) -> None:
     assert store.studies()[0].summary == summary
 
 
-def test_a_study_runs_as_long_as_its_process(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(lock.LOCK_DIR_VARIABLE, str(tmp_path / "lock"))
+def test_a_study_runs_as_long_as_its_process(store: Store) -> None:
     here = replace(SPEC, name="here", machine=replace(MACHINE, hostname=socket.gethostname()))
     store.create(here)
     store.create(replace(here, name="other"))
