@@ -72,11 +72,12 @@ def first(*values: float | Ending, then: float | Ending) -> Callable[[], float |
     return lambda: next(left, then)
 
 
-def searched(default: float | Ending, spec: StudySpec = CONFIRMED) -> History:
+def searched(default: float | Ending, spec: StudySpec = CONFIRMED, **seen: Any) -> History:
+    """A search of three launches, of each of which the same was seen."""
     records = [
-        record(1, GUESS, Purpose.GUESS, ran(1.5)),
-        record(2, BASELINE, Purpose.BASELINE, ran(default)),
-        record(3, BEST, Purpose.SEARCH, ran(1.0)),
+        record(1, GUESS, Purpose.GUESS, replace(ran(1.5), **seen)),
+        record(2, BASELINE, Purpose.BASELINE, replace(ran(default), **seen)),
+        record(3, BEST, Purpose.SEARCH, replace(ran(1.0), **seen)),
     ]
     return History.judged(spec, records)
 
@@ -138,11 +139,7 @@ ON_GPU = Observation(gpu_memory_share=0.45)
 def test_two_are_launched_side_by_side_unless_something_speaks_against_it(
     observed: Observation, spec: dict[str, Any], step: tuple[Setting, ...], why: str
 ) -> None:
-    history = searched(2.0, spec=replace(PAIRED, **spec))
-    records = [
-        replace(r, outcome=replace(r.outcome, observation=observed)) for r in history.records
-    ]
-    state = confirmation(History.judged(history.spec, records), BEST)
+    state = confirmation(searched(2.0, replace(PAIRED, **spec), observation=observed), BEST)
     assert state.next == step and state.why_in_turn.startswith(why)
 
 
@@ -216,15 +213,11 @@ def test_a_pair_that_could_not_be_compared_is_the_last_side_by_side(
 
 
 def test_a_window_of_a_job_does_not_show_how_a_figure_lies_to_its_running_time() -> None:
-    history = searched(2.0, spec=PAIRED)
-    records = [
-        replace(r, outcome=replace(r.outcome, window=WINDOW, wall_s=0.1)) for r in history.records
-    ]
+    history = searched(2.0, PAIRED, window=WINDOW, wall_s=0.1)
     pair = [
         record(n, setting, Purpose.CONFIRM, replace(ran(cost), side_by_side=SideBySide(9 - n)))
         for n, setting, cost in ((4, BEST, 1.0), (5, BASELINE, 2.0))
     ]
-    history = History.judged(PAIRED, records)
     assert all(r.outcome.exclusion is None for r in pairing.check_pair(pair, [history, history]))
 
 
