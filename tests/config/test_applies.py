@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -99,17 +98,13 @@ def test_why_a_knob_does_not_apply(
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [
-        ("srun", ("--distribution", "cyclic")),
-        ("openmpi", ("--rank-by", "node")),
-        ("mpich", ("-ppn", "1")),
-    ],
+    [("srun", "--distribution cyclic"), ("openmpi", "--rank-by node"), ("mpich", "-ppn 1")],
 )
-def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: tuple[str, str]) -> None:
+def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: str) -> None:
     host = replace(HOSTS, launcher=replace(OPENMPI, kind=kind))
     assert knob_on_host(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
     argv = launcher_for(kind).argv(host.launcher, host.layout, {"rank_by": "node"}, ("p",))
-    assert words in itertools.pairwise(argv)
+    assert f" {words} " in " ".join(argv)
 
 
 @pytest.mark.parametrize(

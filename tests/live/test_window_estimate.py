@@ -63,7 +63,7 @@ NOISY = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 1.0, 1.2]
 
 
 @pytest.mark.parametrize(
-    ("times_s", "precision", "most", "period", "ratio", "is_enough"),
+    ("times_s", "precision", "most", "period", "ratio", "ends"),
     [
         (QUIET, 0.01, 100, 1, None, True),
         (QUIET, 0.0001, 5, 1, None, True),  # a whole run
@@ -77,17 +77,12 @@ NOISY = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 1.0, 1.2]
     ],
 )
 def test_a_window_ends_once_it_is_good_enough(
-    times_s: list[float],
-    precision: float,
-    most: int,
-    period: int,
-    ratio: float | None,
-    is_enough: bool,
+    times_s: list[float], precision: float, most: int, period: int, ratio: float | None, ends: bool
 ) -> None:
     window, model = estimate(times_s), FullRunModel(most)
     if ratio is not None:
         model = FullRunModel(most, incumbent_s=model.figure_s(window.pace_s) / ratio)
-    assert is_long_enough(window, model, precision, period=period) is is_enough
+    assert is_long_enough(window, model, precision, period=period) is ends
 
 
 MODEL = FullRunModel(100, 3.0, incumbent_s=10.3)

@@ -11,18 +11,10 @@ from tuner.model.errors import UsageError
 from tuner.store.identity import difference, identity, require_same
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        replace(SPEC, trials=99, seed=3),
-        replace(SPEC, knobs=()),
-        replace(SPEC, trial_limit_s=4.0),
-        replace(SPEC, machine=replace(SPEC.machine, memory_bytes=(8 << 30) + 5000)),
-        replace(SPEC, job=("train", "--all")),
-    ],
-)
-def test_what_may_change(changed: object) -> None:
-    assert difference(identity(SPEC), identity(changed)) == []  # type: ignore[arg-type]
+def test_what_may_change() -> None:
+    machine = replace(SPEC.machine, memory_bytes=(8 << 30) + 5000)
+    other = replace(SPEC, machine=machine, knobs=(), trials=99, seed=3, trial_limit_s=4.0)
+    assert difference(identity(SPEC), identity(replace(other, job=("train", "--all")))) == []
 
 
 def test_every_difference_is_named() -> None:

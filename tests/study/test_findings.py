@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.study_samples import SPEC, setting, study
-from tests.study_surface import CONFIRMED, crash, nearly_flat, played, ran, record
+from tests.study_surface import CONFIRMED, CRASH, crash, nearly_flat, played, ran, record
 from tests.study_surface import SPEC as SEARCHED
 from tuner.model import (
     BASELINE,
@@ -63,21 +63,16 @@ def test_no_setting_is_called_the_answer_if_the_verdict_is_no_gain() -> None:
 
 
 @pytest.mark.parametrize(
-    "time_s",
-    [
-        lambda s: crash(s) if s.is_baseline else nearly_flat(s),
-        lambda s: 0.5 if s.is_baseline else nearly_flat(s),
-        lambda s: 1.02 if s.is_baseline else nearly_flat(s),
-        lambda s: 4.0 if s.is_baseline else crash(s),
-    ],
+    ("default", "other"),
+    [(CRASH, nearly_flat), (0.5, nearly_flat), (1.02, nearly_flat), (4.0, crash)],
 )
 @pytest.mark.parametrize("spec", [CONFIRMED, SEARCHED])
 @pytest.mark.parametrize("state", [StudyState.RUNNING, StudyState.FINISHED])
 def test_what_the_list_keeps_gives_the_same_result_again(
-    time_s: Callable[[Setting], float | Ending], spec: StudySpec, state: StudyState
+    default: float | Ending, other: Any, spec: StudySpec, state: StudyState
 ) -> None:
     """`tune show` has no search to ask: it goes by the best setting that was written down."""
-    history = played(spec, time_s)
+    history = played(spec, lambda s: default if s.is_baseline else other(s))
     ends = len(history.records)
     for length in [ends] if state is StudyState.FINISHED else range(1, ends + 1):
         part = history.with_records(history.records[:length])

@@ -141,10 +141,7 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
 
 @pytest.mark.parametrize(
     ("spec", "last"),
-    [
-        (replace(SPEC, trials=12), 6),
-        (replace(CONFIRMED, trials=3), 5),  # in the confirmation
-    ],
+    [(replace(SPEC, trials=12), 6), (replace(CONFIRMED, trials=3), 5)],  # 5: in the confirmation
 )
 def test_a_program_that_breaks_on_the_way_ends_the_study_which_goes_on_once_it_is_mended(
     folder: Path, spec: StudySpec, last: int
