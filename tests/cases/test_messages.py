@@ -73,11 +73,7 @@ def test_a_dry_run_looks_at_the_database_and_makes_none(tune: Tune, tmp_path: Pa
 
 #: A script in which TUNE is run, its exit code, and what is on stderr.
 PROCESSES = {
-    "a deleted folder": (
-        'mkdir gone; cd gone; rmdir ../gone; "$@" show',
-        2,
-        "the current folder cannot be used: No such file or directory",
-    ),
+    "a lost folder": ('mkdir a; cd a; rmdir ../a; "$@" show', 2, "current folder cannot be used"),
     "a full disk for the result": ('exec "$@" knobs > /dev/full', 2, "No space left on device"),
     "a closed stream": ('exec "$@" show 2>&-', 2, ""),
     "a full disk for errors": ('exec "$@" knobs 2> /dev/full', 0, ""),

@@ -18,7 +18,6 @@ options:
                         mini-batch size, also --out and -o
   --output-dir OUTPUT_DIR
   --prefetch            prefetch batches
-  --pin-memory          use pinned memory
 """
 CLICK = """
 Options:

@@ -42,10 +42,7 @@ from tuner.study.policy import SearchThenConfirm, Step
 SEEN = Observation((RankView(0, 2, 1, (0, 1)),))
 RAN = replace(ran(1.5, effects=(Effect("k", 2, 2, Verdict.HONOURED),)), observation=SEEN)
 FULL = replace(
-    record(1, BEST, Purpose.SEARCH, RAN),
-    folder="/some/where",
-    env={"OMP_NUM_THREADS": "4"},
-    trial=0,
+    record(1, BEST, Purpose.SEARCH, RAN), folder="/some/where", env={"THREADS": "4"}, trial=0
 )
 TELEMETRY = Telemetry(gaps=("Pressure is not recorded.",), cost_cores=0.0031)
 WATCHED = replace(FULL, outcome=replace(FULL.outcome, telemetry=TELEMETRY))

@@ -61,19 +61,15 @@ def launch(
     return by_pairs.launch(specs, [hears, hears], lambda pairs: len(pairs.launches) >= enough)
 
 
-def test_each_is_first_in_every_other_pair_until_these_are_enough(folder: Path) -> None:
+def test_each_is_first_in_every_other_pair_and_no_pair_is_launched_again(folder: Path) -> None:
     machine = Machine({1: 4.0, 2: 2.0})
-    pairs = launch(folder, machine)
-    assert isinstance(pairs, Pairs) and pairs.is_side_by_side
+    first = launch(folder, machine)
+    assert isinstance(first, Pairs) and first.is_side_by_side
     assert machine.launched[:2] == [(Purpose.WARM_UP, 1), (Purpose.WARM_UP, 2)]
     assert machine.order == [1, 2, 2, 1, 1, 2]
-    assert pairs.costs == ([4.0] * 3, [2.0] * 3)
-    gain = pairs.gain
+    assert first.costs == ([4.0] * 3, [2.0] * 3)
+    gain = first.gain
     assert gain.ratio == pytest.approx(2.0) and gain.low < 2.0 < gain.high
-
-
-def test_the_same_again_launches_nothing_and_more_pairs_only_what_is_missing(folder: Path) -> None:
-    first = launch(folder, Machine({1: 4.0, 2: 2.0}))
     again = Machine({})
     assert launch(folder, again) == first and not again.launched
     machine = Machine({1: 4.0, 2: 2.0})
