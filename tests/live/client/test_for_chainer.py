@@ -19,24 +19,13 @@ compat.install()
 pytestmark = pytest.mark.filterwarnings("ignore:setDaemon")  # Chainer's
 
 
-class Numbered:
-    """A dataset whose examples tell their number."""
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        return np.full(3, index, np.float32), int(index)
-
-
 def iterator(length: int = 17, batch: int = 4, **how: Any) -> Any:
+    """An iterator over a dataset whose examples tell their number."""
     from chainer.iterators import MultiprocessIterator
 
     np.random.seed(0)
-    return MultiprocessIterator(Numbered(length), batch, n_processes=1, **how)
+    dataset = [(np.full(3, number, np.float32), number) for number in range(length)]
+    return MultiprocessIterator(dataset, batch, n_processes=1, **how)
 
 
 def states(loader: Any, switches: dict[int, dict[str, Any]]) -> list[Any]:
@@ -81,7 +70,7 @@ def test_switches_keep_samples(how: dict[str, Any], switches: dict[int, dict[str
 def test_others_are_left_alone() -> None:
     from chainer.iterators import SerialIterator
 
-    assert not LiveIterator.fits(SerialIterator(Numbered(4), 2))
+    assert not LiveIterator.fits(SerialIterator([1, 2, 3, 4], 2))
     started = iterator()
     started.next()
     assert not LiveIterator.fits(started)

@@ -22,25 +22,13 @@ ppe = pytest.importorskip("pytorch_pfn_extras")
 Switches = dict[int, dict[str, Any]]
 
 
-class Numbered:
-    """A dataset whose examples tell their number."""
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> Any:
-        return torch.tensor(index)
-
-
 def loader(length: int = 17, batch: int | None = 4, **how: Any) -> Any:
+    """A loader of a dataset whose examples tell their number."""
     torch.manual_seed(0)
     how.setdefault("shuffle", True)
     if seed := how.pop("generator", None):
         how["generator"] = torch.Generator().manual_seed(seed)
-    return torch.utils.data.DataLoader(Numbered(length), batch, **how)
+    return torch.utils.data.DataLoader(torch.arange(length), batch, **how)
 
 
 def epochs(loading: Any, switch: Callable[[int], object] = lambda _: None) -> list[Any]:
