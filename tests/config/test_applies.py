@@ -82,8 +82,7 @@ def test_the_users_own_variables_stay_and_versions_have_their_words(
          "here: always", False),
         ("interface", replace(HOSTS, features=FEATURES), (), "do not share two networks", True),
         ("interface", HOSTS, ("eth9",), "eth9 is no interface of a network that all hosts", False),
-        ("rank_by", UNEVEN, (),
-         "as many ranks on each host", False),
+        ("rank_by", UNEVEN, (), "as many ranks on each host", False),
         ("bind_to", replace(HOST, layout=Layout(16)), (), "", True),
     ],
 )  # fmt: skip

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tests.study_surface import BEST, SPEC, ran, record
-from tuner.model import BASELINE, LaunchRecord, Load, Observation, Purpose, Setting
+from tuner.model import BASELINE, LaunchRecord, Load, Observation, Outcome, Purpose, Setting
 from tuner.study.doubts import doubts
 from tuner.study.history import History
 
 THIRD = Setting.of({"omp_threads": 1, "iterator_workers": 1})
 
 
-def launches(*walls_s: float) -> History:
-    ends = [replace(ran(1.0), wall_s=wall_s, progress=()) for wall_s in walls_s]
-    made = [record(n, BASELINE, Purpose.BASELINE, end) for n, end in enumerate(ends, start=1)]
-    return History.judged(SPEC, made)
+def doubts_about(*outcomes: Outcome) -> list[str]:
+    """What is said of launches of the defaults that came to this."""
+    made = [record(n, BASELINE, Purpose.BASELINE, each) for n, each in enumerate(outcomes, start=1)]
+    return doubts(History.judged(SPEC, made), None)
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,15 @@ def launches(*walls_s: float) -> History:
 def test_a_first_launch_that_left_the_others_little_to_do(
     walls_s: tuple[float, ...], is_doubted: bool
 ) -> None:
-    texts = doubts(launches(*walls_s), None)
-    assert any("the first launch took 3.60 s, the next 2 at most 0.500 s" in t for t in texts) == (
-        is_doubted
-    )
+    texts = doubts_about(*(replace(ran(1.0), wall_s=s, progress=()) for s in walls_s))
+    said = "the first launch took 3.60 s, the next 2 at most 0.500 s"
+    assert any(said in text for text in texts) == is_doubted
     assert any("--prepare" in text for text in texts) == is_doubted
 
 
 def test_processes_that_were_killed_with_the_launch_are_said() -> None:
     left = Observation(left_running=(("python3", True), ("python3", False), ("worker", False)))
-    outcome = replace(ran(1.0), observation=left)
-    (text,) = doubts(History.judged(SPEC, [record(1, BEST, Purpose.WARM_UP, outcome)]), None)
+    (text,) = doubts_about(replace(ran(1.0), observation=left))
     assert text.startswith("3 processes were still computing when the command of launch 1 ended")
     assert "(python3, worker)" in text and "--wait-for-children" in text
 
@@ -83,9 +81,5 @@ def test_a_best_that_wrote_less_than_the_others(best: tuple[int, str], said: lis
     ],
 )
 def test_a_machine_that_was_not_quiet_is_told(loads: list[Load], said: str) -> None:
-    made = [
-        record(n, BEST, Purpose.SEARCH, replace(ran(4.0), load=load))
-        for n, load in enumerate(loads, start=1)
-    ]
-    texts = doubts(History.judged(SPEC, made), None)
+    texts = doubts_about(*(replace(ran(4.0), load=load) for load in loads))
     assert texts == ([f"this machine was not quiet: {said}"] if said else [])

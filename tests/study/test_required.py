@@ -27,8 +27,7 @@ GRID = replace(
 def time_s(setting: Setting) -> float | Failed:
     """Seconds; the program refuses a grid that is not of the ranks."""
     chosen = setting.as_dict()
-    px, py, threads = (chosen.get(name, 4) for name in ("px", "py", "omp_threads"))
-    assert isinstance(px, int) and isinstance(py, int) and isinstance(threads, int)
+    px, py, threads = (int(chosen.get(name, 4)) for name in ("px", "py", "omp_threads"))
     if setting.items and px * py != 4:
         return Failed(FailureKind.CRASHED, "the number of ranks must match px * py")
     return 1.0 + 0.5 * px + 0.1 * threads
