@@ -76,9 +76,8 @@ def test_a_whole_study(folder: Path) -> None:
     assert made[0].purpose is Purpose.WARM_UP and not made[0].setting.is_baseline
     assert (found.windows, found.launches) == (len(jobs.settings), len(made))
     assert found.jobs == jobs.ends < found.windows, "each was ended, the last before the proof"
-    assert found.search_s == pytest.approx(
-        sum(r.outcome.wall_s for r in made if r.purpose is not Purpose.CONFIRM)
-    )
+    walls_s = [r.outcome.wall_s for r in made if r.purpose is not Purpose.CONFIRM]
+    assert found.search_s == pytest.approx(sum(walls_s))
     live = [event.number for event in events_of(LaunchStarted, events) if event.live]
     assert live == [record.number for record in made if record.outcome.window is not None]
     assert {each.iterations for each in jobs.models} == {100}

@@ -126,9 +126,8 @@ def test_remeasuring_counts_nothing_of_before_and_keeps_it(folder: Path) -> None
     after = study_in(folder, slower, remeasure=True, on_event=events.append)
     assert (after.launches, after.trials) == (2 * before.launches, before.trials)
     assert after.best is not None and after.best.elapsed_s == 3.0
-    assert f"{before.launches} earlier launches are not counted any more (--remeasure)" in {
-        event.text for event in events_of(Note, events)
-    }
+    said = f"{before.launches} earlier launches are not counted any more (--remeasure)"
+    assert said in {event.text for event in events_of(Note, events)}
     assert f"{before.launches} earlier launches not counted: --remeasure" in after.notes
     records = records_in(folder)
     old, new = records[: before.launches], records[before.launches :]
