@@ -97,7 +97,10 @@ def disagreement(study: Records) -> Exclusion | None:
     return live_vs_cold(study.history.records)
 
 
-def proved(best: float) -> Records:
+@pytest.mark.parametrize(
+    ("factor", "is_off"), [(0.7, True), (0.85, False), (1.0, False), (1.15, False), (1.4, True)]
+)
+def test_windows_of_a_setting_that_is_off_disagree(factor: float, is_off: bool) -> None:
     """Three windows of the best, off by this factor, and six launches of it and the defaults."""
     rng = random.Random(3)
 
@@ -106,17 +109,9 @@ def proved(best: float) -> Records:
 
     study = Records().starts(setting(1, 1), about(3.0))
     for _ in range(3):
-        study.window(OTHER, about(2.0 * best))
+        study.window(OTHER, about(2.0 * factor))
     for _ in range(6):
         study.cold(OTHER, about(2.0)).cold(BASELINE, about(6.0))
-    return study
-
-
-@pytest.mark.parametrize(
-    ("factor", "is_off"), [(0.7, True), (0.85, False), (1.0, False), (1.15, False), (1.4, True)]
-)
-def test_windows_of_a_setting_that_is_off_disagree(factor: float, is_off: bool) -> None:
-    study = proved(factor)
     why = disagreement(study)
     assert (why is not None) is is_off
     if why is not None:

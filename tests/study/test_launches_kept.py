@@ -136,11 +136,6 @@ def replaced(folder: Path) -> None:
     shutil.copyfile(folder / "elsewhere.db", folder / "tune.db")
 
 
-def put_back(folder: Path) -> None:
-    shutil.copyfile(folder / "elsewhere.db", folder / "back.db")
-    (folder / "back.db").replace(folder / "tune.db")
-
-
 @pytest.mark.parametrize("act", [removed, replaced])
 def test_a_database_that_goes_while_it_is_used_is_noticed(
     folder: Path, act: Callable[[Path], None]
@@ -154,7 +149,8 @@ def test_a_database_that_goes_while_it_is_used_is_noticed(
     assert "put it back" in caught.value.hint
     assert str(folder / "surface" / "0004" / RECORD_FILE) in caught.value.hint
     if act is not removed:
-        put_back(folder)
+        shutil.copyfile(folder / "elsewhere.db", folder / "back.db")
+        (folder / "back.db").replace(folder / "tune.db")
         assert study_in(folder, again := FakeRunner()).trials == 6
         made = records_in(folder)
         assert [record.number for record in made] == list(range(1, len(made) + 1))
