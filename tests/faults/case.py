@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.faults.bench import NAME, FaultBench, kind, setting
 from tests.faults.rows import FINISHED, JobFault
+from tests.faults.trainer import STEP_S
 from tuner.model import FROM_OUTSIDE, Failed, FailureKind, LauncherInfo, LaunchRecord
 from tuner.model.errors import TunerError
 from tuner.stats import evidence
@@ -136,7 +137,7 @@ def _wrong_figures(bench: FaultBench, step: int, records: Records) -> list[str]:
     times = [sample.elapsed_s for each in mine for sample in each.outcome.samples]
     cold = [r.outcome.samples for r in mine if r.outcome.window is None]
     problems = []
-    exact_s = 0.01 * step * bench.iterations
+    exact_s = STEP_S * step * bench.iterations
     if any(abs(each.elapsed_s - exact_s) > 1e-9 for samples in cold for each in samples):
         problems.append(f"setting {step} has the wrong figures: {times}")
     if bench.made.count(step) != len(mine):

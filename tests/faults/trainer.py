@@ -32,6 +32,8 @@ from tuner import live
 
 #: An iteration of a live job takes at least so long, s.
 PACE_S = 0.01
+#: What an iteration takes with step 1 by the program's clock, which is behind any real one, s.
+STEP_S = 0.001
 PATIENCE_S = 60.0
 NOTED = Path("noted").absolute()
 
@@ -136,7 +138,7 @@ class FaultyTraining:
             self.act()
         self.world.allreduce(self.iteration)
         if self.world.rank == 0:
-            time_s = 0.01 * self.step * self.iteration
+            time_s = STEP_S * self.step * self.iteration
             self.log.add(self.iteration, time_s, math.exp(-self.iteration))
         if self.session.active:
             time.sleep(PACE_S)
