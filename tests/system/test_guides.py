@@ -217,7 +217,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         enter(folder, patch)
         job = ("-n", "1", "--knob", "omp_threads=1,2", "--", "python", "train.py", "--out", "{out}")
-        assert main(["--name", "NAME", *job]) == 0
+        assert main(["--name", "NAME", "--no-confirm", *job]) == 0
         assert main(["export", "-o", "BEFORE.json"]) == 0
     return folder
 

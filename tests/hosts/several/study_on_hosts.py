@@ -43,8 +43,8 @@ def ended():
         os.replace(out + "/draft", out + "/log")
 """
 
-#: Options that make few launches: a warm-up, a setting, the baseline, and what leaves a knob out.
-SHORT = ("--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
+#: Options that make few launches: a setting, the baseline, and what leaves a knob out.
+SHORT = ("--warm-ups", "0", "--no-confirm", "--trials", "1", "--knob", "omp_threads=1,2")
 
 #: A word of an agent.
 AGENT = "import base64,zlib;exec("
@@ -75,7 +75,7 @@ class StudyOnHosts:
     ) -> None:
         self.bench, self.folder = bench, folder
         (folder / "program.py").write_text(program or PROGRAM)
-        (folder / "seconds").write_text(str(seconds))
+        self.let_it_run(seconds)
         options, arguments = list(words), [str(folder / "seconds")]
         if "--" in words:
             options, arguments = options[: words.index("--")], options[words.index("--") + 1 :]
@@ -84,6 +84,10 @@ class StudyOnHosts:
         self.words = [TUNE, "--storage", self.storage, "--name", "study", *objective, *options,
                       "--", sys.executable, str(folder / "program.py"), *arguments]  # fmt: skip
         self.start()
+
+    def let_it_run(self, seconds: float) -> None:
+        """So long does :data:`PROGRAM` run in each launch from now on."""
+        (self.folder / "seconds").write_text(str(seconds))
 
     def start(self) -> None:
         self.process = self.bench.start("h1", *self.words, env={**os.environ})

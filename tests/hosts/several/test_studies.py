@@ -28,11 +28,11 @@ def test_kill_9_of_tune_empties_all_hosts_and_the_same_command_goes_on(study: St
     tune.send(signal.SIGSTOP, "h3", AGENT)  # does not keep its host from the same study
     tune.kill_tune()
     eventually(lambda: not tune.bench.processes("h2"))
-    (tune.folder / "seconds").write_text("0.3")
+    tune.let_it_run(0.3)
     tune.start()
     tune.end()
     finished = [r for r in tune.records() if isinstance(r.outcome.ending, Finished)]
-    assert len(finished) >= 3  # one more may leave out a knob
+    assert len(finished) >= 2  # one more may leave out a knob
     for record in finished:
         assert "ranks 2" in Path(record.folder, "output.log").read_text()
 
@@ -47,6 +47,7 @@ def test_whatever_is_killed_nothing_is_left_and_the_study_goes_on(study: Start, 
     kind = KINDS.get(loss, FailureKind.LOST_HOST)
     tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
+    tune.let_it_run(0.3)
     of_launch = tune.of_launch()
     tune.send(number, host, word)
     eventually(lambda: not of_launch & tune.of_launch())
@@ -57,12 +58,13 @@ def test_whatever_is_killed_nothing_is_left_and_the_study_goes_on(study: Start, 
     if kind is FailureKind.LOST_HOST:
         lost = "h3" if word == "ssh h3" else host
         assert re.search(rf"the host {lost} is lost: |remote daemon: {lost}$", failed.reason)
-    assert len(endings) - 1 >= 3 - (kind is FailureKind.CRASHED)
+    assert len(endings) - 1 >= 2 - (kind is FailureKind.CRASHED)
 
 
 def test_a_host_without_a_link_is_named_and_the_study_goes_on(bench: Bench, study: Start) -> None:
     tune = study(*OTHERS, seconds=3)
     eventually(tune.is_running)
+    tune.let_it_run(0.3)
     bench.link("h3", "down")
     try:
         assert re.search(r"error: .*\bh3\b", tune.end(3))
@@ -87,6 +89,7 @@ def test_another_host_takes_the_place_of_a_lost_one(
     hosts = "h2:1,h3:1,h1:1" if source == "--hosts" else f"cat '{there}'"
     tune = study(*SHORT, source, hosts, "-n", "2", seconds=3)
     eventually(tune.is_running)
+    tune.let_it_run(0.3)
     there.write_text("h2 1\nh1 1\n")
     if loss == "its link":
         bench.link("h3", "down")
@@ -101,9 +104,9 @@ def test_another_host_takes_the_place_of_a_lost_one(
     lost, *others = tune.records()
     assert isinstance(lost.outcome.ending, Failed)
     assert lost.outcome.ending.kind is FailureKind.LOST_HOST
-    assert len(others) >= 3
+    assert len(others) >= 2
     for record in others:
-        assert isinstance(record.outcome.ending, Finished), record.outcome.ending
+        assert isinstance(record.outcome.ending, Finished | Stopped), record.outcome.ending
         assert ("h2:1,h1:1" in record.argv) == replaced
     tune.start()
     tune.end()  # it finds the study finished, whichever hosts there are now
@@ -149,7 +152,7 @@ def test_ranks_of_all_hosts_are_seen_from_outside_and_inside(bench: Bench, study
     tune = study(*SHORT, "--hosts", "h1:1,h3:1", "--", "{out}", program=TRAINER)
     tune.end()
     records = tune.records()
-    assert len(records) == 3
+    assert len(records) == 2
     for record in records:
         outcome, telemetry = record.outcome, tune.telemetry(record.number)
         assert isinstance(outcome.ending, Finished), outcome.ending
