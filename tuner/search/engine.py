@@ -18,7 +18,7 @@ from tuner.model import Purpose
 from tuner.search.gaussian import Gaussian, Incumbent, fit, incumbent
 from tuner.search.grid import Grid, Key, Rows, Space
 from tuner.search.kernel import PRIOR, WINDOW_PRIOR, Kernel
-from tuner.search.launch_groups import Groups, SearchObservation, grouped, noise
+from tuner.search.launch_groups import OUTLIER, Groups, SearchObservation, grouped, noise
 from tuner.search.regions import ruled_out
 from tuner.search.scoring import Live, Options, ScoredCandidates, State, candidates
 from tuner.search.stopper import Limit, Noise
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 #: The baseline is stopped once it will take this many times as long as the best setting.
 BASELINE_TIMES = 3.2
-
-#: A repeat at this multiple of its setting's own estimate is an outlier.
-_OUTLIER_TIMES = 1.4
 
 #: After this many windows of other settings the incumbent is measured again.
 AGAIN_AFTER = 6
@@ -96,7 +93,7 @@ class Search:
             # A repeat that is far slower than the setting's own estimate is an outlier.
             row = self._grid.rows([key])
             mean, sd = state.fit.predict(row)
-            limit = Limit(math.exp(float(mean[0])), log_se=float(sd[0]), factor=_OUTLIER_TIMES)
+            limit = Limit(math.exp(float(mean[0])), log_se=float(sd[0]), factor=math.exp(OUTLIER))
             return limit, replace(noise, run_sd=float(state.fit.noise_sd(row)[0]))
         return limit, noise
 

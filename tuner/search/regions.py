@@ -9,10 +9,6 @@ import numpy as np
 from tuner.search.grid import Flags, Floats, Grid, Rows
 from tuner.search.launch_groups import Groups, log_times
 
-#: Before anything ran short: the chance that a setting fails, for each octave of cores that it asks
-#: for beyond those that ran, and the highest chance.
-_RISK, _RISK_MOST = 0.3, 0.5
-
 #: The chance for a setting that asks for as many cores as one that ran short.
 _SHORT = 0.9
 
@@ -66,13 +62,11 @@ def risk(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     lies anywhere between the settings that ran and that one, on a scale of doublings.
     """
     keys_that_ran = [g.key for g in groups.values() if g.finished or g.projected]
-    if not keys_that_ran:
+    short_keys = [g.key for g in groups.values() if g.only_failed and g.is_bound]
+    if not keys_that_ran or not short_keys:
         return np.zeros(len(rows))
     demand = grid.demand(rows)
     most_that_ran = max(0.0, float(grid.demand(grid.rows(keys_that_ran)).max()))
-    short_keys = [g.key for g in groups.values() if g.only_failed and g.is_bound]
-    if not short_keys:
-        return np.clip(_RISK * (demand - most_that_ran), 0, _RISK_MOST)
     least_short = float(grid.demand(grid.rows(short_keys)).min())
     part_of_gap = (demand - most_that_ran) / max(least_short - most_that_ran, 1e-9)
     return np.where(demand > most_that_ran, np.minimum(part_of_gap, 1.0) * _SHORT, 0.0)

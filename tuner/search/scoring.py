@@ -37,10 +37,8 @@ MOST_REPEATS = 12
 #: A search goes on while the next launch promises this share of `Options.until` or more.
 _IDLE_SHARE = 0.05
 #: If it promises less, the search ends once all other settings together are expected to gain less
-#: than this many times `Options.until`,
+#: than this many times `Options.until`.
 _HIDDEN_SHARE = 1.5
-#: or once the next launch promises less than this share of `Options.until`.
-_HOPELESS_SHARE = 0.005
 #: A window costs little. So a search of windows ends once all other settings together are expected
 #: to gain less than this many times `Options.until`, whatever the next window promises.
 _HIDDEN_SHARE_OF_WINDOWS = 2.0
@@ -65,9 +63,6 @@ _OVERDONE_LOG, _OVERDONE_SHARE = 0.4, 0.1
 
 #: A disturbed run is slower than others by a logarithm between these.
 _DISTURBED = 0.4, 1.3
-
-#: A search of running jobs does not go on for a setting that fails with a higher chance.
-_MOST_FAILURE = 0.5
 
 #: A window that is stopped early takes this share of a whole one: the iterations that are thrown
 #: away after the switch, and those that show that it cannot win.
@@ -253,17 +248,12 @@ class ScoredCandidates:
         until, next_gain = self._options.until, float(self.gain.max())
         if self._state.live is not None:
             return self._hidden_gain() < _HIDDEN_SHARE_OF_WINDOWS * until
-        if next_gain >= _IDLE_SHARE * until:
-            return False
-        return next_gain < _HOPELESS_SHARE * until or self._hidden_gain() < _HIDDEN_SHARE * until
+        return next_gain < _IDLE_SHARE * until and self._hidden_gain() < _HIDDEN_SHARE * until
 
     def _hidden_gain(self) -> float:
         """Return by how much, expected, the best of all other settings lies below the incumbent."""
-        order = np.argsort(-self.gain)
-        if self._state.live is not None:
-            order = order[self._failure_chance[order] <= _MOST_FAILURE]
-        rows = np.concatenate([self._grid.rows([self._best.key]), self.rows[order[:_LIKELY]]])
-        return self._regret(rows)
+        likely = self.rows[np.argsort(-self.gain)[:_LIKELY]]
+        return self._regret(np.concatenate([self._grid.rows([self._best.key]), likely]))
 
     def _regret_of_finished(self) -> float:
         """Return by how much, expected, another setting that finished is better than the best."""
