@@ -76,6 +76,13 @@ def test_an_uncertain_pace_counts_after_five_times_what_the_other_side_takes() -
         assert isinstance(verdict, Stopped) and verdict.rule == rule
 
 
+def test_a_side_without_a_log_is_ended_after_five_times_the_other_and_its_start() -> None:
+    stopper = once_compared("elapsed", 100, OtherSide(3.0, 2.0))
+    assert isinstance(stopper([], 12.9, None), GoOn)
+    verdict = stopper([], 13.1, None)
+    assert isinstance(verdict, Stopped) and verdict.rule == CUT
+
+
 def test_a_slow_warm_up_stops_nothing_and_a_slow_pace_does() -> None:
     race = ProjectionStopper(Limit(0.1), NOISE, 100)
 

@@ -91,6 +91,13 @@ def test_where_all_launches_scatter_by_much_none_is_an_outlier() -> None:
     assert typical(log_ratios) == log_ratios
 
 
+def test_pairs_of_two_kinds_have_no_outliers_and_prove_nothing() -> None:
+    # As if the side that begins were the faster one, whichever that is.
+    log_ratios = [0.41, -0.4, 0.4, -0.41, 0.4]
+    finding = judge(log_ratios, 0.02, is_last=True)
+    assert finding is not None and finding.claim == "inconclusive"
+
+
 many_log_ratios = st.lists(st.floats(-3, 3), max_size=SIDE_BY_SIDE.most_pairs)
 
 

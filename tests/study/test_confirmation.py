@@ -44,12 +44,14 @@ from tuner.model import (
     Window,
 )
 from tuner.model.outcome import PACE
+from tuner.stats.pairs import SIDE_BY_SIDE
+from tuner.stats.scaling import SpeedUp
 from tuner.study import pairing
 from tuner.study.confirmation import Confirmation, confirmation
 from tuner.study.events import Event, Note
 from tuner.study.findings import build
 from tuner.study.history import History
-from tuner.study.pairing import typical
+from tuner.study.pairing import Pairs, typical
 
 #: Its comparison is made side by side.
 PAIRED = replace(CONFIRMED, compare="auto")
@@ -174,12 +176,12 @@ def after_a_pair(
 
 
 FIGURE = replace(PAIRED, objective=ObjectiveSpec(kind="pattern", pattern="(.)", unit="s"))
-IDLE = (False,) * 9 + (True, None)
-AT_ENDS = (True, False, False, True, True, True, False)
 
 
-def at_work(seconds: float, looks: tuple[bool | None, ...], other: int) -> Outcome:
-    return replace(ran(seconds), side_by_side=SideBySide(other, at_work=looks))
+def looked_at(seconds: float, other: int, looks: int, idle: int) -> Outcome:
+    """A launch that was seen to wait."""
+    pair = SideBySide(other, looks=looks, idle_looks=idle)
+    return replace(ran(seconds), side_by_side=pair)
 
 
 def printed(figure: float, seconds: float) -> Outcome:
@@ -192,10 +194,12 @@ def printed(figure: float, seconds: float) -> Outcome:
     [
         (ran(INTERRUPTED), ran(INTERRUPTED), PAIRED, ""),
         (ran(INTERRUPTED), ran(BUSY), PAIRED, "launch 5 failed beside another one: address"),
-        (at_work(1.0, (True,) * 10, 5), at_work(2.0, IDLE, 4), PAIRED, "nothing of launch 5 ran"),
-        (ran(1.0), at_work(2.0, (False,) * 2 + (True,) * 8, 4), PAIRED, ""),
-        (ran(1.0), at_work(2.0, AT_ENDS, 4), PAIRED, ""),  # every launch waits at its ends
-        (ran(1.0), at_work(2.0, IDLE, 4), replace(PAIRED, compare="side-by-side"), ""),
+        (looked_at(1.0, 5, 10, 0), looked_at(2.0, 4, 10, 9), PAIRED, "nothing of launch 5 ran"),
+        (ran(1.0), looked_at(2.0, 4, 9, 9), PAIRED, "nothing of launch 5 ran in 9 of 9 looks"),
+        (ran(1.0), looked_at(2.0, 4, 100, 20), PAIRED, "nothing of launch 5 ran in 20 of 100"),
+        (ran(1.0), looked_at(2.0, 4, 45, 6), PAIRED, ""),  # every launch waits at its ends
+        (ran(1.0), looked_at(2.0, 4, 0, 0), PAIRED, ""),  # on several hosts nobody looks
+        (ran(1.0), looked_at(2.0, 4, 10, 9), replace(PAIRED, compare="side-by-side"), ""),
         # From a clock that stands still in the pauses they must not be subtracted.
         (printed(0.5, 1.0), printed(1.0, 2.0), PAIRED, "the figures of launches 4 and 5 do not"),
         (printed(0.9, 1.0), printed(2.9, 3.0), FIGURE, ""),
@@ -210,6 +214,19 @@ def test_a_pair_that_could_not_be_compared_is_the_last_side_by_side(
     state = after_a_pair(best, baseline, spec, 3.0 if spec is FIGURE else 2.0)
     assert state.why_in_turn.startswith(why) and bool(state.why_in_turn) == bool(why)
     assert len(state.next) == (1 if why else 2)
+
+
+def test_the_interval_is_wider_by_what_one_side_waits_more() -> None:
+    def gain(idle: int) -> SpeedUp:
+        waiting, working = looked_at(2.0, 2, 100, idle), looked_at(1.0, 1, 100, 0)
+        pair = (
+            record(1, BASELINE, Purpose.CONFIRM, waiting),
+            record(2, BEST, Purpose.CONFIRM, working),
+        )
+        return Pairs([pair] * 3, is_side_by_side=True, rule=SIDE_BY_SIDE).gain
+
+    assert gain(10).low == pytest.approx(gain(0).low / 1.1)
+    assert gain(10).high == pytest.approx(gain(0).high * 1.1)
 
 
 def test_a_window_of_a_job_does_not_show_how_a_figure_lies_to_its_running_time() -> None:

@@ -92,11 +92,14 @@ class LaunchObserver:
         return time.thread_time() - before_s
 
     def wants_cpu(self) -> bool | None:
-        """Return whether one of the processes of the last sample runs or waits for a CPU.
+        """Return whether one of the launch's processes runs or waits for a CPU.
 
         Otherwise all of them wait for something else; ``None``: that cannot be seen.
         """
-        return any(running_threads(member.pid) for member in self._watcher.members)
+        sampled = {member.pid for member in self._watcher.members}
+        return any(map(running_threads, sampled)) or any(
+            running_threads(pid) for pid in self._pids() if pid not in sampled
+        )
 
     def activities(self) -> tuple[Activity, ...]:
         """Return what the processes of the last sample have done so far."""

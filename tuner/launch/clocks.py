@@ -97,7 +97,8 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
     launch, after the iterations: that is what its cost has beyond the usual pace.
     """
     most_s = MOST_TIMES * other.cost
-    rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations)]
+    # A launch that logs nothing may have started for as long as the other one took in all.
+    rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations, other.wall_s)]
     if iterations:
         times = max(1.0, other.at_usual_pace or 1.0)  # 1 for its iterations, the rest for its end
         end_s, end_iterations = other.cost * (1 - 1 / times), iterations * (times - 1)

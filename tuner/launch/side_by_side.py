@@ -34,6 +34,9 @@ LEAST_S, MOST_S, SLICE_SHARE = 0.25, 1.0, 1 / 40
 #: slice the span of the figure begins and ends.
 SHORTER_TIMES = 0.4
 
+#: Whatever was paused wakes for a moment when it goes on: it is looked at from then on, s.
+AWAKE_S = 0.05
+
 
 @dataclass
 class OnceTheOtherHasEnded:
@@ -69,8 +72,16 @@ class _Side:
         self.slices: list[tuple[float, float]] = []
         #: How many threads of other programs wanted a CPU at the end of each slice.
         self.neighbours: list[int | None] = []
-        #: Whether its own threads did, at the end of each slice but that in which it ended.
-        self.at_work: list[bool | None] = []
+        #: How often it was looked at, and at how many looks none of its threads wanted one.
+        self.looks = self.idle_looks = 0
+
+    def look(self) -> None:
+        """Look whether something of the launch runs or waits for a CPU."""
+        assert self.running is not None
+        wants_cpu = self.running.monitor.observer.wants_cpu()
+        if wants_cpu is not None:
+            self.looks += 1
+            self.idle_looks += not wants_cpu
 
 
 def run(
@@ -137,9 +148,15 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
     assert running is not None
     if other.outcome is not None and not side.keeps_its_pauses:
         end_s = math.inf  # the rest of the longer launch runs alone
-    side.outcome = running.outcome(lambda: time.monotonic() >= end_s, is_recorded=False)
+    first_look_s = time.monotonic() + AWAKE_S
+
+    def is_over() -> bool:
+        if time.monotonic() >= first_look_s and math.isfinite(end_s):
+            side.look()
+        return time.monotonic() >= end_s
+
+    side.outcome = running.outcome(is_over, is_recorded=False)
     if side.outcome is None:
-        side.at_work.append(running.monitor.observer.wants_cpu())
         running.monitor.running.pause()
     elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
         request = other.request
@@ -198,6 +215,10 @@ def _outcome(side: _Side, other: _Side) -> Outcome:
         objective = side.request.spec.objective
         ending = _without_pauses(ending, _running_share((side, other)), objective)
     pair = SideBySide(
-        other.request.number, tuple(side.slices), tuple(side.neighbours), tuple(side.at_work)
+        other.request.number,
+        tuple(side.slices),
+        tuple(side.neighbours),
+        side.looks,
+        side.idle_looks,
     )
     return replace(outcome, ending=ending, load=None, telemetry=None, side_by_side=pair)

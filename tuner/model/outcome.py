@@ -311,8 +311,10 @@ class SideBySide:
     #: How many threads of others ran or waited for a CPU at the end of each slice, when both
     #: launches stood still; ``None``: that could not be read.
     neighbours: tuple[int | None, ...] = ()
-    #: Whether a thread of its own did so before, for each slice but that in which it ended.
-    at_work: tuple[bool | None, ...] = ()
+    #: How often it was looked at while it ran, and how often none of its own threads ran or waited
+    #: for a CPU then. On several hosts nobody looks.
+    looks: int = 0
+    idle_looks: int = 0
 
 
 @dataclass(frozen=True)

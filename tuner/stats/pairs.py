@@ -52,6 +52,7 @@ class Rule:
     #: The boundary for no gain, in standard errors of a normal distribution. A gain of 5 % is
     #: called none in 5 % of studies at most. The more pairs there may be, the more often one looks.
     no_gain: float
+    is_side_by_side: bool = True
 
 
 #: With a size of 6 % six more pairs are needed where launches differ by 5 %, and two at 2 %.
@@ -59,7 +60,14 @@ SIDE_BY_SIDE = Rule(prior_sd=0.015, least_pairs=2, most_pairs=14, size=0.1, no_g
 
 #: Launches one after the other meet a machine that changes. So that a neighbour who comes and goes
 #: decides nothing by chance, three pairs have to agree.
-IN_TURN = Rule(prior_sd=RUNS.sd, least_pairs=3, most_pairs=24, size=math.inf, no_gain=1.7)
+IN_TURN = Rule(
+    prior_sd=RUNS.sd,
+    least_pairs=3,
+    most_pairs=24,
+    size=math.inf,
+    no_gain=1.7,
+    is_side_by_side=False,
+)
 
 #: Side by side too, but each launch is over after a few slices: little of what the machine does
 #: meanwhile is cancelled.
@@ -82,6 +90,8 @@ _MOST_GAIN_ALLOWED = 0.1
 #: factor, and by more than this many of the median deviations: where all launches scatter by much,
 #: none is an outlier.
 _OUTLIER_PAIRS, _OUTLIER_FACTOR, _OUTLIER_DEVIATIONS = 4, 1.35, 8
+#: If more than one pair of so many are off, the pairs are of two kinds, and none is left out.
+_PAIRS_OF_AN_OUTLIER = 6
 
 
 def judge(
@@ -141,7 +151,7 @@ def judge(
         pairs=pairs,
         claim=claim,
         pairs_missing=rule.most_pairs - pairs if is_open else None,
-        is_side_by_side=rule is not IN_TURN,
+        is_side_by_side=rule.is_side_by_side,
     )
 
 
@@ -152,7 +162,9 @@ def typical(log_ratios: Sequence[float]) -> list[float]:
     median = statistics.median(log_ratios)
     deviation = statistics.median(abs(log_ratio - median) for log_ratio in log_ratios)
     most_off = max(math.log(_OUTLIER_FACTOR), _OUTLIER_DEVIATIONS * deviation)
-    return [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most_off]
+    usual = [log_ratio for log_ratio in log_ratios if abs(log_ratio - median) <= most_off]
+    outliers, most = len(log_ratios) - len(usual), max(1, len(log_ratios) // _PAIRS_OF_AN_OUTLIER)
+    return usual if outliers <= most else list(log_ratios)
 
 
 def student(deviations: float, freedom: int) -> float:

@@ -40,12 +40,11 @@ FEWEST_SLICES = 6
 MEMORY_SHARE = 0.8
 
 #: A launch waits for something that goes on while it is paused, if nothing of it ran in more than
-#: this share of the looks at it.
-IDLE_SHARE = 0.3
-#: With fewer looks a launch is not said to wait.
-FEWEST_LOOKS = 6
-#: Every launch waits at its start and at its end: this many idle looks do not count.
-AT_ENDS = 3
+#: this share of the looks at it: by as much its time may be too short.
+IDLE_SHARE = 0.05
+#: Every launch waits as its ranks meet and at its end: this many idle looks do not count, nor more
+#: than this share of all looks.
+AT_ENDS, SHARE_AT_ENDS = 8, 1 / 3
 
 #: The ratio of a figure to the running time changes by this factor at most beside another launch,
 #: as pauses may count in the figure of one side more than of the other. A median between pauses
@@ -134,7 +133,7 @@ class Pairs:
             [sign * (math.log(more_work) + log) for log in (*self.logs, *expected)],
             precision,
             self.rule,
-            bias=self._end_error(),
+            bias=self._end_error() + self._wait_error(),
             at_least=any(is_bounded),
             is_last=is_last,
         )
@@ -157,6 +156,20 @@ class Pairs:
             and ending.high_s is not None
         ]
         return sum(errors) / len(self.launches) if errors else 0.0
+
+    def _wait_error(self) -> float:
+        """Return by how much the logarithms may be off, as one side waited more than the other.
+
+        What a launch waits for goes on in its pauses: its time may be too short by as much as it
+        was seen to wait for while it ran.
+        """
+        errors = []
+        for side in (0, 1):
+            seen = [pair[side].outcome.side_by_side for pair in self.launches]
+            looks = sum(together.looks for together in seen if together is not None)
+            idle = sum(together.idle_looks for together in seen if together is not None)
+            errors.append(math.log1p(idle / looks) if looks else 0.0)
+        return abs(errors[0] - errors[1])
 
 
 def compared(
@@ -362,13 +375,14 @@ def check_pair(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> li
 def _idleness(record: LaunchRecord) -> str:
     """Return that a launch waited for much of its time; empty: it did not."""
     side = record.outcome.side_by_side
-    looks = [is_at_work for is_at_work in side.at_work if is_at_work is not None] if side else []
-    idle = looks.count(False)
-    if len(looks) < FEWEST_LOOKS or idle - AT_ENDS <= IDLE_SHARE * len(looks):
+    if side is None:
+        return ""
+    at_ends = min(AT_ENDS, SHARE_AT_ENDS * side.looks)
+    if side.idle_looks <= at_ends + IDLE_SHARE * side.looks:
         return ""
     return (
-        f"nothing of launch {record.number} ran in {idle} of {len(looks)} looks, and what it"
-        " waits for goes on while it is paused"
+        f"nothing of launch {record.number} ran in {side.idle_looks} of {side.looks} looks, and"
+        " what it waits for goes on while it is paused"
     )
 
 
@@ -399,7 +413,7 @@ def _off_scale(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> st
     text = f"the figures of launches {numbers} do not follow their running times as they did alone"
     if any(history.spec.objective.clock == "none" for history in histories):
         off_scale = min(max(values) / min(values) for values in (scales, changes))
-        why = "they may be medians or minima, which pauses distort"
+        why = "pauses distort a median, a minimum, and what takes a short part of the run"
     else:
         off_scale, why = 1 / min(changes), "their clock may stand still in pauses"
     return f"{text}; {why}" if off_scale > MOST_OFF_SCALE else ""
