@@ -39,12 +39,12 @@ FEWEST_SLICES = 6
 #: Both launches together may need this share of the host's memory, and of a GPU's.
 MEMORY_SHARE = 0.8
 
-#: A launch waits for something that goes on while it is paused, if nothing of it ran in more than
-#: this share of the looks at it: by as much its time may be too short.
-IDLE_SHARE = 0.05
-#: Every launch waits as its ranks meet and at its end: this many idle looks do not count, nor more
-#: than this share of all looks.
-AT_ENDS, SHARE_AT_ENDS = 8, 1 / 3
+#: Launches wait, for something that goes on while they are paused, if nothing of one ran in more
+#: than this share of the looks at it; by a part of that its time is too short.
+IDLE_SHARE = 1 / 3
+#: Every launch waits a little, as its ranks meet and at its end. So it matters what one side waits
+#: more: this share of the looks, beyond so many looks by chance.
+MORE_IDLE_SHARE, BY_CHANCE = 0.1, 3
 
 #: The ratio of a figure to the running time changes by this factor at most beside another launch,
 #: as pauses may count in the figure of one side more than of the other. A median between pauses
@@ -365,20 +365,25 @@ def check_pair(pair: Sequence[LaunchRecord], histories: Sequence[History]) -> li
             reason = wording.one_line(ending.reason)
             why = why or f"launch {record.number} failed beside another one: {reason}"
     if not why and any(history.spec.compare != "side-by-side" for history in histories):
-        why = next(filter(None, map(_idleness, pair)), "") or _off_scale(pair, histories)
+        why = _idleness(pair) or _off_scale(pair, histories)
     if not why:
         return list(pair)
     exclusion = Exclusion(ExclusionKind.SIDE_BY_SIDE, why)
     return [replace(r, outcome=replace(r.outcome, exclusion=exclusion)) for r in pair]
 
 
-def _idleness(record: LaunchRecord) -> str:
-    """Return that a launch waited for much of its time; empty: it did not."""
-    side = record.outcome.side_by_side
-    if side is None:
+def _idleness(pair: Sequence[LaunchRecord]) -> str:
+    """Return that a launch waited for much of its time, or more than the other; empty: none did."""
+    looked_at = [
+        (side.idle_looks / side.looks, side, record)
+        for record in pair
+        if (side := record.outcome.side_by_side) is not None and side.looks
+    ]
+    if not looked_at:
         return ""
-    at_ends = min(AT_ENDS, SHARE_AT_ENDS * side.looks)
-    if side.idle_looks <= at_ends + IDLE_SHARE * side.looks:
+    share, side, record = max(looked_at, key=itemgetter(0))
+    more = share - min(looked_at, key=itemgetter(0))[0]
+    if share <= IDLE_SHARE and more <= MORE_IDLE_SHARE + BY_CHANCE / side.looks:
         return ""
     return (
         f"nothing of launch {record.number} ran in {side.idle_looks} of {side.looks} looks, and"
