@@ -60,3 +60,12 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
     ):
         if not re.search(r"\bx(_y)?\.|test_x", name):
             assert (ROOT / name).exists(), name
+
+
+def test_every_test_that_continuous_integration_names_exists() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    files = dict(re.findall(r"(\w+)=(tests/\S+\.py)", script))
+    named = re.findall(r"\$(\w+)::(test_\w+)", script)
+    assert named
+    for variable, test in named:
+        assert f"def {test}(" in (ROOT / files[variable]).read_text(), test
