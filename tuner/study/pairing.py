@@ -165,10 +165,10 @@ class Pairs:
         """
         errors = []
         for side in (0, 1):
-            seen = [pair[side].outcome.side_by_side for pair in self.launches]
-            looks = sum(together.looks for together in seen if together is not None)
-            idle = sum(together.idle_looks for together in seen if together is not None)
-            errors.append(math.log1p(idle / looks) if looks else 0.0)
+            runs = [pair[side].outcome.side_by_side for pair in self.launches]
+            looks = sum(run.looks for run in runs if run is not None)
+            idle_looks = sum(run.idle_looks for run in runs if run is not None)
+            errors.append(math.log1p(idle_looks / looks) if looks else 0.0)
         return abs(errors[0] - errors[1])
 
 
