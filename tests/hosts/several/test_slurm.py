@@ -136,7 +136,7 @@ def records(folder: Path, name: str = "study") -> list[LaunchRecord]:
     """The launches of a study; none of them failed."""
     with Store.open(resolve_url(str(folder / "study.db"), {}), create=False) as store:
         launches = list(store.launches(name))
-    assert len(launches) >= 3  # with those that leave a knob out
+    assert len(launches) >= 2  # and one more may leave a knob out
     for record in launches:
         assert not isinstance(record.outcome.ending, Failed), record.outcome.ending
     return launches
