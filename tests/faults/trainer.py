@@ -33,7 +33,7 @@ from tuner import live
 #: An iteration of a live job takes at least so long, s.
 PACE_S = 0.01
 #: What an iteration takes with step 1 by the program's clock, s.
-STEP_S = 0.004
+STEP_S = 0.007
 BEGAN_S = time.monotonic()
 PATIENCE_S = 60.0
 NOTED = Path("noted").absolute()
