@@ -150,12 +150,12 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
         end_s = math.inf  # the rest of the longer launch runs alone
     first_look_s = time.monotonic() + AWAKE_S
 
-    def is_over() -> bool:
+    def look_and_say_if_over() -> bool:
         if time.monotonic() >= first_look_s and math.isfinite(end_s):
             side.look()
         return time.monotonic() >= end_s
 
-    side.outcome = running.outcome(is_over, is_recorded=False)
+    side.outcome = running.outcome(look_and_say_if_over, is_recorded=False)
     if side.outcome is None:
         running.monitor.running.pause()
     elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
