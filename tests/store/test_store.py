@@ -39,7 +39,9 @@ from tuner.study.history import History
 from tuner.study.optuna_study import OptunaStudy
 from tuner.study.policy import SearchThenConfirm, Step
 
-SEEN = Observation((RankView(0, 2, 1, (0, 1)),))
+#: What decides whether launches run side by side: it is read without the rest of an observation.
+DECISIVE = Observation(memory_bytes=9, gpu_memory_share=0.5, written=("/shared",))
+SEEN = replace(DECISIVE, ranks=(RankView(0, 2, 1, (0, 1)),))
 RAN = replace(ran(1.5, effects=(Effect("k", 2, 2, Verdict.HONOURED),)), observation=SEEN)
 FULL = replace(
     record(1, BEST, Purpose.SEARCH, RAN), folder="/some/where", env={"THREADS": "4"}, trial=0
@@ -79,8 +81,12 @@ def test_launches_come_back_as_they_were(store: Store) -> None:
     assert [store.telemetry(SPEC.name, n) for n in (1, 2, 4)] == [TELEMETRY, None, None]
     assert store.folders(SPEC.name) == ["/some/where"] * 3
     unseen = [
-        replace(each, outcome=replace(each.outcome, observation=Observation()))
-        for each in (FULL, FAILED, STOPPED)
+        replace(record, outcome=replace(record.outcome, observation=observation))
+        for record, observation in (
+            (FULL, DECISIVE),
+            (FAILED, Observation()),
+            (STOPPED, Observation()),
+        )
     ]
     assert store.launches(SPEC.name, detail=False) == unseen
     store.exclude(SPEC.name, WHY, [2])

@@ -178,9 +178,9 @@ def after_a_pair(
 FIGURE = replace(PAIRED, objective=ObjectiveSpec(kind="pattern", pattern="(.)", unit="s"))
 
 
-def looked_at(seconds: float, other: int, looks: int, idle: int) -> Outcome:
+def looked_at(seconds: float, other: int, looks: int, idle: int, long_idle: int = 0) -> Outcome:
     """A launch that was seen to wait."""
-    pair = SideBySide(other, looks=looks, idle_looks=idle)
+    pair = SideBySide(other, looks=looks, idle_looks=idle, long_idle_looks=long_idle)
     return replace(ran(seconds), side_by_side=pair)
 
 
@@ -221,17 +221,18 @@ def test_a_pair_that_could_not_be_compared_is_the_last_side_by_side(
     assert len(state.next) == (1 if why else 2)
 
 
-def test_the_interval_is_wider_by_what_one_side_waits_more() -> None:
-    def gain(idle: int) -> SpeedUp:
-        waiting, working = looked_at(2.0, 2, 100, idle), looked_at(1.0, 1, 100, 0)
-        pair = (
-            record(1, BASELINE, Purpose.CONFIRM, waiting),
-            record(2, BEST, Purpose.CONFIRM, working),
-        )
-        return Pairs([pair] * 3, is_side_by_side=True, rule=SIDE_BY_SIDE).gain
+def test_the_interval_is_wider_by_what_a_side_waits() -> None:
+    def gain(*waits: int) -> SpeedUp:
+        pair = [
+            record(1 + n, setting, Purpose.CONFIRM, looked_at(2.0 - n, 2 - n, 100, idle, idle))
+            for n, (setting, idle) in enumerate(zip((BASELINE, BEST), waits, strict=True))
+        ]
+        pairs = [(pair[0], pair[1])] * 3
+        return Pairs(pairs, is_side_by_side=True, rule=SIDE_BY_SIDE).gain
 
-    assert gain(10).low == pytest.approx(gain(0).low / 1.1)
-    assert gain(10).high == pytest.approx(gain(0).high * 1.1)
+    for waits in ((10, 0), (0, 10), (10, 10)):  # those of both do not cancel
+        assert gain(*waits).low == pytest.approx(gain(0, 0).low / 1.1)
+        assert gain(*waits).high == pytest.approx(gain(0, 0).high * 1.1)
 
 
 def test_a_window_of_a_job_does_not_show_how_a_figure_lies_to_its_running_time() -> None:

@@ -94,12 +94,14 @@ class LaunchObserver:
     def wants_cpu(self) -> bool | None:
         """Return whether one of the launch's processes runs or waits for a CPU.
 
-        Otherwise all of them wait for something else; ``None``: that cannot be seen.
+        Otherwise all of them wait for something else; ``None``: that cannot be seen, or none is
+        left.
         """
         sampled = {member.pid for member in self._watcher.members}
-        return any(map(running_threads, sampled)) or any(
-            running_threads(pid) for pid in self._pids() if pid not in sampled
-        )
+        if any(map(running_threads, sampled)):
+            return True
+        pids = self._pids()
+        return any(running_threads(pid) for pid in pids if pid not in sampled) if pids else None
 
     def activities(self) -> tuple[Activity, ...]:
         """Return what the processes of the last sample have done so far."""

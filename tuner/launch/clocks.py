@@ -82,6 +82,7 @@ MOST_TIMES = 5.0
 class OtherSide(NamedTuple):
     """What a launch of the other side of a comparison takes to its end."""
 
+    #: How long it took in all, or as long as this side's start has ever taken, if that is longer.
     wall_s: float
     cost: float
     #: How many times its own iterations that is (:func:`~tuner.search.throughput.at_usual_pace`):
@@ -97,7 +98,7 @@ def once_compared(clock: Clock, iterations: int | None, other: OtherSide) -> Ear
     launch, after the iterations: that is what its cost has beyond the usual pace.
     """
     most_s = MOST_TIMES * other.cost
-    # A launch that logs nothing may have started for as long as the other one took in all.
+    # A launch that logs nothing may still start; the other one started within its wall time.
     rules: list[EarlyStopper] = [TimeLimitStopper(most_s, iterations, other.wall_s)]
     if iterations:
         times = max(1.0, other.at_usual_pace or 1.0)  # 1 for its iterations, the rest for its end

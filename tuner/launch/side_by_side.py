@@ -26,7 +26,7 @@ from tuner.launch.request import MeasurementRequest
 from tuner.launch.trial import Observe, RunningLaunch, Start, begin, not_started
 from tuner.model import Failed, FailureKind, Finished, ObjectiveSpec, Outcome, SideBySide
 from tuner.search.stopper import EarlyStopper, FirstOf, Log, Verdict
-from tuner.search.throughput import at_usual_pace
+from tuner.search.throughput import at_usual_pace, startup_s
 
 #: The shortest and the longest slice, s; in between it is this share of how long a launch has run.
 LEAST_S, MOST_S, SLICE_SHARE = 0.25, 1.0, 1 / 40
@@ -72,8 +72,10 @@ class _Side:
         self.slices: list[tuple[float, float]] = []
         #: How many threads of other programs wanted a CPU at the end of each slice.
         self.neighbours: list[int | None] = []
-        #: How often it was looked at, and at how many looks none of its threads wanted one.
-        self.looks = self.idle_looks = 0
+        #: How often it was looked at, at how many looks none of its threads wanted one, and at how
+        #: many of these nor at the look before.
+        self.looks = self.idle_looks = self.long_idle_looks = 0
+        self._was_idle = False
 
     def look(self) -> None:
         """Look whether something of the launch runs or waits for a CPU."""
@@ -82,6 +84,8 @@ class _Side:
         if wants_cpu is not None:
             self.looks += 1
             self.idle_looks += not wants_cpu
+            self.long_idle_looks += self._was_idle and not wants_cpu
+            self._was_idle = not wants_cpu
 
 
 def run(
@@ -160,11 +164,13 @@ def _run_slice(side: _Side, other: _Side, end_s: float) -> None:
         running.monitor.running.pause()
     elif isinstance(side.outcome.ending, Finished) and not side.keeps_its_pauses:
         request = other.request
+        own_launches = [r.outcome for r in request.records if r.setting == request.setting]
+        startups_s = [startup_s(outcome.progress) or 0.0 for outcome in own_launches]
         other.stopper.at_the_end = once_compared(
             request.spec.objective.clock,
             request.expected_iterations,
             OtherSide(
-                side.outcome.wall_s,
+                max([side.outcome.wall_s, *startups_s]),
                 side.outcome.ending.elapsed_s,
                 at_usual_pace(side.outcome.progress),
             ),
@@ -220,5 +226,6 @@ def _outcome(side: _Side, other: _Side) -> Outcome:
         tuple(side.neighbours),
         side.looks,
         side.idle_looks,
+        side.long_idle_looks,
     )
     return replace(outcome, ending=ending, load=None, telemetry=None, side_by_side=pair)

@@ -311,10 +311,12 @@ class SideBySide:
     #: How many threads of others ran or waited for a CPU at the end of each slice, when both
     #: launches stood still; ``None``: that could not be read.
     neighbours: tuple[int | None, ...] = ()
-    #: How often it was looked at while it ran, and how often none of its own threads ran or waited
-    #: for a CPU then. On several hosts nobody looks.
+    #: How often it was looked at in its slices, at how many looks none of its own threads ran or
+    #: waited for a CPU, and at how many of these nor at the look before. On several hosts nobody
+    #: looks, and nobody looks at the longer one once it runs alone.
     looks: int = 0
     idle_looks: int = 0
+    long_idle_looks: int = 0
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,17 @@ def with_exclusion(record: LaunchRecord, excluded: Mapping[int, Exclusion]) -> L
 
 
 def launch_attribute(record: LaunchRecord) -> JsonDict:
-    """Return the attribute `RECORD` of a launch's trial, without observation and telemetry."""
-    outcome = replace(record.outcome, telemetry=None, observation=Observation())
+    """Return the attribute `RECORD` of a launch's trial, without telemetry.
+
+    Of the observation it has what decides whether two launches can run side by side.
+    """
+    seen = record.outcome.observation
+    observation = Observation(
+        memory_bytes=seen.memory_bytes,
+        gpu_memory_share=seen.gpu_memory_share,
+        written=seen.written,
+    )
+    outcome = replace(record.outcome, telemetry=None, observation=observation)
     document: JsonDict = codec.to_json(replace(record, outcome=outcome, comes_to=None))
     return document
 

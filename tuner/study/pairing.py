@@ -158,18 +158,20 @@ class Pairs:
         return sum(errors) / len(self.launches) if errors else 0.0
 
     def _wait_error(self) -> float:
-        """Return by how much the logarithms may be off, as one side waited more than the other.
+        """Return by how much the logarithms may be off, as a side waited for something.
 
         What a launch waits for goes on in its pauses: its time may be too short by as much as it
-        was seen to wait for while it ran.
+        was seen to wait for while it ran. Waits that are shorter than the time between two looks
+        are far shorter than a slice, so that few of them meet a pause. Each side may be off by
+        anything up to its own waits, so those of both do not cancel.
         """
         errors = []
         for side in (0, 1):
             runs = [pair[side].outcome.side_by_side for pair in self.launches]
             looks = sum(run.looks for run in runs if run is not None)
-            idle_looks = sum(run.idle_looks for run in runs if run is not None)
+            idle_looks = sum(run.long_idle_looks for run in runs if run is not None)
             errors.append(math.log1p(idle_looks / looks) if looks else 0.0)
-        return abs(errors[0] - errors[1])
+        return max(errors)
 
 
 def compared(

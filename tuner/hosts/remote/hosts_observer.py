@@ -66,7 +66,7 @@ class HostsObserver(LaunchObserver):
         return max(costs_s.values(), default=0.0)
 
     def wants_cpu(self) -> None:
-        """Return ``None``: to ask all hosts after each slice would take too long."""
+        """Return ``None``: to ask all hosts ten times a second would take too long."""
 
     def activities(self) -> tuple[Activity, ...]:
         by_host = self._call_all(LaunchOnHost.activities)
