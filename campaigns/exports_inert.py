@@ -131,7 +131,13 @@ def _knobs(rng: random.Random) -> tuple[Knob, ...]:
 
 def _spec(rng: random.Random, place: Place) -> StudySpec:
     mpi = rng.choice(place.folders)
-    kind, version = rng.choice((("openmpi", "5.0.11"), ("openmpi", "4.1.6"), ("mpich", "4.2.3")))
+    mpis = (
+        ("openmpi", "5.0.11"),
+        ("openmpi", "4.1.6"),
+        ("mpich", "4.2.3"),
+        ("intelmpi", "2021.13"),
+    )
+    kind, version = rng.choice(mpis)
     extra = tuple(text(rng) for _ in range(rng.randint(0, 2)))
     info = LauncherInfo(kind, str(mpi / "mpirun"), version, str(mpi / "libmpi.so"), extra)
     words = [_escaped(text(rng)) for _ in range(rng.randint(0, 3))]

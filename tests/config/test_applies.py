@@ -16,6 +16,7 @@ from tuner.model import UNSET, Choice, LauncherInfo, Layout, Machine, Setting, S
 
 MACHINE = Machine("node1", "Some CPU", 32, 16, 32, None, 2, 64 << 30)
 OPENMPI = LauncherInfo("openmpi", "/mpi/bin/mpirun", "5.0.11")
+INTELMPI = LauncherInfo("intelmpi", "/intel/bin/mpirun", "2021.13")
 FEATURES = HostFeatures(
     allocators={"jemalloc": "/lib/libjemalloc.so.2", "tcmalloc": "/lib/libtcmalloc.so.4"},
     huge_pages="madvise",
@@ -46,11 +47,12 @@ def test_what_applies_depends_on_gpus_and_hosts() -> None:
 
     gpu = {"pin_memory", "fp16_gradients", "double_buffering"}
     gpu |= {name for name in names() if name.startswith("nccl")}
-    elsewhere = {"interface", "rank_by", "ompi_pml", "ompi_tcp_links", "mpich_allreduce"}
+    other_mpis = {"mpich_allreduce", "impi_allreduce", "impi_fabrics"}
+    elsewhere = {"interface", "rank_by", "ompi_pml", "ompi_tcp_links", *other_mpis}
     assert out(HOST) == gpu | elsewhere
     with_gpu = replace(MACHINE, gpus=("H100",) * 4)
     assert out(replace(HOST, machine=with_gpu)) == elsewhere
-    assert out(replace(HOSTS, machine=with_gpu)) == {"mpich_allreduce"}
+    assert out(replace(HOSTS, machine=with_gpu)) == other_mpis
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,8 @@ def test_what_applies_depends_on_gpus_and_hosts() -> None:
         ("ompi_btl", "sm", HOST, {"OMPI_MCA_btl": "self,sm"}),
         ("ompi_btl", "sm", replace(HOST, launcher=replace(OPENMPI, version="4.1.8")),
          {"OMPI_MCA_btl": "self,vader"}),
+        ("impi_allreduce", "ring", replace(HOST, launcher=INTELMPI),
+         {"I_MPI_ADJUST_ALLREDUCE": "8"}),
     ],
 )  # fmt: skip
 def test_the_users_own_variables_stay_and_versions_have_their_words(
@@ -83,6 +87,7 @@ def test_the_users_own_variables_stay_and_versions_have_their_words(
         ("interface", replace(HOSTS, features=FEATURES), (), "do not share two networks", True),
         ("interface", HOSTS, ("eth9",), "eth9 is no interface of a network that all hosts", False),
         ("rank_by", UNEVEN, (), "as many ranks on each host", False),
+        ("mpich_allreduce", replace(HOST, launcher=INTELMPI), (), "this is Intel MPI", False),
         ("bind_to", replace(HOST, layout=Layout(16)), (), "", True),
     ],
 )  # fmt: skip
@@ -97,8 +102,9 @@ def test_why_a_knob_does_not_apply(
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("srun", "--distribution cyclic"), ("openmpi", "--rank-by node"), ("mpich", "-ppn 1")],
-)
+    [("srun", "--distribution cyclic"), ("openmpi", "--rank-by node"), ("mpich", "-ppn 1"),
+     ("intelmpi", "-ppn 1")],
+)  # fmt: skip
 def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: str) -> None:
     host = replace(HOSTS, launcher=replace(OPENMPI, kind=kind))
     assert knob_on_host(knob("rank_by"), host).knob.domain == Choice(("slot", "node"))
@@ -113,6 +119,7 @@ def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: str) -
         ("openmpi", Layout(4), (), (UNSET, "none", "core"), {}),
         ("openmpi", Layout(32, oversubscribed=True), (), (UNSET, "core"), {"why": "confined to"}),
         ("mpich", Layout(4), (), (UNSET, "core"), {"why": "confined to one core"}),
+        ("intelmpi", Layout(4), (), (UNSET, "none", "core"), {}),
         # What the user named is never cut; what the launcher does by itself changes nothing.
         ("openmpi", Layout(4), ("none", "numa"), ("none", "numa"), {}),
         ("mpich", Layout(4), ("none", "core"), ("none", "core"), {"neutral": "none", "why": "one"}),
@@ -127,3 +134,11 @@ def test_binding_is_a_knob_where_it_can_differ_from_what_the_launcher_does(
     assert here.knob.domain == Choice(kept)
     assert more.get("why", "") in here.why_not and ("why" in more) == bool(here.why_not)
     assert here.knob.neutral == more.get("neutral", here.knob.neutral)
+
+
+@pytest.mark.parametrize(("host", "values"), [(HOST, ("shm", "ofi")), (HOSTS, ("ofi",))])
+def test_ranks_on_several_hosts_need_more_than_shared_memory(
+    host: TargetHost, values: tuple[str, ...]
+) -> None:
+    here = knob_on_host(knob("impi_fabrics"), replace(host, launcher=INTELMPI))
+    assert here.knob.domain == Choice((UNSET, *values)) and not here.why_not

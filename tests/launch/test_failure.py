@@ -153,6 +153,8 @@ def test_a_kill_is_a_want_of_memory_if_the_kernel_counts_one() -> None:
     explanation = explain(137, KILLED, oom_kills=1)
     said = "exit code 137 (SIGKILL): ended by the kernel for want of memory: "
     assert explanation.kind is MEMORY and explanation.reason.startswith(said)
+    intel = HYDRA.replace("EXIT CODE: 11", "KILLED BY SIGNAL: 9 (Killed)")
+    assert explain(9, intel, oom_kills=1).kind is MEMORY
     worker = raised("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.")
     assert explain(1, worker).kind is CRASHED
     assert explain(1, worker, oom_kills=1).kind is MEMORY

@@ -16,6 +16,7 @@ OPEN_MPI = "echo 'mpirun (Open MPI) 5.0.11'"
 SRUN = "echo 'slurm-wlm 22.05.8'"
 TORCH = "echo 'torchrun of torch 2.9.1'"
 HYDRA = "echo 'HYDRA build details:'; echo '    Version:           4.3.1'"
+INTEL = "echo 'Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701'"
 
 
 def script(path: Path, body: str, by: str = "/bin/sh") -> Path:
@@ -166,3 +167,8 @@ def test_another_kind_is_passed_over(tmp_path: Path, environ: dict[str, str]) ->
     assert find(None, kind="openmpi", environ=environ).mpirun == environ["TUNE_MPIRUN"]
     with pytest.raises(UsageError, match=r"mpirun is no MPICH; .*Open MPI\) 5\.0\.11"):
         find(environ["TUNE_MPIRUN"], kind="mpich", environ=environ)
+    # MPICH and Intel MPI have a program of one name.
+    intel = script(tmp_path / "path" / "mpiexec.hydra", INTEL)
+    assert find("mpiexec.hydra", environ=environ).kind == "intelmpi"
+    assert find(None, kind="intelmpi", environ=environ).mpirun == str(intel)
+    assert find(None, kind="mpich", environ=environ).mpirun == str(hydra)

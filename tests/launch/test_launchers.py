@@ -16,8 +16,10 @@ from tuner.model.errors import UsageError
 PROGRAM = ("python", "-m", "mpi4py", "train.py")
 MPIRUN = "/mpi/bin/mpirun"
 TORCHRUN = "/venv/bin/torchrun"
+INTEL = "Intel(R) MPI Library for Linux* OS, Version"
 EIGHT = Layout(8)
-STARTERS = {"openmpi": MPIRUN, "mpich": MPIRUN, "srun": "/usr/bin/srun", "torchrun": TORCHRUN}
+STARTERS = dict.fromkeys(("openmpi", "mpich", "intelmpi"), MPIRUN)
+STARTERS |= {"srun": "/usr/bin/srun", "torchrun": TORCHRUN}
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +45,12 @@ def argv(
     [
         ("openmpi", "", {"bind_to": "numa"}, "--bind-to numa:overload-allowed -n 8"),
         ("mpich", "", {"map_by": "slot", "bind_to": "core"}, "-bind-to core -map-by core -n 8"),
+        ("intelmpi", "-genv I_MPI_DEBUG 5", {"bind_to": "none"},
+         "-genv I_MPI_PIN 0 -genv I_MPI_DEBUG 5 -n 8"),
+        ("intelmpi", "", {"map_by": "slot", "bind_to": "core"},
+         "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN core -genv I_MPI_PIN_ORDER compact -n 8"),
+        ("intelmpi", "", {"map_by": "socket", "bind_to": "numa"},
+         "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN numa -genv I_MPI_PIN_ORDER scatter -n 8"),
         (
             "torchrun",
             "--numa-binding=node",
@@ -50,7 +58,7 @@ def argv(
             "--standalone --numa-binding=node --nnodes 1 --nproc-per-node 8 --no-python",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_launch_on_this_host(kind: str, extra: str, options: dict[str, Any], words: str) -> None:
     assert argv(kind, *extra.split(), **options) == (STARTERS[kind], *words.split(), *PROGRAM)
 
@@ -78,6 +86,11 @@ def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
 def test_a_value_that_a_launcher_does_not_have_is_refused() -> None:
     with pytest.raises(UsageError, match="bind_to=l3: mpich knows none, core, socket, numa"):
         argv("mpich", bind_to="l3")
+    with pytest.raises(UsageError, match="map_by=numa: intelmpi knows slot, socket"):
+        argv("intelmpi", map_by="numa")
+    for extra in (("-genv", "I_MPI_PIN_DOMAIN", "omp"), ("-genv", "I_MPI_PIN=0")):
+        with pytest.raises(UsageError, match=r"bind_to=core, but the arguments .* I_MPI_PIN"):
+            argv("intelmpi", *extra, bind_to="core")
 
 
 SEVERAL = Layout(3, ("h1", "h2"), (2, 1))
@@ -88,9 +101,12 @@ SSH = ("ssh", "-F", "config")
 def test_each_mpi_names_hosts_with_their_ranks() -> None:
     assert argv("openmpi", layout=SEVERAL)[1:] == ("--host", "h1:2,h2:1", "-n", "3", *PROGRAM)
     assert argv("mpich", layout=SEVERAL)[1:] == ("-hosts", "h1:2,h2:1", "-n", "3", *PROGRAM)
-    for kind in ("torchrun", "srun"):
-        with pytest.raises(UsageError, match=rf"{kind} starts as many ranks .* not h1:2, h2:1"):
+    for kind, name in (("torchrun", "torchrun"), ("srun", "srun"), ("intelmpi", "Intel MPI")):
+        with pytest.raises(UsageError, match=rf"{name} starts as many ranks .* not h1:2, h2:1"):
             argv(kind, layout=SEVERAL)
+    for rank_by, ppn in (("slot", "2"), ("node", "1")):
+        words = argv("intelmpi", layout=EVEN, rank_by=rank_by)
+        assert words[1:] == ("-hosts", "h1,h2", "-ppn", ppn, "-n", "4", *PROGRAM)
     words = argv("srun", layout=EVEN, bind_to="core")
     assert " ".join(words[1:-1]) == (
         "--overlap --kill-on-bad-exit=1 --nodelist h1,h2 --nodes 2 --ntasks 4 --ntasks-per-node 2"
@@ -120,6 +136,13 @@ def test_each_mpi_takes_the_ssh_command() -> None:
         assert argv(kind, layout=SEVERAL, ssh=SSH, version=version)[3:7] == words
     info = LauncherInfo("mpich", MPIRUN, "5.0.2", ssh=SSH)
     assert launcher_for("mpich").environment(info) == {"HYDRA_LAUNCHER_EXTRA_ARGS": "-F config"}
+    intel = argv("intelmpi", layout=EVEN, ssh=SSH)
+    assert intel[5:9] == ("-bootstrap", "ssh", "-bootstrap-exec", "ssh")
+    # Inside Slurm Intel MPI heeds -ppn only with the second variable.
+    assert launcher_for("intelmpi").environment(info) == {
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-F config",
+        "I_MPI_JOB_RESPECT_PROCESS_PLACEMENT": "0",
+    }
     with pytest.raises(UsageError, match="cannot take a blank"):
         argv("openmpi", layout=SEVERAL, ssh=("ssh", "-F", "my config"))
     assert "ssh" not in " ".join(argv("openmpi", ssh=SSH)), "nothing is reached on one host"
@@ -127,7 +150,8 @@ def test_each_mpi_takes_the_ssh_command() -> None:
 
 def test_a_version_is_that_of_one_kind() -> None:
     for text, kind, version in (
-        ("Intel(R) MPI Library for Linux* OS, Version 2021.12 Build 2024", "mpich", "2021.12"),
+        (f"{INTEL} 2021.12 Build 20240213 (id: 4f55822)", "intelmpi", "2021.12"),
+        (f"{INTEL} 2019 Update 8 Build 20200624", "intelmpi", "2019 Update 8"),
         ("a warning\ntorchrun of torch 2.13.0+cpu\n", "torchrun", "2.13.0+cpu"),
         ("", "", None),
     ):
@@ -144,6 +168,7 @@ def test_an_mpi_that_is_not_the_programs_is_named() -> None:
     assert mismatch("\tlibc.so.6 => /lib/libc.so.6 (0x7f12)\n", "openmpi") == ""
     said = mismatch("\tlibmpi.so.12 => /opt/mpich/lib/libmpi.so.12 (0x7f12)\n", "openmpi")
     assert "linked with MPICH" in said and said.endswith("--mpirun PATH")
+    assert mismatch("\tlibmpi.so.12 => /opt/intel/lib/libmpi.so.12 (0x7f12)\n", "intelmpi") == ""
 
 
 @pytest.mark.parametrize(

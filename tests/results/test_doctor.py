@@ -27,6 +27,7 @@ OK, WARNING, FAILURE = CheckState.OK, CheckState.WARNING, CheckState.FAILURE
 NOT_SEEN = CheckState.NOT_SEEN
 OPENMPI = LauncherInfo("openmpi", "/opt/ompi/bin/mpirun", "5.0.11")
 MPICH = LauncherInfo("mpich", "/opt/mpich/bin/mpirun", "4.1.2")
+INTELMPI = LauncherInfo("intelmpi", "/opt/intel/bin/mpirun", "2021.13")
 TORCHRUN = LauncherInfo("torchrun", "/v/bin/torchrun", "2.7")
 
 
@@ -143,7 +144,8 @@ def stacks(fault: str) -> dict[str, Any]:
         ("MPI library", loads(OPENMPI, "Open MPI", "5.0.11"), OK, "5.0.11, /lib/libmpi"),
         ("MPI library", loads(OPENMPI, "MPICH", "4.1.2"), FAILURE, "mpirun is of Open MPI"),
         ("MPI library", loads(OPENMPI, "Open MPI", "4.1.8"), WARNING, "loads Open MPI 4.1"),
-        ("MPI library", loads(MPICH, "Intel MPI", "2021.9"), OK, "Intel MPI 2021.9"),
+        ("MPI library", loads(INTELMPI, "Intel MPI", "2021.9"), OK, "Intel MPI 2021.9"),
+        ("MPI library", loads(INTELMPI, "Open MPI", "5.0.11"), FAILURE, "is of Intel MPI 2021.13"),
         ("MPI library", loads(OPENMPI, "", "", "cannot load"), FAILURE, "cannot load"),
         ("MPI library", loads(TORCHRUN, "", "", "no MPI"), NOT_SEEN, "need none"),
         ("network", {"networks": NETWORKS}, OK, "docker0 172.17.0.0/16, eth0 192.168.0.0/24"),

@@ -133,6 +133,7 @@ def _hosts_of(
     that is a ``TunerError``.
     """
     from tuner.config.hosts import hosts_from, with_room
+    from tuner.launch.launchers import launcher_for
     from tuner.launch.start_agents import reach
 
     names, ranks = spec.layout.hosts, spec.layout.ranks_per_host
@@ -145,7 +146,8 @@ def _hosts_of(
             needed = f"{len(names)} hosts with {ranks} slots, and --hosts-from names {len(offered)}"
             raise TunerError(f"the job needs {needed}", "COMMAND may wait until they are there")
         names = offered[: len(names)]
-    listed = replace(spec.layout, hosts=names).listed
+    layout = replace(spec.layout, hosts=names)
+    listed = launcher_for(spec.launcher.kind).host_list(layout)
     with closing(reach(spec.launcher, names, os.environ)) as hosts:
         yield (
             [word.replace("{hosts}", listed) for word in argv],

@@ -211,7 +211,8 @@ def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
     if _is_binding(knob) and UNSET not in space.values(knob.domain):
         # Of the values that the user names, the default of the launcher changes nothing.
         return replace(knob, neutral=host.default_place or None)
-    if not table.is_known(knob.name) or knob.route != table.knob(knob.name).route:
+    row = table.knob(knob.name) if table.is_known(knob.name) else None
+    if row is None or knob.route != row.route:
         return knob
     features = host.features
     if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
@@ -225,8 +226,10 @@ def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
     elif knob.name == "ompi_btl":
         is_old = host.launcher.version.startswith(("3.", "4."))
         texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if is_old else 'sm'}", "tcp": "self,tcp"}
-    elif knob.name == "interface" and knob.domain == table.knob(knob.name).domain:
+    elif (knob.name, knob.domain) == ("interface", row.domain):
         return replace(knob, domain=Choice((UNSET, *features.interfaces)))
+    elif (knob.name, knob.domain) == ("impi_fabrics", row.domain) and not host.layout.is_local:
+        return replace(knob, domain=Choice((UNSET, "ofi")))  # no other host shares memory
     else:
         return knob
     assert isinstance(knob.route, Env)

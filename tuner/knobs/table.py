@@ -36,6 +36,16 @@ _ALLREDUCE = (
     *(("segmented_ring", "5"), ("rabenseifner", "6")),
 )
 
+#: Intel MPI's own numbers: its reference lists the algorithms in this order.
+_IMPI_ALLREDUCE = (
+    *(("recursive_doubling", "1"), ("rabenseifner", "2"), ("reduce_bcast", "3")),
+    *(("topology_reduce_bcast", "4"), ("shumilin_ring", "7"), ("ring", "8"), ("knomial", "9")),
+)
+_IMPI = (
+    "Intel MPI Library, Developer Reference, {} <https://www.intel.com/content/www/us/en/docs/"
+    "mpi-library/developer-reference-linux/current/{}.html>"
+).format
+
 _OMPI_NETWORKS = (
     "Open MPI 5, Networking support"
     " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/index.html>"
@@ -130,11 +140,12 @@ KNOBS: tuple[Knob, ...] = (
         LauncherOption("bind_to"),
         help="what each rank is bound to; unset: as the launcher does it",
         why="A bound rank keeps its caches and the memory that it touched first; one that is"
-        " bound too tightly runs all its threads and loader workers on one core. Open MPI binds"
-        " by default, MPICH and torchrun do not.",
+        " bound too tightly runs all its threads and loader workers on one core. Open MPI and"
+        " Intel MPI bind by default, MPICH and torchrun do not.",
         source=f"{_MPIRUN}; MPICH, Using the Hydra process manager"
         " <https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
-        "Using_the_Hydra_Process_Manager.md>",
+        "Using_the_Hydra_Process_Manager.md>;"
+        f" {_IMPI('Process Pinning', 'process-pinning')}",
         neutral=UNSET,
         needs=("room",),
         usual=True,
@@ -338,6 +349,27 @@ KNOBS: tuple[Knob, ...] = (
         source="MPICH, README.envvar, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
         " <https://github.com/pmodels/mpich/blob/main/README.envvar>",
         launchers=("mpich",),
+    ),
+    Knob(
+        "impi_allreduce",
+        Choice((UNSET, *(name for name, _ in _IMPI_ALLREDUCE))),
+        Env(("I_MPI_ADJUST_ALLREDUCE",), texts=_IMPI_ALLREDUCE),
+        help="Intel MPI's algorithm for the sum over all ranks",
+        why="Intel MPI chooses by message size and ranks after measurements of other machines:"
+        " rings use the bandwidth, doubling needs fewer steps.",
+        source=_IMPI("I_MPI_ADJUST Family", "i-mpi-adjust-family-environment-variables"),
+        neutral=UNSET,
+        launchers=("intelmpi",),
+    ),
+    _variable(
+        "impi_fabrics",
+        "I_MPI_FABRICS",
+        ("shm", "ofi"),  # unset is shm:ofi
+        help="what Intel MPI moves messages by: shared memory, libfabric (ofi), or (unset) both",
+        why="Shared memory copies with the ranks' own cores, which may be the scarce ones;"
+        " libfabric may have a network card do it.",
+        source=_IMPI("I_MPI_FABRICS", "communication-fabrics-control"),
+        launchers=("intelmpi",),
     ),
     # Between hosts: over which network, and which ranks are neighbours.
     Knob(

@@ -161,7 +161,7 @@ _NOT_LAUNCHED = re.compile(
 _SHELL_CODES = (126, 127)
 #: SIGKILL, as exit codes and as the launchers say it.
 _KILLED_CODES = (-9, 137)
-_KILLED = re.compile(r"\bsignal:? 9\b|SIGKILL")
+_KILLED = re.compile(r"\b(?i:signal):? 9\b|SIGKILL")
 #: What Python's libraries raise if one of their worker processes was killed.
 _WORKER_LOST = re.compile(
     r"DataLoader worker .*(killed by signal: Killed|exited unexpectedly)"

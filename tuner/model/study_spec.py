@@ -103,7 +103,7 @@ class Carrier:
 class LauncherInfo:
     """An mpirun on this host, with its version."""
 
-    kind: str  # "openmpi", "mpich", "srun" or "torchrun"
+    kind: str  # "openmpi", "mpich", "intelmpi", "srun" or "torchrun"
     mpirun: str  # absolute path
     version: str  # "5.0.11"
     libmpi: str | None = None  # the library the ranks' mpi4py must load, absolute path

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from tuner.model import Cap, Failed, LauncherInfo, Layout, Load
 
 #: The names people know each launcher by.
-LAUNCHER_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "srun": "srun", "torchrun": "torchrun"}
+LAUNCHER_NAMES = {
+    "openmpi": "Open MPI",
+    "mpich": "MPICH",
+    "intelmpi": "Intel MPI",
+    "srun": "srun",
+    "torchrun": "torchrun",
+}
 
 
 def one_line(text: str, most: int | None = 200) -> str:

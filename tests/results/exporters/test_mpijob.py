@@ -43,7 +43,7 @@ def under(kind: str, version: str = "1") -> LauncherInfo:
     [
         ("openmpi", "5.0.11", "OpenMPI", "--hostfile"),
         ("mpich", "4.1.2", "MPICH", "-f"),
-        ("mpich", "2021.10", "Intel", "-f"),
+        ("intelmpi", "2021.10", "Intel", "-f"),
     ],
 )
 def test_the_images_mpirun_starts_the_ranks_on_the_operators_hosts(
@@ -56,8 +56,10 @@ def test_the_images_mpirun_starts_the_ranks_on_the_operators_hosts(
     words = launcher["command"]
     assert words[0] == "mpirun" and words[words.index("-n") + 1] == "4"
     assert words[words.index(option) + 1] == "/etc/mpi/hostfile"
+    assert "worker" not in " ".join(words)
+    assert " ".join(words).count(" -ppn 2 ") == (kind == "intelmpi")
     environment = words.index("env")
-    assert words[environment + 1 : environment + 4 : 2] == ["OMP_NUM_THREADS=1", "python"]
+    assert words[environment + 1] == "OMP_NUM_THREADS=1" and "python" in words[environment:]
     assert not {"--oversubscribe", "workers:4", "h1:2,h2:2"} & {*words}
     assert "/opt/mpi" not in export.text, "the image has an MPI of its own"
 

@@ -48,13 +48,17 @@ def under(kind: str) -> StudySpec:
     return replace(SPEC, layout=TWO_HOSTS, launcher=launcher)
 
 
-@pytest.mark.parametrize("kind", ["openmpi", "mpich"])
-def test_an_mpirun_is_given_the_nodes_of_the_allocation(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "slots", "names"),
+    [(kind, " | sed 's/$/:2/'", "h1:2,h2:2") for kind in ("openmpi", "mpich")]
+    + [("intelmpi", "", "h1,h2")],
+)
+def test_an_mpirun_is_given_the_nodes_of_the_allocation(kind: str, slots: str, names: str) -> None:
     text = slurm.script(study(spec=under(kind))).text
-    hosts = "$(scontrol show hostnames | sed 's/$/:2/' | paste -sd, -)"
+    hosts = f"$(scontrol show hostnames{slots} | paste -sd, -)"
     assert f"\nHOSTS={hosts}\n" in text and '"$HOSTS"' in text
     assert "h1" not in text and "SRUN" not in text
-    assert "\nHOSTS=${HOSTS:-h1:2,h2:2}\n" in shell.script(study(spec=under(kind))).text
+    assert f"\nHOSTS=${{HOSTS:-{names}}}\n" in shell.script(study(spec=under(kind))).text
 
 
 def test_srun_takes_the_nodes_of_the_allocation_and_the_cpus_of_a_task() -> None:

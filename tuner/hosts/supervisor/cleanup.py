@@ -29,8 +29,10 @@ EXEC_WAIT_S = 0.05
 #: After this long, what SIGKILL has not ended (it sits in the kernel) is reported instead, s.
 GIVE_UP_S = 60.0
 
-#: How the names of files of Open MPI 5 and 4 and of MPICH begin; other files may be in use later.
-_SEGMENTS = ("/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/mpich_shm_")
+#: How names of files of Open MPI (5, 4), MPICH and Intel MPI begin; others may be in use later.
+_SEGMENTS = tuple(
+    f"/dev/shm/{name}" for name in ("sm_segment.", "vader_segment.", "mpich_shm_", "Intel_MPI_")
+)
 
 
 def marker_of_launch(study: str, number: int) -> str:

@@ -20,7 +20,13 @@ from tuner.model.wording import one_line
 
 GROUP = "tuner.launchers"
 
-_CLASSES = {"openmpi": "OpenMPI", "mpich": "MPICH", "srun": "Srun", "torchrun": "Torchrun"}
+_CLASSES = {
+    "openmpi": "OpenMPI",
+    "mpich": "MPICH",
+    "intelmpi": "IntelMPI",
+    "srun": "Srun",
+    "torchrun": "Torchrun",
+}
 _SHIPPED = {kind: f"tuner.launch.launchers:{name}" for kind, name in _CLASSES.items()}
 
 Options = Mapping[str, Value]
@@ -51,6 +57,10 @@ class Launcher:
     def default_place(self, layout: Layout) -> str:  # noqa: ARG002
         """Return what ranks are bound to without an option, or ``none``; empty: it is not known."""
         return "none"
+
+    def host_list(self, layout: Layout) -> str:
+        """Return the one word by which its command names several hosts, if it has such a word."""
+        return layout.listed
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
         """Return the whole command, in which each host gets the number of ranks in the layout.
@@ -110,7 +120,8 @@ def in_slurm(environ: Mapping[str, str]) -> bool:
 
 # --- MPI ------------------------------------------------------------------------------------------
 
-#: For each option the flag, and this launcher's word for each value that the option can have.
+#: For each option the flag, and this launcher's word for each value that the option can have (of
+#: ``-genv`` several words, with blanks between them).
 OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
 
 _PLACES = ("core", "socket", "numa")
@@ -129,6 +140,16 @@ _MPICH: OptionWords = {
     "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
     # One rank on each host in turn, until all hosts have the same number.
     "rank_by": ("-ppn", {"slot": "", "node": "1"}),
+}
+_DOMAIN = "I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN"
+_INTELMPI: OptionWords = {
+    "bind_to": (
+        "-genv",
+        {"none": "I_MPI_PIN 0", **{place: f"{_DOMAIN} {place}" for place in _PLACES}},
+    ),
+    # Neighbours share as much of the caches as they can, or as little. NUMA nodes have no word.
+    "map_by": ("-genv", {"slot": "I_MPI_PIN_ORDER compact", "socket": "I_MPI_PIN_ORDER scatter"}),
+    "rank_by": _MPICH["rank_by"],
 }
 
 
@@ -189,28 +210,64 @@ class MPICH(Launcher):
     """mpirun of MPICH: Hydra's mpiexec, which takes no ``--`` before the program."""
 
     kind = "mpich"
-    programs = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
-    versions = (
-        r"HYDRA build details:\s+Version:\s+(\S+)",
-        r"Intel\(R\) MPI Library.*Version (\S+)",
-    )
+    programs: tuple[str, ...] = ("mpirun", "mpirun.mpich", "mpiexec.hydra")
+    versions = (r"HYDRA build details:\s+Version:\s+(\S+)",)
     mpi_files = ("libmpi.so.12", "libmpich.so.12", "libmpi.so.[0-9]*", "libmpi.so")
+    option_words: OptionWords = _MPICH
+    #: The options before the path of an ssh command, and the variable for its arguments.
+    ssh_options: tuple[str, ...] = ("-launcher", "ssh", "-launcher-exec")
+    ssh_arguments = "HYDRA_LAUNCHER_EXTRA_ARGS"
 
     def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:
-        if options.get("rank_by") == "node":
-            evenly(layout, "MPICH with rank_by=node")
         hosts: tuple[str, ...] = ()
         if not layout.is_local:
-            hosts = ("-hosts", layout.listed)
+            hosts = ("-hosts", self.host_list(layout), *self._ranks_a_host(layout, options))
             if info.ssh:
-                hosts += ("-launcher", "ssh", "-launcher-exec", info.ssh[0])
-        flags = _flags(_MPICH, info, options)
+                hosts += (*self.ssh_options, info.ssh[0])
+        flags = _flags(self.option_words, info, options)
         return (info.mpirun, *hosts, *flags, *info.extra_args, "-n", str(layout.ranks), *program)
+
+    def _ranks_a_host(self, layout: Layout, options: Options) -> Argv:
+        """Return what must be said of it beside the hosts and ``rank_by``."""
+        if options.get("rank_by") == "node":
+            evenly(layout, "MPICH with rank_by=node")
+        return ()
 
     def environment(self, info: LauncherInfo) -> dict[str, str]:
         # ``-launcher-exec`` takes the path of the ssh command alone, without its options.
-        variables = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(info.ssh[1:])} if info.ssh[1:] else {}
+        variables = {self.ssh_arguments: " ".join(info.ssh[1:])} if info.ssh[1:] else {}
         return super().environment(info) | variables
+
+
+class IntelMPI(MPICH):
+    """mpirun of Intel MPI: a Hydra of its own, whose options are environment variables.
+
+    Its Developer Reference says all of it, in the chapters ``mpiexec.hydra`` and Process Pinning
+    <https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/current/>.
+    """
+
+    kind = "intelmpi"
+    programs = ("mpirun", "mpiexec.hydra")
+    # "2021.13" and the older "2019 Update 8"
+    versions = (r"Intel\(R\) MPI Library.*Version (\d\S*(?: Update \d+)?)",)
+    option_words = _INTELMPI
+    ssh_options = ("-bootstrap", "ssh", "-bootstrap-exec")
+    ssh_arguments = "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"
+
+    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
+        """Return that it is not known: the cores are divided among the ranks (``auto``)."""
+        return ""
+
+    def host_list(self, layout: Layout) -> str:
+        return ",".join(layout.hosts)
+
+    def _ranks_a_host(self, layout: Layout, options: Options) -> Argv:
+        per_host = evenly(layout, "Intel MPI")
+        return () if options.get("rank_by") == "node" else ("-ppn", str(per_host))
+
+    def environment(self, info: LauncherInfo) -> dict[str, str]:
+        # Inside a job of a scheduler ``-ppn`` is ignored otherwise.
+        return super().environment(info) | {"I_MPI_JOB_RESPECT_PROCESS_PLACEMENT": "0"}
 
 
 def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
@@ -228,19 +285,21 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
                 f"{option}={value}: {info.kind} knows {', '.join(word_of_value)}",
                 suggestion(value, word_of_value),
             )
-        if _sets_option(info.extra_args, flag.lstrip("-")):
+        values = word_of_value[value].split()
+        names = [word for word in values if word.startswith("I_MPI_")] or [flag.lstrip("-")]
+        if _sets_option(info.extra_args, *names):
             raise UsageError(
                 f"{option}={value}, but the arguments for mpirun say it too:"
                 f" {' '.join(info.extra_args)}",
-                f"leave {flag.lstrip('-')} out of --mpirun-arg, or do not tune {option}",
+                f"leave {' and '.join(names)} out of --mpirun-arg, or do not tune {option}",
             )
-        flags += (flag, word_of_value[value]) if word_of_value[value] else ()  # "": no flag
+        flags += (flag, *values) if values else ()  # "": no flag
     return tuple(flags)
 
 
 def _sets_option(args: Sequence[str], *names: str) -> bool:
-    """Return whether one of the options is among the arguments, with one dash or two."""
-    words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith("-")}
+    """Return whether an option, or a variable of ``-genv``, is among the arguments."""
+    words = {word.split("=", 1)[0].lstrip("-") for word in args if word.startswith(("-", "I_MPI_"))}
     return not words.isdisjoint(names)
 
 
@@ -340,7 +399,7 @@ class Torchrun(Launcher):
 def once_per_host(info: LauncherInfo, names: Words, program: Words) -> Argv:
     """Return the command that runs a program once on each of these hosts, not bound."""
     one_rank_each = Layout(len(names), tuple(names), (1,) * len(names))
-    is_set = _sets_option(info.extra_args, "bind-to", "cpu-bind")
+    is_set = _sets_option(info.extra_args, "bind-to", "cpu-bind", "I_MPI_PIN")
     options: dict[str, Value] = {} if is_set else {"bind_to": "none"}
     return launcher_for(info.kind).argv(info, one_rank_each, options, program)
 

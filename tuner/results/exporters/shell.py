@@ -78,9 +78,10 @@ def script(data: StudyView) -> Export:
     """Write a POSIX script that runs the whole job without this tool.
 
     Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
-    ``HOSTS`` names other hosts (``h1:4,h2:4``) for an mpirun.
+    ``HOSTS`` names other hosts for an mpirun (``h1:4,h2:4``; ``h1,h2`` for Intel's).
     """
-    return job_script(data, hosts=f"${{HOSTS:-{data.spec.layout.listed}}}")
+    listed = launcher_for(data.spec.launcher.kind).host_list(data.spec.layout)
+    return job_script(data, hosts=f"${{HOSTS:-{listed}}}")
 
 
 def job_script(
@@ -107,8 +108,9 @@ def job_script(
         place = argv.index("--nodelist")
         argv = (*argv[:place], *argv[place + 2 :])  # without its value
     use, prepare = f"{run_by} FILE [ARGUMENT ...]", ""
-    if spec.layout.listed in argv:  # srun and torchrun name hosts in other ways
-        argv = tuple(HOSTS if word == spec.layout.listed else word for word in argv)
+    listed = launcher_for(info.kind).host_list(spec.layout)
+    if listed in argv:  # srun and torchrun name hosts in other ways
+        argv = tuple(HOSTS if word == listed else word for word in argv)
         prepare = f"HOSTS={hosts}\n"
     secrets = Secrets()
     lines = [" ".join(map(secrets.quote, part)) for part in (argv, prefix, job)]

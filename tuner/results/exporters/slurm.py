@@ -38,7 +38,8 @@ def script(data: StudyView) -> Export:
     warnings: tuple[str, ...] = ()
     if len({ranks for _, ranks in layout.slots}) > 1:
         warnings = (f"Slurm is asked for as many ranks on each node, not for {by_host(layout)}",)
-    slots = f"scontrol show hostnames | sed 's/$/:{tasks}/' | paste -sd, -"
+    with_slots = "" if kind == "intelmpi" else f" | sed 's/$/:{tasks}/'"
+    slots = f"scontrol show hostnames{with_slots} | paste -sd, -"
     text = job_script(
         data,
         hosts=f"$({slots})",
