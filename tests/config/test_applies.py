@@ -120,6 +120,7 @@ def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: str) -
         ("openmpi", Layout(32, oversubscribed=True), (), (UNSET, "core"), {"why": "confined to"}),
         ("mpich", Layout(4), (), (UNSET, "core"), {"why": "confined to one core"}),
         ("intelmpi", Layout(4), (), (UNSET, "none", "core"), {}),
+        ("intelmpi", Layout(1), (), (UNSET, "core"), {"why": "one"}),
         # What the user named is never cut; what the launcher does by itself changes nothing.
         ("openmpi", Layout(4), ("none", "numa"), ("none", "numa"), {}),
         ("mpich", Layout(4), ("none", "core"), ("none", "core"), {"neutral": "none", "why": "one"}),

@@ -137,7 +137,7 @@ def test_each_mpi_takes_the_ssh_command() -> None:
     info = LauncherInfo("mpich", MPIRUN, "5.0.2", ssh=SSH)
     assert launcher_for("mpich").environment(info) == {"HYDRA_LAUNCHER_EXTRA_ARGS": "-F config"}
     intel = argv("intelmpi", layout=EVEN, ssh=SSH)
-    assert intel[5:9] == ("-bootstrap", "ssh", "-bootstrap-exec", "ssh")
+    assert intel[5:9] == ("-bootstrap", "rsh", "-bootstrap-exec", "ssh")
     # Inside Slurm Intel MPI heeds -ppn only with the second variable.
     assert launcher_for("intelmpi").environment(info) == {
         "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-F config",

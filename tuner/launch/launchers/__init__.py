@@ -251,12 +251,13 @@ class IntelMPI(MPICH):
     # "2021.13" and the older "2019 Update 8"
     versions = (r"Intel\(R\) MPI Library.*Version (\d\S*(?: Update \d+)?)",)
     option_words = _INTELMPI
-    ssh_options = ("-bootstrap", "ssh", "-bootstrap-exec")
+    # Of ``ssh`` it would put ``-q`` before the arguments, which is no option of a shell.
+    ssh_options = ("-bootstrap", "rsh", "-bootstrap-exec")
     ssh_arguments = "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"
 
-    def default_place(self, layout: Layout) -> str:  # noqa: ARG002
-        """Return that it is not known: the cores are divided among the ranks (``auto``)."""
-        return ""
+    def default_place(self, layout: Layout) -> str:
+        """Return ``none`` for one rank a host: the cores are divided among the ranks."""
+        return "none" if layout.ranks_per_host == 1 else ""
 
     def host_list(self, layout: Layout) -> str:
         return ",".join(layout.hosts)
