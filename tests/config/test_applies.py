@@ -22,6 +22,7 @@ FEATURES = HostFeatures(
     huge_pages="madvise",
     glibc=(2, 36),
     sockets=2,
+    has_numactl=True,
 )
 HOST = TargetHost(MACHINE, Layout(4), OPENMPI, FEATURES)
 HOSTS = replace(
@@ -45,7 +46,7 @@ def test_what_applies_depends_on_gpus_and_hosts() -> None:
     def out(host: TargetHost) -> set[str]:
         return {name for name in names() if knob_on_host(knob(name), host).why_not}
 
-    gpu = {"pin_memory", "fp16_gradients", "double_buffering"}
+    gpu = {"pin_memory", "fp16_gradients", "double_buffering", "gpu_bind"}
     gpu |= {name for name in names() if name.startswith("nccl")}
     other_mpis = {"mpich_allreduce", "impi_allreduce", "impi_fabrics"}
     elsewhere = {"interface", "rank_by", "ompi_pml", "ompi_tcp_links", *other_mpis}
@@ -89,6 +90,10 @@ def test_the_users_own_variables_stay_and_versions_have_their_words(
         ("rank_by", UNEVEN, (), "as many ranks on each host", False),
         ("mpich_allreduce", replace(HOST, launcher=INTELMPI), (), "this is Intel MPI", False),
         ("bind_to", replace(HOST, layout=Layout(16)), (), "", True),
+        ("mem_bind", SMALL, (), "there is one NUMA node here", False),
+        ("mem_bind", replace(HOST, features=replace(FEATURES, has_numactl=False)), (),
+         "numactl is not installed here", False),
+        ("mem_bind", HOST, ("local", "far"), "it cannot be 'far'", False),
     ],
 )  # fmt: skip
 def test_why_a_knob_does_not_apply(

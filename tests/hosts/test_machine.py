@@ -120,9 +120,11 @@ def test_what_knobs_depend_on(tmp_path: Path) -> None:
             f"usr/lib/{arch}/libjemalloc.so.2": "",
             "usr/lib64/libtcmalloc_minimal.so.4": "",
             "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+            "bin/numactl": "",
         },
     )
-    environ = {"LD_PRELOAD": "/a.so", "GLIBC_TUNABLES": "x=1"}
+    (tmp_path / "bin/numactl").chmod(0o755)
+    environ = {"LD_PRELOAD": "/a.so", "GLIBC_TUNABLES": "x=1", "PATH": str(tmp_path / "bin")}
     assert host_features(environ, root=tmp_path, glibc="glibc 2.36") == HostFeatures(
         allocators={
             "jemalloc": str(tmp_path / "usr/lib" / arch / "libjemalloc.so.2"),
@@ -133,6 +135,7 @@ def test_what_knobs_depend_on(tmp_path: Path) -> None:
         huge_pages="madvise",
         glibc=(2, 36),
         sockets=2,
+        has_numactl=True,
     )
     assert host_features({}, root=tmp_path / "nothing", glibc="") == HostFeatures({})
 

@@ -72,6 +72,8 @@ def pools(**threads: int) -> RankView:
         ("bind_to", "none", (rank(affinity=(0, 1, 2, 3)),), HONOURED, ANY, ""),
         ("bind_to", "core", (rank(affinity=(0,)),), HONOURED, ANY, ""),
         ("bind_to", "numa", (rank(affinity=(0, 1)),), HONOURED, ANY, "2 CPUs"),
+        ("gpu_bind", "near", (rank(affinity=(2, 3)),), HONOURED, ANY, "2 CPUs"),
+        ("mem_bind", "local", (rank(),), UNSEEN, None, "numa_maps"),
         ("allocator", "jemalloc", (rank(allocator="jemalloc"),), HONOURED, ANY, ""),
         ("allocator", "jemalloc", (rank(allocator="glibc"),), OVERRIDDEN, ANY, "comes from glibc"),
         # Child processes are a lower bound only.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.host_files import plant
+from tests.light_trainer import captured
 from tests.study_surface import SPEC
 from tuner.config.study_file import find_study_file, study_of
 from tuner.knobs import knob
@@ -184,3 +186,47 @@ def test_a_placeholder_alone_or_in_a_script_needs_a_default(template: tuple[str,
     assert "{gone}" in caught.value.message and len(caught.value.message) < 160
     assert "--baseline gone=VALUE" in caught.value.hint
     assert len(command.substitute(template, {**VALUES, "gone": "1"})) == len(template)
+
+
+#: Two GPUs on two sockets.
+GPUS = {
+    "proc/driver/nvidia/gpus/0000:1b:00.0/information": "GPU UUID: \t GPU-a1\n",
+    "proc/driver/nvidia/gpus/0000:b1:00.0/information": "GPU UUID: \t GPU-b2\n",
+    "sys/bus/pci/devices/0000:1b:00.0/local_cpulist": "0-15\n",
+    "sys/bus/pci/devices/0000:b1:00.0/local_cpulist": "16-31\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "environ", "words"),
+    [
+        ({"mem_bind": "unset", "gpu_bind": "unset"}, {}, ""),
+        ({"mem_bind": "local"}, {}, "numactl --localalloc"),
+        ({"mem_bind": "interleave", "gpu_bind": "near"}, {"OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+         "taskset -c 16-31 numactl --interleave=all"),
+        ({"gpu_bind": "near"}, {"MPI_LOCALRANKID": "2"}, "taskset -c 0-15"),
+        ({"gpu_bind": "near"}, {"SLURM_LOCALID": "0", "CUDA_VISIBLE_DEVICES": "1, 0"},
+         "taskset -c 16-31"),
+        ({"gpu_bind": "near"}, {"SLURM_LOCALID": "1", "CUDA_VISIBLE_DEVICES": "GPU-b2,GPU-a1"},
+         "taskset -c 0-15"),
+        ({"gpu_bind": "near"},
+         {"SLURM_LOCALID": "0", "TORCHELASTIC_RUN_ID": "x", "LOCAL_RANK": "1", "gpu": "mine"},
+         "taskset -c 16-31"),
+    ],
+)  # fmt: skip
+def test_memory_and_cores_are_bound_by_words_before_the_program(
+    tmp_path: Path, values: dict[str, str], environ: dict[str, str], words: str
+) -> None:
+    fake = '#!/bin/sh\nprintf "%s " {} "$1" {}\nshift {}\nexec "$@"\n'
+    tools = {"numactl": fake.format("numactl", "", 1), "taskset": fake.format("taskset", '"$2"', 2)}
+    plant(tmp_path, {**GPUS, **tools})
+    for name in tools:
+        (tmp_path / name).chmod(0o755)
+    spec = spec_of(("/bin/sh", "-c", "echo $gpu"), knob("gpu_bind"), knob("mem_bind"))
+    argv = render.rank_argv(
+        spec, Setting.of(values), out="O", wrapper=wrapper_argv(), template=spec.command
+    )
+    for folder in ("/proc/", "/sys/"):
+        argv = tuple(word.replace(folder, f"{tmp_path}{folder}") for word in argv)
+    done = captured(argv, tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin", **environ})
+    assert done.stdout.split() == [*words.split(), *environ.get("gpu", "").split()]

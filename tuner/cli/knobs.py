@@ -11,7 +11,7 @@ import click
 from tuner.cli import console
 from tuner.cli.base import TuneCommand
 from tuner.cli.click_options import LAUNCHER_OPTIONS, knob_names, option, shared, table_options
-from tuner.model import Env, Flag, IntRange, JsonDict, Knob, Layout
+from tuner.model import Env, Flag, IntRange, JsonDict, Knob, Layout, Prefix
 
 if TYPE_CHECKING:
     from tuner.config.applicability import KnobOnHost
@@ -109,6 +109,8 @@ def route(knob: Knob) -> str:
         return " ".join(knob.route.names)
     if isinstance(knob.route, Flag):
         return knob.route.option or f"{{{knob.name}}} in the command"
+    if isinstance(knob.route, Prefix):
+        return "words before the program"
     return f"the launcher's {knob.route.option.replace('_', '-')}"
 
 

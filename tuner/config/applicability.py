@@ -23,6 +23,7 @@ from tuner.model import (
     LauncherOption,
     Layout,
     Machine,
+    Prefix,
     Value,
     wording,
 )
@@ -159,6 +160,12 @@ NEEDS = {
         "the hosts do not share two networks",
         "leave it out, or name the one network: --fix interface=NAME",
     ),
+    "numa": _Need(
+        lambda host: host.machine.numa_nodes > 1,
+        "there is one NUMA node here",
+        "leave it out, or run on a host with several",
+        possible=False,
+    ),
     "room": _Need(
         _frees_ranks,
         "each rank could only be confined to one core",
@@ -178,7 +185,9 @@ NEEDS = {
 }
 
 
-def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | None:
+def _refusal(  # noqa: PLR0911
+    knob: Knob, value: Value, host: TargetHost
+) -> tuple[str, str] | None:
     """Return why a value cannot be set here, and what to do; ``None`` if it can."""
     if value != UNSET and isinstance(knob.route, LauncherOption):
         # A launcher checks the order of ranks only if they are bound.
@@ -188,6 +197,12 @@ def _refusal(knob: Knob, value: Value, host: TargetHost) -> tuple[str, str] | No
             launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
         except UsageError as error:
             return error.message, error.hint
+    if value != UNSET and isinstance(knob.route, Prefix):
+        words = dict(knob.route.words)
+        if value not in words:
+            return f"it cannot be {value!r}", f"it can be {' or '.join(map(str, words))}"
+        if "numactl" in words[value] and not host.features.has_numactl:
+            return "numactl is not installed here", "on Debian: apt-get install numactl"
     if value == UNSET or not isinstance(knob.route, Env):
         return None
     if knob.name == "interface" and value not in host.features.interfaces:

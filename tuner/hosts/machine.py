@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import socket
 import sys
 import sysconfig
@@ -166,6 +167,7 @@ class HostFeatures:
     glibc: tuple[int, ...] = ()
     interfaces: tuple[str, ...] = ()  # of the networks that all hosts share, if there are several
     sockets: int = 1  # processors
+    has_numactl: bool = False
 
 
 def host_features(
@@ -184,6 +186,7 @@ def host_features(
         huge_pages=pages.group(1) if pages else "",
         glibc=tuple(map(int, version.groups())) if version else (),
         sockets=max(1, len({_read(path) for path in packages} - {""})),
+        has_numactl=shutil.which("numactl", path=environ.get("PATH", "")) is not None,
     )
 
 

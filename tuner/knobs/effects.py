@@ -32,6 +32,7 @@ _IGNORED = "the program loads no OpenMP runtime, and no BLAS with threads"
 #: For knobs whose effect a running program does not show: how the user can see it.
 _HOW_TO_SEE = {
     "map_by": "which rank is where is the launcher's to say: mpirun --report-bindings",
+    "mem_bind": "the first line of a rank's /proc/PID/numa_maps shows it",
     "ompi_btl": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
     "ompi_allreduce": "Open MPI keeps it to itself: OMPI_MCA_mpi_show_mca_params=all prints it",
     "nccl_algo": "NCCL keeps it to itself: NCCL_DEBUG=INFO prints it",
@@ -60,7 +61,7 @@ def _judge(
     """Return the judgement on one knob."""
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
     option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
-    if option == "bind_to":
+    if option in {"bind_to", "gpu_bind"}:
         return _binding(requested, ranks, machine)
     if name == "allocator":
         return _allocator(requested, ranks)

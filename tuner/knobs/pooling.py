@@ -21,6 +21,7 @@ from tuner.model import (
     Knob,
     LauncherOption,
     LaunchRecord,
+    Prefix,
     Setting,
     Stopped,
     StudySpec,
@@ -162,7 +163,7 @@ def _unchanged(spec: StudySpec) -> dict[str, Value]:
 def _least_cap(spec: StudySpec) -> int:
     """Return the smallest cap to believe: with several bindings a lower one may come from one."""
     is_binding_tuned = any(
-        isinstance(knob.route, LauncherOption) and len(values(knob.domain)) > 1
+        isinstance(knob.route, LauncherOption | Prefix) and len(values(knob.domain)) > 1
         for knob in spec.knobs
     )
     return spec.machine.cores if is_binding_tuned else 1

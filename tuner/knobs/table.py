@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuner.model import OFF, ON, UNSET, Choice, Env, Flag, IntRange, Knob, LauncherOption, Value
+from tuner.model import (
+    OFF,
+    ON,
+    UNSET,
+    Choice,
+    Env,
+    Flag,
+    IntRange,
+    Knob,
+    LauncherOption,
+    Prefix,
+    Value,
+)
 
 GLIBC = "glibc"
 
@@ -49,6 +61,23 @@ _IMPI = (
 _OMPI_NETWORKS = (
     "Open MPI 5, Networking support"
     " <https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/index.html>"
+)
+
+#: A script that runs its arguments on the cores next to the GPU of its local rank. The GPUs are
+#: those of ``CUDA_VISIBLE_DEVICES`` (numbers or UUIDs), or all of them in bus order; if ranks share
+#: them, the first one comes again after the last. The program gets no variable of the script.
+_NEAR_ITS_GPU = (
+    'pick() { shift $(($1 % ($# - 1) + 1)); echo "$1"; }; '  # pick N A B …: one of A B …
+    "near() { "
+    "gpu=${TORCHELASTIC_RUN_ID:+$LOCAL_RANK}; "  # clusters set it, too
+    "gpu=${gpu:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}}; "
+    '[ -z "$CUDA_VISIBLE_DEVICES" ] || gpu=$(IFS=", "; pick "$gpu" $CUDA_VISIBLE_DEVICES); '
+    "set -- /proc/driver/nvidia/gpus/*/information; "
+    'case $gpu in [0-9]*) file=$(pick "$gpu" "$@") ;; *) file=$(grep -l "$gpu" "$@") ;; esac; '
+    "bus=${file%/information}; "
+    'cat "/sys/bus/pci/devices/${bus##*/}/local_cpulist"; '
+    "}; "
+    'exec taskset -c "$(near)" "$@"'
 )
 
 
@@ -184,6 +213,20 @@ KNOBS: tuple[Knob, ...] = (
         " <https://www.openmp.org/spec-html/5.2/openmpse63.html>",
         when=(("omp_proc_bind", _PLACED),),
     ),
+    Knob(
+        "gpu_bind",
+        Choice((UNSET, "near")),
+        Prefix((("near", ("sh", "-c", _NEAR_ITS_GPU, "sh")),)),
+        help="the cores of each rank: those next to its GPU, by taskset; unset: as it is bound",
+        why="Each copy to a GPU, and each start of a kernel, crosses the link between two sockets if"
+        " the rank runs on the other one. Memory lies where it is touched first, so it is then"
+        " next to the GPU as well.",
+        source="Linux, Accessing PCI device resources through sysfs, local_cpus"
+        " <https://docs.kernel.org/PCI/sysfs-pci.html>",
+        neutral=UNSET,
+        when=(("bind_to", (UNSET, "none")),),
+        needs=("gpu", "numa"),
+    ),
     # How the program loads its data: each is an argument of the program, so it needs a placeholder.
     # Workers decode and augment, which is work for a core. If they rather wait for
     # storage, more than there are cores can help: `--knob iterator_workers=1..16`. None at all
@@ -237,6 +280,23 @@ KNOBS: tuple[Knob, ...] = (
         live=True,
     ),
     # How a rank gets its memory.
+    Knob(
+        "mem_bind",
+        Choice((UNSET, "local", "interleave")),
+        Prefix(
+            (
+                ("local", ("numactl", "--localalloc")),
+                ("interleave", ("numactl", "--interleave=all")),
+            )
+        ),
+        help="the NUMA nodes that a rank's memory is on, by numactl",
+        why="A page lies on the node of the thread that touches it first: if one thread fills what"
+        " all of them read, its node serves them all. Interleaved pages have the bandwidth of all"
+        " nodes. Local ones stay where they are; the kernel may move those without a policy.",
+        source="numactl(8) <https://man7.org/linux/man-pages/man8/numactl.8.html>",
+        neutral=UNSET,
+        needs=("numa",),
+    ),
     Knob(
         "allocator",
         Choice((GLIBC, "jemalloc", "tcmalloc")),

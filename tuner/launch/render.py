@@ -18,6 +18,7 @@ from tuner.model import (
     Knob,
     Launch,
     LauncherOption,
+    Prefix,
     Setting,
     StudySpec,
     Value,
@@ -124,7 +125,7 @@ def rank_argv(
 def program_argv(
     spec: StudySpec, setting: Setting, *, out: str, template: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the program with its arguments, without wrapper and launcher.
+    """Return the program with its arguments, after the words of prefixes.
 
     ``UsageError``: a placeholder that cannot be left out has no value.
     """
@@ -135,7 +136,16 @@ def program_argv(
         "workloads": str(command.shipped_dir("workloads")),
         **_texts(spec, defaults | setting.as_dict()),
     }
-    return (*command.substitute(template, texts), *_appended(spec, setting, template))
+    prefixes = (
+        dict(knob.route.words).get(value, ())
+        for knob, value in _unplaced(spec, setting, template)
+        if isinstance(knob.route, Prefix)
+    )
+    return (
+        *(word for words in prefixes for word in words),
+        *command.substitute(template, texts),
+        *_appended(spec, setting, template),
+    )
 
 
 def assignments(

@@ -20,7 +20,17 @@ from enum import Enum
 from functools import cache
 from typing import Any, Literal, TypeVar
 
-from tuner.model import Choice, Env, Failed, Finished, Flag, IntRange, LauncherOption, Stopped
+from tuner.model import (
+    Choice,
+    Env,
+    Failed,
+    Finished,
+    Flag,
+    IntRange,
+    LauncherOption,
+    Prefix,
+    Stopped,
+)
 from tuner.model.errors import shown
 
 T = TypeVar("T")
@@ -29,7 +39,7 @@ T = TypeVar("T")
 MOST = 2**63
 
 #: Members of unions: their JSON objects name the class, as their place alone does not tell it.
-TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Finished, Stopped, Failed)
+TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Prefix, Finished, Stopped, Failed)
 
 
 def dumps(value: Any) -> str:

@@ -78,7 +78,17 @@ class LauncherOption:
     option: str
 
 
-Route = Env | Flag | LauncherOption
+@dataclass(frozen=True)
+class Prefix:
+    """The words of the value stand before the program of every rank; :data:`UNSET` has none.
+
+    They call a program that changes its own process and becomes the rank's, as ``numactl`` does.
+    """
+
+    words: tuple[tuple[Value, tuple[str, ...]], ...]
+
+
+Route = Env | Flag | LauncherOption | Prefix
 
 
 @dataclass(frozen=True)

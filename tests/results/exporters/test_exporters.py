@@ -8,6 +8,7 @@ import pytest
 
 from tests import study_samples as samples
 from tests.study_samples import setting, study
+from tuner.knobs import knob
 from tuner.model import BASELINE, Conclusion, Setting
 from tuner.model.errors import UsageError
 from tuner.results import exporters
@@ -50,3 +51,22 @@ def test_a_study_hands_over_what_is_proven_or_works(data: StudyView, handed_over
 def test_nothing_measured_cannot_be_exported() -> None:
     with pytest.raises(UsageError, match="no measured setting"):
         _ = study({BASELINE: None}).best_setting
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "warning"),
+    [
+        ("sh", "numactl --interleave=all ./solver", ""),
+        ("slurm", "numactl --interleave=all ./solver", ""),
+        ("container", "numactl --interleave=all ./solver", "numactl in the image"),
+        ("mpijob", '- "numactl"\n', "the capability SYS_NICE"),
+        ("json", '"prefix": {', ""),
+        ("env", "", "an environment cannot carry mem_bind=interleave"),
+        ("args", "", "arguments cannot carry mem_bind=interleave"),
+    ],
+)
+def test_the_words_before_the_program_are_in_each_job(name: str, text: str, warning: str) -> None:
+    spec = replace(samples.SPEC, knobs=(knob("mem_bind"),), command=("./solver",))
+    data = study({BASELINE: 3.0, setting(mem_bind="interleave"): 1.0}, spec)
+    export = exporters.exporter_for(name)(data)
+    assert text in export.text and warning in "\n".join(export.warnings)

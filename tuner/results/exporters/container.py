@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tuner.launch import command, render
 from tuner.launch.launchers import launcher_for
-from tuner.model import LauncherInfo, wording
+from tuner.model import UNSET, LauncherInfo, wording
 from tuner.model.errors import UsageError
 from tuner.results.exporters import Export
 from tuner.results.exporters.job import job_parts, omissions
@@ -80,6 +80,9 @@ def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
 
 
 def binding_warning(data: StudyView, remedy: str) -> tuple[str, ...]:
-    """Warn if ranks are bound to cores, which other containers may use as well."""
+    """Warn if ranks are bound to cores, which other containers may use as well, or by numactl."""
     place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
-    return () if place == "none" else (f"CPUs of its own, which bind_to={place} needs: {remedy}",)
+    policy = data.best_setting.as_dict().get("mem_bind", UNSET)
+    cpus = f"CPUs of its own, which bind_to={place} needs: {remedy}"
+    right = f"what mem_bind={policy} needs: numactl in the image, and the capability SYS_NICE"
+    return (*[cpus] * (place != "none"), *[right] * (policy != UNSET))

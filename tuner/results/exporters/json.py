@@ -21,6 +21,7 @@ from tuner.model import (
     Knob,
     LaunchRecord,
     Measurement,
+    Prefix,
     Result,
     Setting,
     StudySpec,
@@ -185,6 +186,8 @@ def knob_json(knob: Knob) -> JsonDict:
     document: JsonDict = plain(knob)
     if isinstance(knob.route, Env):
         route: JsonDict = {"environment": list(knob.route.names)}
+    elif isinstance(knob.route, Prefix):
+        route = {"prefix": plain(dict(knob.route.words))}
     else:
         kind = "argument" if isinstance(knob.route, Flag) else "launcher"
         route = {kind: knob.route.option}
