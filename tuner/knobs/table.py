@@ -218,7 +218,7 @@ KNOBS: tuple[Knob, ...] = (
         Choice((UNSET, "near")),
         Prefix((("near", ("sh", "-c", _NEAR_ITS_GPU, "sh")),)),
         help="the cores of each rank: those next to its GPU, by taskset; unset: as it is bound",
-        why="Each copy to a GPU, and each start of a kernel, crosses the link between two sockets if"
+        why="Each copy to a GPU and each start of a kernel crosses the link between two sockets if"
         " the rank runs on the other one. Memory lies where it is touched first, so it is then"
         " next to the GPU as well.",
         source="Linux, Accessing PCI device resources through sysfs, local_cpus"
