@@ -94,10 +94,17 @@ def test_the_users_own_variables_stay_and_versions_have_their_words(
         ("mem_bind", replace(HOST, features=replace(FEATURES, has_numactl=False)), (),
          "numactl is not installed here", False),
         ("mem_bind", HOST, ("local", "far"), "it cannot be 'far'", False),
+        ("cores_per_rank", HOST, (), "", True),
+        ("cores_per_rank", HOST, (1, 8), "4 ranks with 8 each need more than the 16 cores", False),
+        ("cores_per_rank", replace(HOST, layout=Layout(16)), (), "confined to one core", True),
+        ("cores_per_rank", replace(HOST, layout=Layout(17)), (), "17 ranks with 1 each need",
+         False),
+        ("cores_per_rank", replace(HOST, launcher=replace(OPENMPI, kind="torchrun")), (),
+         "torchrun has no such option", False),
     ],
 )  # fmt: skip
 def test_why_a_knob_does_not_apply(
-    row: str, host: TargetHost, own: tuple[str, ...], why: str, possible: bool
+    row: str, host: TargetHost, own: tuple[Value, ...], why: str, possible: bool
 ) -> None:
     row_ = replace(knob(row), domain=Choice(own)) if own else knob(row)
     here = knob_on_host(row_, host, has_own_values=bool(own))

@@ -215,6 +215,7 @@ def own_binding(values: str, option: str) -> str:
         ({"knobs": ("bind_to=none,core",), "launcher": "torchrun"},
          "bind_to: bind_to=none: torchrun has no such option", "under an mpirun"),
         ({"knobs": ("omp_places",)}, "omp_proc_bind is 'close' or 'spread'", "--knob omp_proc"),
+        ({"knobs": ("cores_per_rank=0,1",)}, "cores_per_rank cannot be 0", ""),
         ({"knobs": ("ompi_btl",), "mpirun_args": ["--mca", "btl", "self,tcp"]}, "choose it", ""),
         # a study file
         ({"file": BIND_TO + SWITCH + '{bind = ["core"]}'}, "there is no knob 'bind'", "bind_to"),

@@ -8,15 +8,15 @@ from unittest.mock import ANY
 
 import pytest
 
-from tests.study_samples import MACHINE
+from tests.study_samples import SPEC
 from tuner import knobs
 from tuner.knobs.effects import effects, shared_cpus
-from tuner.model import UNSET, Env, Observation, RankView, Setting, Value, Verdict
+from tuner.model import SHARE, UNSET, Env, Observation, RankView, Setting, Value, Verdict
 
 NUMPY = "numpy.libs/libscipy_openblas64_-1.so"
 OPENCV = "opencv_python_headless.libs/libopenblasp-r0.so"
 TORCH = "torch.libs/libgomp.so.1"
-OMP, CV, WORKERS = "omp_threads", "opencv_threads", "iterator_workers"
+OMP, CV, WORKERS, CORES = "omp_threads", "opencv_threads", "iterator_workers", "cores_per_rank"
 
 HONOURED, CAPPED, OVERRIDDEN, UNSEEN = Verdict
 
@@ -35,6 +35,10 @@ def test_the_rows_of_the_table_are_fit_for_options_and_placeholders() -> None:
 def rank(number: int = 0, **seen: object) -> RankView:
     view: dict[str, object] = {"threads": 1, "children": 0, "affinity": (0, 1, 2, 3), **seen}
     return RankView(number, **view)  # type: ignore[arg-type]
+
+
+def bound(*masks: tuple[int, ...]) -> tuple[RankView, ...]:
+    return tuple(rank(number, affinity=mask) for number, mask in enumerate(masks))
 
 
 def blas(number: int, threads: int, **seen: object) -> RankView:
@@ -74,6 +78,13 @@ def pools(**threads: int) -> RankView:
         ("bind_to", "numa", (rank(affinity=(0, 1)),), HONOURED, ANY, "2 CPUs"),
         ("gpu_bind", "near", (rank(affinity=(2, 3)),), HONOURED, ANY, "2 CPUs"),
         ("mem_bind", "local", (rank(),), UNSEEN, None, "numa_maps"),
+        (CORES, 2, bound((0, 1), (2, 3)), HONOURED, 2, ""),
+        (CORES, SHARE, bound((0, 1), (2, 3)), HONOURED, 2, "2 CPUs"),  # two ranks, four cores
+        (CORES, 2, bound((0, 1), (2, 3), (3, 1)), OVERRIDDEN, 2, "ranks 0 and 2 share CPU 1"),
+        (CORES, 2, bound((0, 1, 2, 3)), OVERRIDDEN, 4, "4 CPUs"),
+        (CORES, 2, bound((0,), (2, 3)), UNSEEN, None, "1 CPU only"),  # by OMP_PROC_BIND, perhaps
+        (CORES, 2, (), UNSEEN, None, "no rank"),
+        (CORES, UNSET, bound((0, 1)), UNSEEN, None, "left to the launcher"),
         ("allocator", "jemalloc", (rank(allocator="jemalloc"),), HONOURED, ANY, ""),
         ("allocator", "jemalloc", (rank(allocator="glibc"),), OVERRIDDEN, ANY, "comes from glibc"),
         # Child processes are a lower bound only.
@@ -90,7 +101,7 @@ def test_what_came_of_a_value(
     observed: object,
     reason: str,
 ) -> None:
-    (effect,) = effects(Setting.of({knob: asked}), (), Observation(ranks), MACHINE)
+    (effect,) = effects(SPEC, Setting.of({knob: asked}), Observation(ranks))
     assert (effect.verdict, effect.observed) == (verdict, observed)
     assert reason in effect.reason
 
@@ -108,7 +119,7 @@ def test_what_came_of_a_value(
 def test_ranks_that_share_a_cpu_though_others_are_free_are_named(
     masks: Sequence[tuple[int, ...]], said: str
 ) -> None:
-    views = [rank(number, affinity=mask) for number, mask in enumerate(masks)]
+    views = bound(*masks)
     text = shared_cpus(views, 4)
     assert text.startswith(said) and bool(text) == bool(said)
     pinned = shared_cpus(views, 4, [("OMP_PROC_BIND", "true"), ("HOME", "/h")])

@@ -51,6 +51,11 @@ def argv(
          "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN core -genv I_MPI_PIN_ORDER compact -n 8"),
         ("intelmpi", "", {"map_by": "socket", "bind_to": "numa"},
          "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN numa -genv I_MPI_PIN_ORDER scatter -n 8"),
+        ("openmpi", "", {"cores_per_rank": 2},
+         "--map-by slot:PE=2 --bind-to core:overload-allowed -n 8"),
+        ("mpich", "", {"cores_per_rank": 2}, "-bind-to core:2 -n 8"),
+        ("intelmpi", "", {"cores_per_rank": 2},
+         "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN 2 -n 8"),
         (
             "torchrun",
             "--numa-binding=node",
@@ -81,6 +86,7 @@ def test_open_mpi_does_not_bind_a_program_of_one_process() -> None:
     own = ("--map-by", "slot:pe=2")  # pe= cannot stand beside none
     assert argv("openmpi", *own, layout=alone) == (MPIRUN, *own, "-n", "1", *PROGRAM)
     assert "none" not in argv("openmpi", layout=Layout(1, ("h1",)))
+    assert "none" not in argv("openmpi", layout=alone, cores_per_rank=2)
 
 
 def test_a_value_that_a_launcher_does_not_have_is_refused() -> None:
@@ -91,6 +97,11 @@ def test_a_value_that_a_launcher_does_not_have_is_refused() -> None:
     for extra in (("-genv", "I_MPI_PIN_DOMAIN", "omp"), ("-genv", "I_MPI_PIN=0")):
         with pytest.raises(UsageError, match=r"bind_to=core, but the arguments .* I_MPI_PIN"):
             argv("intelmpi", *extra, bind_to="core")
+    with pytest.raises(UsageError, match="cores_per_rank=0: openmpi knows a number"):
+        argv("openmpi", cores_per_rank=0)
+    with pytest.raises(UsageError, match="arguments for mpirun say it too: --bind-to l3") as error:
+        argv("openmpi", "--bind-to", "l3", cores_per_rank=2)
+    assert "leave map-by and bind-to out of --mpirun-arg" in error.value.hint
 
 
 SEVERAL = Layout(3, ("h1", "h2"), (2, 1))
@@ -112,6 +123,8 @@ def test_each_mpi_names_hosts_with_their_ranks() -> None:
         "--overlap --kill-on-bad-exit=1 --nodelist h1,h2 --nodes 2 --ntasks 4 --ntasks-per-node 2"
         " --mpi=pmix --cpu-bind cores python -m mpi4py"
     )
+    cores = argv("srun", layout=EVEN, cores_per_rank=4)
+    assert "--cpus-per-task 4 --cpu-bind cores python" in " ".join(cores)
     assert "--mpi=pmix" not in argv("srun", "--mpi=pmi2", layout=EVEN)
 
 

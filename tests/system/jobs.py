@@ -30,6 +30,7 @@ from tuner.model import (
     Outcome,
     Setting,
     StudySpec,
+    Value,
 )
 
 #: How each trainer begins: its rank, and a function that writes Chainer's log.
@@ -105,7 +106,7 @@ def launch_of(
     *,
     ranks: int,
     info: LauncherInfo | None = None,
-    bind_to: str = "none",
+    options: Mapping[str, Value] | None = None,
     assigned: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Launch:
@@ -117,7 +118,7 @@ def launch_of(
     wrapper = [*launchers.wrapper_argv(), *words, "--"] if words else []
     python = [*wrapper, sys.executable, "-m", "mpi4py", *program]
     layout = on_slots(Layout(ranks), machine.this_machine(), (), {})
-    argv = launcher.argv(info, layout, {"bind_to": bind_to}, python)
+    argv = launcher.argv(info, layout, options or {"bind_to": "none"}, python)
     variables = {**os.environ, **launcher.environment(info), **(env or {})}
     return Launch(argv, variables, folder, folder, folder)
 

@@ -15,9 +15,9 @@ import pytest
 
 from tests.marked import PATIENCE_S, eventually, marked
 from tests.system.jobs import launch_of
-from tuner.hosts import process
+from tuner.hosts import machine, process
 from tuner.launch.launchers import discovery
-from tuner.model import LauncherInfo
+from tuner.model import LauncherInfo, Value
 
 pytestmark = pytest.mark.system
 
@@ -36,7 +36,7 @@ seen = {
     "size": world.size,
     "sum": world.allreduce(world.rank),
     "libraries": sorted(libraries),
-    "affinity": len(os.sched_getaffinity(0)),
+    "affinity": sorted(os.sched_getaffinity(0)),
     "environment": dict(os.environ),
     "pid": os.getpid(),
 }
@@ -56,13 +56,18 @@ def info(request: pytest.FixtureRequest) -> LauncherInfo:
 
 
 def start(
-    info: LauncherInfo, folder: Path, *words: str, bind_to: str = "none", **assigned: str
+    info: LauncherInfo,
+    folder: Path,
+    *words: str,
+    ranks: int = RANKS,
+    options: dict[str, Value] | None = None,
+    **assigned: str,
 ) -> process.SupervisedCommand:
     """Start the ranks; with a word they stay."""
     program = ["-c", RANK, str(folder), *words]
     env = {"FROM_OUTSIDE": "a b\nc"}
     launch = launch_of(
-        folder, program, ranks=RANKS, info=info, bind_to=bind_to, assigned=assigned, env=env
+        folder, program, ranks=ranks, info=info, options=options, assigned=assigned, env=env
     )
     return process.start(launch)
 
@@ -71,11 +76,13 @@ def views(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("rank-*.json"))]
 
 
-def ended_well(running: process.SupervisedCommand, folder: Path) -> list[dict[str, Any]]:
+def ended_well(
+    running: process.SupervisedCommand, folder: Path, ranks: int = RANKS
+) -> list[dict[str, Any]]:
     ended = running.wait(PATIENCE_S)
     assert ended is not None
     assert (ended.code, ended.stopped) == (0, False), (folder / process.OUTPUT).read_text()
-    assert [view["size"] for view in views(folder)] == [RANKS] * RANKS
+    assert [view["size"] for view in views(folder)] == [ranks] * ranks
     return views(folder)
 
 
@@ -84,7 +91,7 @@ def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> N
     seen = ended_well(running, tmp_path)
     for view in seen:
         assert view["sum"] == RANKS * (RANKS - 1) // 2
-        assert view["affinity"] == len(os.sched_getaffinity(0))
+        assert view["affinity"] == sorted(os.sched_getaffinity(0))
         expected = {
             "KNOB": "x $(id) 'y'\n",
             "EMPTY": "",
@@ -100,7 +107,21 @@ def test_the_ranks_get_what_they_should(info: LauncherInfo, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("bind_to", ["core", "numa"])
 def test_every_binding_is_understood(info: LauncherInfo, tmp_path: Path, bind_to: str) -> None:
-    ended_well(start(info, tmp_path, bind_to=bind_to), tmp_path)
+    ended_well(start(info, tmp_path, options={"bind_to": bind_to}), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "cores"), [(2, 1), (1, 2)])
+def test_each_rank_has_cores_of_its_own(
+    info: LauncherInfo, tmp_path: Path, ranks: int, cores: int
+) -> None:
+    host = machine.this_machine()
+    if host.usable_cores < ranks * cores:
+        pytest.skip(f"needs {ranks * cores} cores")
+    running = start(info, tmp_path, ranks=ranks, options={"cores_per_rank": cores})
+    cpus = [cpu for view in ended_well(running, tmp_path, ranks) for cpu in view["affinity"]]
+    cpus_per_core = host.logical_cpus // host.physical_cores
+    assert len(cpus) == len(set(cpus)) == ranks * cores * cpus_per_core
 
 
 def test_every_process_of_the_trial_is_found_and_carries_the_marker(

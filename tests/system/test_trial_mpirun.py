@@ -18,7 +18,7 @@ from tuner.hosts import machine
 from tuner.hosts.machine import host_features
 from tuner.knobs import knob
 from tuner.launch.launchers import discovery
-from tuner.model import Choice, FailureKind, Layout, Outcome, Setting, Value, Verdict
+from tuner.model import SHARE, Choice, FailureKind, Layout, Outcome, Setting, Value, Verdict
 
 pytestmark = pytest.mark.system
 
@@ -77,6 +77,17 @@ def test_the_rank_has_what_was_requested(tmp_path: Path) -> None:
     verdicts = {effect.knob: effect.verdict for effect in outcome.effects}
     assert verdicts["bind_to"] is verdicts["allocator"] is Verdict.HONOURED
     assert verdicts["ompi_btl"] is Verdict.NOT_OBSERVABLE
+
+
+def test_each_rank_is_seen_to_have_its_share_of_the_cores(tmp_path: Path) -> None:
+    if (cores := machine.this_machine().usable_cores) < 2:
+        pytest.skip("needs two cores")
+    asked = Setting.of({"cores_per_rank": SHARE})
+    outcome = run_trainer(
+        tmp_path, "report(0.1, 0.2)", setting=asked, knobs=(knob("cores_per_rank"),)
+    )
+    (effect,) = outcome.effects
+    assert (effect.verdict, effect.observed) == (Verdict.HONOURED, cores // 2), effect.reason
 
 
 @pytest.mark.slow

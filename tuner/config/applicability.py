@@ -15,6 +15,7 @@ from tuner.launch.launchers import launcher_for
 from tuner.model import (
     OFF,
     ON,
+    SHARE,
     UNSET,
     Choice,
     Env,
@@ -171,6 +172,11 @@ NEEDS = {
         "each rank could only be confined to one core",
         "--knob bind_to tunes it all the same",
     ),
+    "share": _Need(
+        lambda host: host.machine.cores_per_rank(host.layout) > 1,
+        "each rank could only be confined to one core",
+        "--knob cores_per_rank tunes it all the same",
+    ),
     "places": _Need(
         lambda host: not host.is_one_place,
         "with one socket and one NUMA node every order is the same",
@@ -192,9 +198,14 @@ def _refusal(  # noqa: PLR0911
     if value != UNSET and isinstance(knob.route, LauncherOption):
         # A launcher checks the order of ranks only if they are bound.
         binding: dict[str, Value] = {"bind_to": "core"} if knob.name == "map_by" else {}
-        options = {**binding, knob.route.option: value}
+        number = host.machine.cores_per_rank(host.layout) if value == SHARE else value
+        options = {**binding, knob.route.option: number}
+        ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
         try:
             launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
+            if knob.route.option == "cores_per_rank" and ranks * int(number) > cores:
+                why = f"{ranks} ranks with {number} each need more than the {cores} cores of a host"
+                raise UsageError(why, "name a lower number, or run fewer ranks")
         except UsageError as error:
             return error.message, error.hint
     if value != UNSET and isinstance(knob.route, Prefix):

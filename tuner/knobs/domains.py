@@ -79,6 +79,8 @@ def check_against(knob: Knob, domain: Domain, *, where: str) -> Domain:
     for value in (domain.low,) if isinstance(domain, IntRange) else domain.values:
         if value == UNSET and isinstance(knob.route, Env | LauncherOption):
             continue
+        if knob.name == "cores_per_rank" and isinstance(value, int) and value > 0:
+            continue
         if isinstance(knob.domain, Choice):
             # Only the hosts show which network interfaces there are.
             if value not in knob.domain.values and knob.name != "interface":

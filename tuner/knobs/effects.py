@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 from tuner.model import (
+    SHARE,
     UNSET,
     Effect,
     Env,
@@ -14,8 +16,10 @@ from tuner.model import (
     Observation,
     RankView,
     Setting,
+    StudySpec,
     Value,
     Verdict,
+    wording,
 )
 
 #: The variables of threads: a knob of any name that sets one is judged by the threads.
@@ -40,13 +44,11 @@ _HOW_TO_SEE = {
 }
 
 
-def effects(
-    setting: Setting, knobs: Sequence[Knob], observation: Observation, machine: Machine
-) -> tuple[Effect, ...]:
+def effects(spec: StudySpec, setting: Setting, observation: Observation) -> tuple[Effect, ...]:
     """Return the verdict on each knob of `setting`, in its order."""
-    by_name = {knob.name: knob for knob in knobs}
+    by_name = {knob.name: knob for knob in spec.knobs}
     return tuple(
-        Effect(name, value, *_judge(name, value, by_name.get(name), observation.ranks, machine))
+        Effect(name, value, *_judge(name, value, by_name.get(name), observation.ranks, spec))
         for name, value in setting.items
     )
 
@@ -56,19 +58,21 @@ _Judgement = tuple[Value | None, Verdict, str]
 
 
 def _judge(
-    name: str, requested: Value, knob: Knob | None, ranks: Sequence[RankView], machine: Machine
+    name: str, requested: Value, knob: Knob | None, ranks: Sequence[RankView], spec: StudySpec
 ) -> _Judgement:
     """Return the judgement on one knob."""
     variables = frozenset(knob.route.names if knob and isinstance(knob.route, Env) else ())
     option = knob.route.option if knob and isinstance(knob.route, LauncherOption) else name
     if option in {"bind_to", "gpu_bind"}:
-        return _binding(requested, ranks, machine)
+        return _binding(requested, ranks, spec.machine)
+    if option == "cores_per_rank":
+        return _own_cores(requested, ranks, spec)
     if name == "allocator":
         return _allocator(requested, ranks)
     for knob_name, knob_variables, judge in JUDGES:
         if name == knob_name or variables & knob_variables:
             if isinstance(requested, int):
-                return judge(requested, ranks, machine)
+                return judge(requested, ranks, spec.machine)
             return _not_observable("left to the library" if requested == UNSET else "not a number")
     return _not_observable(_HOW_TO_SEE.get(name, "nothing in a running program shows it"))
 
@@ -106,6 +110,27 @@ def _binding(requested: Value, ranks: Sequence[RankView], machine: Machine) -> _
     if not fits:
         return _not_observable(why)
     return requested, Verdict.HONOURED, "" if requested in {"none", "core"} else text
+
+
+def _own_cores(requested: Value, ranks: Sequence[RankView], spec: StudySpec) -> _Judgement:
+    """Judge by whether each rank may run on so many cores, of which no other rank has any."""
+    cores = spec.machine.cores_per_rank(spec.layout) if requested == SHARE else requested
+    masks = [(rank.rank, rank.affinity) for rank in ranks if rank.affinity]
+    if not isinstance(cores, int) or not masks:
+        unset = requested == UNSET
+        return _not_observable("left to the launcher" if unset else "no rank was seen while it ran")
+    fewest, most = (pick(len(mask) for _, mask in masks) for pick in (min, max))
+    cpus_per_core = max(1, spec.machine.logical_cpus // max(1, spec.machine.physical_cores))
+    observed, text = most // cpus_per_core, f"a rank may run on {wording.count(most, 'CPU')}"
+    pairs = combinations(masks, 2) if spec.layout.is_local else ()  # two hosts have a CPU 0 each
+    for (one, mask), (other, other_mask) in pairs:
+        if shared := set(mask).intersection(other_mask):
+            return observed, Verdict.OVERRIDDEN, f"ranks {one} and {other} share CPU {min(shared)}"
+    if most > (cpus := cores * cpus_per_core):
+        return observed, Verdict.OVERRIDDEN, text
+    if fewest < cpus:  # an OpenMP library that pins threads narrows the mask too
+        return _not_observable(f"a rank may run on {wording.count(fewest, 'CPU')} only, of {cpus}")
+    return cores, Verdict.HONOURED, "" if cores == requested else text
 
 
 #: Variables by which an OpenMP library pins threads, whatever the launcher did.

@@ -9,15 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tuner.knobs import Role
-from tuner.model import Value
-
-#: An even share of the cores for each rank.
-SHARE = "share"
+from tuner.model import SHARE, Value
 
 #: The guesses, the more likely first: values by role, and by the name of a knob. Threads and
 #: workers of a rank that is bound to one core would all share it.
 GUESSES: tuple[Mapping[str, Value], ...] = (
-    {"threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
+    {
+        "threads": SHARE,
+        "workers": SHARE,
+        "worker_threads": 1,
+        "bind_to": "none",
+        "cores_per_rank": SHARE,
+    },
     {"threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
 )
 

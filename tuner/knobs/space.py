@@ -121,7 +121,7 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     take the place of all but the first. A guess that is outside of the space is moved to the
     nearest setting in it.
     """
-    rank_cores = max(1, spec.machine.usable_cores // spec.layout.ranks_per_host)
+    rank_cores = spec.machine.cores_per_rank(spec.layout)
     knobs = [
         first_guesses.GuessedKnob(
             knob.name, ROLES.get(knob.name), values(knob.domain), _usual(knob)

@@ -7,6 +7,7 @@ from typing import Any
 from tuner.model import (
     OFF,
     ON,
+    SHARE,
     UNSET,
     Choice,
     Env,
@@ -35,6 +36,10 @@ _PLACED = ("close", "spread")
 _MPIRUN = (
     "mpirun(1) of Open MPI 5, Mapping, Ranking, and Binding"
     " <https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html>"
+)
+_HYDRA = (
+    "MPICH, Using the Hydra process manager <https://github.com/pmodels/mpich/blob/main/doc/wiki/"
+    "how_to/Using_the_Hydra_Process_Manager.md>"
 )
 _CHAINERMN = "<https://docs.chainer.org/en/stable/chainermn/reference/index.html>"
 
@@ -171,10 +176,7 @@ KNOBS: tuple[Knob, ...] = (
         why="A bound rank keeps its caches and the memory that it touched first; one that is"
         " bound too tightly runs all its threads and loader workers on one core. Open MPI and"
         " Intel MPI bind by default, MPICH and torchrun do not.",
-        source=f"{_MPIRUN}; MPICH, Using the Hydra process manager"
-        " <https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
-        "Using_the_Hydra_Process_Manager.md>;"
-        f" {_IMPI('Process Pinning', 'process-pinning')}",
+        source=f"{_MPIRUN}; {_HYDRA}; {_IMPI('Process Pinning', 'process-pinning')}",
         neutral=UNSET,
         needs=("room",),
         usual=True,
@@ -191,6 +193,19 @@ KNOBS: tuple[Knob, ...] = (
         source=_MPIRUN,
         when=(("bind_to", ("core", "numa")),),
         needs=("places",),
+    ),
+    Knob(
+        "cores_per_rank",
+        Choice((UNSET, SHARE)),  # the user may name numbers: tuner.knobs.domains
+        LauncherOption("cores_per_rank"),
+        help="cores that each rank is bound to and has to itself; share: the host's, divided"
+        " among its ranks",
+        why="Threads of a rank that has some cores to itself keep caches and memory, and do not"
+        " meet those of other ranks. With fewer threads than cores some stay idle.",
+        source=f"{_MPIRUN}; {_HYDRA}; srun(1) of Slurm <https://slurm.schedmd.com/srun.html>",
+        neutral=UNSET,
+        when=(("bind_to", (UNSET,)),),
+        needs=("share",),
     ),
     _variable(
         "omp_proc_bind",
@@ -224,7 +239,7 @@ KNOBS: tuple[Knob, ...] = (
         source="Linux, Accessing PCI device resources through sysfs, local_cpus"
         " <https://docs.kernel.org/PCI/sysfs-pci.html>",
         neutral=UNSET,
-        when=(("bind_to", (UNSET, "none")),),
+        when=(("bind_to", (UNSET, "none")), ("cores_per_rank", (UNSET,))),
         needs=("gpu", "numa"),
     ),
     # How the program loads its data: each is an argument of the program, so it needs a placeholder.

@@ -12,6 +12,7 @@ from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER, study_of
 from tuner.launch import command
 from tuner.model import (
     ON,
+    SHARE,
     UNSET,
     Env,
     Flag,
@@ -96,9 +97,10 @@ def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
     """Return the abstract options of the launcher; what the setting leaves unset has none."""
     values = setting.as_dict()
     return {
-        knob.route.option: values[knob.name]
+        knob.route.option: spec.machine.cores_per_rank(spec.layout) if value == SHARE else value
         for knob in spec.knobs
-        if isinstance(knob.route, LauncherOption) and values.get(knob.name, UNSET) != UNSET
+        if isinstance(knob.route, LauncherOption)
+        and (value := values.get(knob.name, UNSET)) != UNSET
     }
 
 

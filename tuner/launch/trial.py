@@ -190,7 +190,7 @@ class RunningLaunch:
             exit_code=exit_.code,
             progress=monitor.progress,
             observation=observation,
-            effects=effects(setting, spec.knobs, observation, spec.machine),
+            effects=effects(spec, setting, observation),
             load=view.load,
             telemetry=view.telemetry,
         )

@@ -252,7 +252,7 @@ class WindowRun:
         setting, spec = self.request.setting, self.request.spec
         view = job.monitor.observer.view()
         observation = view.observation
-        verdicts = effects(setting, spec.knobs, observation, spec.machine)
+        verdicts = effects(spec, setting, observation)
         ending = self._ending(ended, observation.ranks)
         switched_s = self._switched_s or now_s
         return Outcome(

@@ -14,6 +14,9 @@ UNSET = "unset"
 #: The values of a switch: its option is given or left out.
 ON, OFF = "on", "off"
 
+#: The value that stands for an even share of a host's cores for each rank.
+SHARE = "share"
+
 #: A knob exists if each of these other knobs, as far as it is tuned too, has one of these values.
 When = tuple[tuple[str, tuple[Value, ...]], ...]
 

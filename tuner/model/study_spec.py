@@ -42,6 +42,10 @@ class Machine:
         """Physical cores within affinity and quota, at least 1: hardware threads share a core."""
         return min(self.cores, self.affinity_cores)
 
+    def cores_per_rank(self, layout: Layout) -> int:
+        """Return how many of the usable cores are for each rank of the fullest host, at least 1."""
+        return max(1, self.usable_cores // layout.ranks_per_host)
+
     @property
     def shared_bytes(self) -> int:
         """The size that ``/dev/shm`` needs for MPI's messages and the batches of loader workers."""

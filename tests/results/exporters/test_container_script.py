@@ -12,7 +12,8 @@ import pytest
 
 from tests.light_trainer import captured, python_script
 from tests.study_samples import SPEC, setting, study
-from tuner.model import BASELINE, Choice, Knob, LauncherInfo, LauncherOption, Layout
+from tuner import knobs
+from tuner.model import BASELINE, SHARE, Choice, Knob, LauncherInfo, LauncherOption, Layout
 from tuner.model.errors import UsageError
 from tuner.results.exporters.container import script
 from tuner.results.study_view import StudyView
@@ -78,6 +79,10 @@ def test_what_a_container_cannot_carry_is_said_twice_or_refused() -> None:
     assert files.endswith("must hold what the program needs, Open MPI 5.0.11, /opt/venv/bin/python")
     assert "--cpuset-cpus 0-3" in cpus and "bind_to=core" in binding
     assert all(f"# not in this file: {warning}\n" in export.text for warning in export.warnings)
+    spec = replace(spec, knobs=(knobs.knob("cores_per_rank"),))
+    export = script(study({BASELINE: 3.0, setting(cores_per_rank=SHARE): 1.0}, spec))
+    assert "cores_per_rank=2 needs" in export.warnings[-1]
+    assert "--map-by slot:PE=2 --bind-to core:overload-allowed" in export.text
     srun = LauncherInfo("srun", "/usr/bin/srun", "24.11")
     for data in (changed(layout=Layout(4, ("h1", "h2"), (2, 2))), changed(launcher=srun)):
         with pytest.raises(UsageError, match="cannot carry srun, nor several hosts"):

@@ -66,7 +66,8 @@ class Launcher:
         """Return the whole command, in which each host gets the number of ranks in the layout.
 
         ``options`` may have ``bind_to`` (none, core, socket, numa), ``map_by`` (slot, socket, numa)
-        if ranks are bound, and ``rank_by`` (slot, node) for several hosts. What has no option is
+        if ranks are bound, or without both ``cores_per_rank`` (the number of cores that each is
+        bound to), and ``rank_by`` (slot, node) for several hosts. What has no option is
         left to the launcher. A study calls this with every value before its first launch.
 
         Raises:
@@ -120,9 +121,12 @@ def in_slurm(environ: Mapping[str, str]) -> bool:
 
 # --- MPI ------------------------------------------------------------------------------------------
 
-#: For each option the flag, and this launcher's word for each value that the option can have (of
-#: ``-genv`` several words, with blanks between them).
+#: For each option the flag, and this launcher's word for each value that the option can have; more
+#: flags with their words may follow after blanks.
 OptionWords = Mapping[str, tuple[str, Mapping[str, str]]]
+
+#: In place of a value: any number from 1 on, which replaces ``{}`` in the word.
+_NUMBER = "a number"
 
 _PLACES = ("core", "socket", "numa")
 _OPENMPI: OptionWords = {
@@ -132,12 +136,14 @@ _OPENMPI: OptionWords = {
         {"none": "none", **{place: f"{place}:overload-allowed" for place in _PLACES}},
     ),
     "map_by": ("--map-by", {"slot": "slot", "socket": "socket", "numa": "numa"}),
+    "cores_per_rank": ("--map-by", {_NUMBER: "slot:PE={} --bind-to core:overload-allowed"}),
     "rank_by": ("--rank-by", {"slot": "slot", "node": "node"}),
 }
 _MPICH: OptionWords = {
     "bind_to": ("-bind-to", {place: place for place in ("none", *_PLACES)}),
     # Hydra's slots have no certain order on a host: by core is what other MPIs call by slot.
     "map_by": ("-map-by", {"slot": "core", "socket": "socket", "numa": "numa"}),
+    "cores_per_rank": ("-bind-to", {_NUMBER: "core:{}"}),
     # One rank on each host in turn, until all hosts have the same number.
     "rank_by": ("-ppn", {"slot": "", "node": "1"}),
 }
@@ -149,6 +155,7 @@ _INTELMPI: OptionWords = {
     ),
     # Neighbours share as much of the caches as they can, or as little. NUMA nodes have no word.
     "map_by": ("-genv", {"slot": "I_MPI_PIN_ORDER compact", "socket": "I_MPI_PIN_ORDER scatter"}),
+    "cores_per_rank": ("-genv", {_NUMBER: f"{_DOMAIN} {{}}"}),
     "rank_by": _MPICH["rank_by"],
 }
 
@@ -174,7 +181,7 @@ class OpenMPI(Launcher):
         else:  # 5.0 refuses to bind more ranks than cores
             is_crowded = layout.oversubscribed and not layout.is_local
             must_unbind = is_crowded and not _sets_option(info.extra_args, "bind-to")
-        if must_unbind:
+        if must_unbind and "cores_per_rank" not in options:
             options = {"bind_to": "none", **options}
         return (
             info.mpirun,
@@ -281,20 +288,22 @@ def _flags(words: OptionWords, info: LauncherInfo, options: Options) -> Argv:
                 suggestion(option, list(words)),
             )
         (flag, word_of_value), value = words[option], str(options[option])
-        if value not in word_of_value:
+        key = _NUMBER if re.fullmatch("[1-9][0-9]*", value) else value
+        if key not in word_of_value:
             raise UsageError(
                 f"{option}={value}: {info.kind} knows {', '.join(word_of_value)}",
                 suggestion(value, word_of_value),
             )
-        values = word_of_value[value].split()
-        names = [word for word in values if word.startswith("I_MPI_")] or [flag.lstrip("-")]
+        option_words = (flag, *word_of_value[key].format(value).split())
+        flag_names = [word.lstrip("-") for word in option_words if word.startswith("-")]
+        names = [word for word in option_words if word.startswith("I_MPI_")] or flag_names
         if _sets_option(info.extra_args, *names):
             raise UsageError(
                 f"{option}={value}, but the arguments for mpirun say it too:"
                 f" {' '.join(info.extra_args)}",
                 f"leave {' and '.join(names)} out of --mpirun-arg, or do not tune {option}",
             )
-        flags += (flag, *values) if values else ()  # "": no flag
+        flags += option_words if len(option_words) > 1 else ()  # "": no flag
     return tuple(flags)
 
 
@@ -311,6 +320,7 @@ _SRUN: OptionWords = {
         "--cpu-bind",
         {"none": "none", "core": "cores", "socket": "sockets", "numa": "ldoms"},
     ),
+    "cores_per_rank": ("--cpus-per-task", {_NUMBER: "{} --cpu-bind cores"}),
     "rank_by": ("--distribution", {"slot": "block", "node": "cyclic"}),
 }
 

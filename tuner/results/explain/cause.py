@@ -100,7 +100,7 @@ REMEDIES: dict[Cause, tuple[tuple[str, str], ...]] = {
     Cause.OWN_THREADS: (("omp_threads", LOWER),),
     Cause.WORKERS: (("iterator_workers", LOWER), ("opencv_threads", LOWER)),
     Cause.OPENCV: (("opencv_threads", LOWER),),
-    Cause.BINDING: (("bind_to", ANOTHER), ("omp_threads", LOWER)),
+    Cause.BINDING: (("bind_to", ANOTHER), ("cores_per_rank", ANOTHER), ("omp_threads", LOWER)),
     Cause.LOADER: (("iterator_workers", HIGHER), ("prefetch", HIGHER)),
     Cause.DISK: (("prefetch", HIGHER), ("iterator_workers", HIGHER)),
     Cause.EXCHANGE: (

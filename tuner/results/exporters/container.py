@@ -81,8 +81,9 @@ def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:
 
 def binding_warning(data: StudyView, remedy: str) -> tuple[str, ...]:
     """Warn if ranks are bound to cores, which other containers may use as well, or by numactl."""
-    place = render.launcher_options(data.spec, data.best_setting).get("bind_to", "none")
+    options = render.launcher_options(data.spec, data.best_setting).items()
+    bound = [f"{k}={v}" for k, v in options if k in {"bind_to", "cores_per_rank"} and v != "none"]
     policy = data.best_setting.as_dict().get("mem_bind", UNSET)
-    cpus = f"CPUs of its own, which bind_to={place} needs: {remedy}"
+    cpus = (f"CPUs of its own, which {option} needs: {remedy}" for option in bound)
     right = f"what mem_bind={policy} needs: numactl in the image, and the capability SYS_NICE"
-    return (*[cpus] * (place != "none"), *[right] * (policy != UNSET))
+    return (*cpus, *[right] * (policy != UNSET))

@@ -26,7 +26,7 @@ def script(data: StudyView) -> Export:
             f" {layout.hosts[0]}, which Slurm may not give",
             "use --format sh",
         )
-    cpus, gpus = max(1, machine.usable_cores // tasks), len(machine.gpus)
+    cpus, gpus = machine.cores_per_rank(layout), len(machine.gpus)
     head = f"""#SBATCH --job-name={data.spec.name}
 #SBATCH --nodes={len(layout.hosts)}
 #SBATCH --ntasks={layout.ranks}
