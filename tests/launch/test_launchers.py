@@ -55,7 +55,7 @@ def argv(
          "--map-by slot:PE=2 --bind-to core:overload-allowed -n 8"),
         ("mpich", "", {"cores_per_rank": 2}, "-bind-to core:2 -n 8"),
         ("intelmpi", "", {"cores_per_rank": 2},
-         "-genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN 2 -n 8"),
+         "-genv I_MPI_PIN_CELL core -genv I_MPI_PIN 1 -genv I_MPI_PIN_DOMAIN 2 -n 8"),
         (
             "torchrun",
             "--numa-binding=node",

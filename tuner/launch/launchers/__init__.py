@@ -155,7 +155,8 @@ _INTELMPI: OptionWords = {
     ),
     # Neighbours share as much of the caches as they can, or as little. NUMA nodes have no word.
     "map_by": ("-genv", {"slot": "I_MPI_PIN_ORDER compact", "socket": "I_MPI_PIN_ORDER scatter"}),
-    "cores_per_rank": ("-genv", {_NUMBER: f"{_DOMAIN} {{}}"}),
+    # The size of a domain counts hardware threads unless its cells are cores.
+    "cores_per_rank": ("-genv", {_NUMBER: f"I_MPI_PIN_CELL core -genv {_DOMAIN} {{}}"}),
     "rank_by": _MPICH["rank_by"],
 }
 
