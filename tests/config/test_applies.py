@@ -129,7 +129,7 @@ def test_each_launcher_has_words_for_the_order_of_ranks(kind: str, words: str) -
     [
         ("openmpi", Layout(2), (), (UNSET, "none"), {}),
         ("openmpi", Layout(4), (), (UNSET, "none", "core"), {}),
-        ("openmpi", Layout(32, oversubscribed=True), (), (UNSET, "core"), {"why": "confined to"}),
+        ("openmpi", Layout(32, room=4), (), (UNSET, "core"), {"why": "confined to"}),
         ("mpich", Layout(4), (), (UNSET, "core"), {"why": "confined to one core"}),
         ("intelmpi", Layout(4), (), (UNSET, "none", "core"), {}),
         ("intelmpi", Layout(1), (), (UNSET, "core"), {"why": "one"}),

@@ -197,7 +197,7 @@ def own_binding(values: str, option: str) -> str:
         ({"log": "/tmp/log"}, "log '/tmp/log'", ""),
         ({"objective": "wall", "live": "on"}, "--live on (test): ", "docs/live.md"),
         ({"objective": "pattern:(.)", "samples_per_run": 3.0}, "is not a time, so --samples", ""),
-        ({"file": {"mpi_procs": "8"}}, "mpi_procs: must be a whole number, is '8'", ""),
+        ({"file": {"mpi_procs": 8.0}}, "mpi_procs: must be a whole number, or several", ""),
         # knobs that are typed
         ({"env_knobs": ("MKL_NUM_THREADS=1,2",), "knobs": ("omp_threads=1..4",)},
          "omp_threads and MKL_NUM_THREADS both set MKL_NUM_THREADS", "keep one"),

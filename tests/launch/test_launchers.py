@@ -69,12 +69,12 @@ def test_a_launch_on_this_host(kind: str, extra: str, options: dict[str, Any], w
 
 
 def test_open_mpi_is_told_of_more_ranks_than_slots_and_then_only() -> None:
-    crowded = Layout(8, oversubscribed=True)
+    crowded = Layout(8, room=4)
     assert argv("openmpi", layout=crowded)[1:] == ("--oversubscribe", "-n", "8", *PROGRAM)
     assert argv("openmpi", "--oversubscribe", layout=crowded).count("--oversubscribe") == 1
     assert argv("mpich", layout=crowded) == argv("mpich")
     # 5.0 refuses to bind more ranks than cores, and they are named with their slots.
-    on_hosts = Layout(3, ("h1", "h2"), (2, 1), oversubscribed=True)
+    on_hosts = Layout(3, ("h1", "h2"), (2, 1), room=1)
     words = argv("openmpi", layout=on_hosts)
     assert words[1:5] == ("--host", "h1:2,h2:1", "--bind-to", "none")
     assert "--bind-to" not in argv("openmpi", "-bind-to", "numa", layout=on_hosts)

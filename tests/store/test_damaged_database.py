@@ -88,7 +88,7 @@ def check_that_it_goes_on_or_says_why(path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "where"),
     [
-        (of_study("study", with_part("form", "99")), "this tune knows form 4"),
+        (of_study("study", with_part("form", "99")), "this tune knows form 5"),
         (of_study("study", with_part("identity", "[]")), "study 'surface'"),
         (of_study("study", "'{'"), "study 'surface'"),
         (of_study("state", with_part("state", '"strange"')), "study 'surface'"),

@@ -15,7 +15,7 @@ from tuner.cli import console
 from tuner.cli.base import TuneCommand, tail
 from tuner.cli.click_options import option, shared, study_names
 from tuner.config.options import WORDS
-from tuner.model import Env, StudySpec
+from tuner.model import RANKS, Env, StudySpec
 from tuner.model.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def command(
     argv = filled(words, data)
     if not argv or shutil.which(argv[0], path=env.get("PATH")) is None:
         raise UsageError(f"there is no program {words[0]}", "name it by its path, or set PATH")
-    setting, placeholders = data.best_setting.as_dict(), knobs_in(words)
+    setting, placeholders = data.best_setting.as_dict(), {*knobs_in(words)}
+    placeholders |= {RANKS} if any(f"{{{RANKS}}}" in word for word in words) else set()
     for knob in data.spec.knobs:
-        if knob.name in {*setting} - {*placeholders} and not isinstance(knob.route, Env):
+        if knob.name in setting.keys() - placeholders and not isinstance(knob.route, Env):
             console.warn(
                 f"the command does not get {knob.name}={setting[knob.name]}: an environment cannot"
                 f" carry it, so write {{{knob.name}}} where the command takes it"
@@ -98,7 +99,7 @@ def command(
     for number in range(1, tries + 1):
         resume_words = _with_newest_file(resume_arg) if number > 1 else ()
         try:
-            with _hosts_of(data.spec, argv) as (argv_with_hosts, lost_hosts):
+            with _hosts_of(data.best_spec, argv) as (argv_with_hosts, lost_hosts):
                 end = process.execute((*argv_with_hosts, *resume_words), env, lost_hosts)
                 is_last = number == tries and not lost_hosts()
         except TunerError as error:  # of a later try: its hosts may still name one that is lost
@@ -160,10 +161,11 @@ def filled(argv: tuple[str, ...], data: StudyView) -> tuple[str, ...]:
 
     The placeholder of a knob without a value is left out with the option before it, as in a launch.
     """
+    from tuner.launch import render
     from tuner.launch.command import option_before
 
     defaults = {k.name: k.default for k in data.spec.knobs if k.default is not None}
-    values = {**defaults, **data.best_setting.as_dict()}
+    values = {**defaults, **data.best_setting.as_dict(), **render.rank_texts(data.best_spec)}
     unset = [f"{{{knob.name}}}" for knob in data.spec.knobs if knob.name not in values]
     placeholder = re.compile("|".join(re.escape(f"{{{name}}}") for name in values) or r"(?!)")
     result: list[str] = []

@@ -11,7 +11,16 @@ import click
 from tuner.cli import console
 from tuner.cli.base import TuneCommand
 from tuner.cli.click_options import LAUNCHER_OPTIONS, knob_names, option, shared, table_options
-from tuner.model import Env, Flag, IntRange, JsonDict, Knob, Layout, Prefix
+from tuner.model import (
+    Env,
+    Flag,
+    IntRange,
+    JsonDict,
+    Knob,
+    LauncherOption,
+    Layout,
+    Prefix,
+)
 
 if TYPE_CHECKING:
     from tuner.config.applicability import KnobOnHost
@@ -111,7 +120,9 @@ def route(knob: Knob) -> str:
         return knob.route.option or f"{{{knob.name}}} in the command"
     if isinstance(knob.route, Prefix):
         return "words before the program"
-    return f"the launcher's {knob.route.option.replace('_', '-')}"
+    if isinstance(knob.route, LauncherOption):
+        return f"the launcher's {knob.route.option.replace('_', '-')}"
+    return "the launcher's number of ranks, and {ranks} in the command"
 
 
 def _applies_here(on_host: KnobOnHost) -> str:

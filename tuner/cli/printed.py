@@ -19,7 +19,7 @@ def print_result(data: StudyView, *, summary: bool, held_back: str = "") -> None
     ``held_back`` says what holds the best setting back, if that is known.
     """
     result, spec = data.result, data.spec
-    machine = wording.ranks(spec.layout)
+    machine = words.ranks(spec)
     if spec.layout.is_local:
         machine += f" on {spec.machine.hostname}"
     console.out(

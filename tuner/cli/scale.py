@@ -71,6 +71,11 @@ def _specs(options: dict[str, Any], words: tuple[str, ...] | None) -> list[Study
         fixed = () if setting == "defaults" else tuple(setting.split(","))
         typed |= {"setting": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
     largest = click_options.spec_of(typed, words)
+    if largest.rank_counts is not None:
+        raise UsageError(
+            "-n with several numbers tunes the ranks, which are what `tune scale` compares",
+            "the numbers to compare: --ppn 1,2,4",
+        )
     layouts = smaller(largest.layout, ppns)
     if len(layouts) < 2:
         raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")

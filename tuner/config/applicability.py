@@ -18,6 +18,7 @@ from tuner.model import (
     SHARE,
     UNSET,
     Choice,
+    Domain,
     Env,
     Knob,
     LauncherInfo,
@@ -25,6 +26,7 @@ from tuner.model import (
     Layout,
     Machine,
     Prefix,
+    RankCount,
     Value,
     wording,
 )
@@ -39,6 +41,18 @@ class TargetHost:
     layout: Layout
     launcher: LauncherInfo
     features: HostFeatures
+    global_batch: int | None = None  # samples of a step, which the ranks share
+    tried_ranks: tuple[int, ...] = ()  # on each host; empty: those of the layout alone
+
+    @property
+    def fewest_ranks(self) -> int:
+        """Return how many ranks a host has at least."""
+        return min(self.tried_ranks, default=self.layout.ranks_per_host)
+
+    @property
+    def most_cores_per_rank(self) -> int:
+        """Return the even share of a rank where the fewest ranks are."""
+        return self.machine.cores_per_rank(self.layout.with_ranks_per_host(self.fewest_ranks))
 
     @property
     def default_place(self) -> str:
@@ -121,9 +135,8 @@ class _Need(NamedTuple):
 
 def _frees_ranks(host: TargetHost) -> bool:
     """Return whether the knob frees bound ranks, or can bind them to more than one core."""
-    cores = host.machine.usable_cores
-    is_bound = cores > 1 and host.default_place != "none"
-    return is_bound or (cores // host.layout.ranks_per_host > 1 and not host.is_one_place)
+    is_bound = host.machine.usable_cores > 1 and host.default_place != "none"
+    return is_bound or (host.most_cores_per_rank > 1 and not host.is_one_place)
 
 
 def _btl_is_free(host: TargetHost) -> bool:
@@ -173,7 +186,7 @@ NEEDS = {
         "--knob bind_to tunes it all the same",
     ),
     "share": _Need(
-        lambda host: host.machine.cores_per_rank(host.layout) > 1,
+        lambda host: host.most_cores_per_rank > 1,
         "each rank could only be confined to one core",
         "--knob cores_per_rank tunes it all the same",
     ),
@@ -195,19 +208,8 @@ def _refusal(  # noqa: PLR0911
     knob: Knob, value: Value, host: TargetHost
 ) -> tuple[str, str] | None:
     """Return why a value cannot be set here, and what to do; ``None`` if it can."""
-    if value != UNSET and isinstance(knob.route, LauncherOption):
-        # A launcher checks the order of ranks only if they are bound.
-        binding: dict[str, Value] = {"bind_to": "core"} if knob.name == "map_by" else {}
-        number = host.machine.cores_per_rank(host.layout) if value == SHARE else value
-        options = {**binding, knob.route.option: number}
-        ranks, cores = host.layout.ranks_per_host, host.machine.usable_cores
-        try:
-            launcher_for(host.launcher.kind).argv(host.launcher, host.layout, options, ())
-            if knob.route.option == "cores_per_rank" and ranks * int(number) > cores:
-                why = f"{ranks} ranks with {number} each need more than the {cores} cores of a host"
-                raise UsageError(why, "name a lower number, or run fewer ranks")
-        except UsageError as error:
-            return error.message, error.hint
+    if isinstance(knob.route, LauncherOption | RankCount):
+        return _refusal_of_launcher(knob.route, value, host)
     if value != UNSET and isinstance(knob.route, Prefix):
         words = dict(knob.route.words)
         if value not in words:
@@ -228,6 +230,32 @@ def _refusal(  # noqa: PLR0911
     return None
 
 
+def _refusal_of_launcher(
+    route: LauncherOption | RankCount, value: Value, host: TargetHost
+) -> tuple[str, str] | None:
+    """Return why the launcher cannot be told a value, or so many ranks have no even work."""
+    if isinstance(route, LauncherOption) and value != UNSET:
+        # A launcher checks the order of ranks only if they are bound.
+        binding: dict[str, Value] = {"bind_to": "core"} if route.option == "map_by" else {}
+        number = host.most_cores_per_rank if value == SHARE else value
+        try:
+            launcher_for(host.launcher.kind).argv(
+                host.launcher, host.layout, {**binding, route.option: number}, ()
+            )
+        except UsageError as error:
+            return error.message, error.hint
+        ranks, cores = host.fewest_ranks, host.machine.usable_cores
+        if route.option == "cores_per_rank" and ranks * int(number) > cores:
+            why = f"{ranks} ranks with {number} each need more than the {cores} cores of a host"
+            return why, "name a lower number, or run fewer ranks"
+    elif isinstance(route, RankCount) and isinstance(value, int) and host.global_batch:
+        ranks = host.layout.with_ranks_per_host(value).ranks
+        if host.global_batch % ranks:
+            why = f"{ranks} ranks cannot share --global-batch {host.global_batch} evenly"
+            return why, "name numbers that divide it, such as -n 1,2,4"
+    return None
+
+
 def _is_binding(knob: Knob) -> bool:
     return isinstance(knob.route, LauncherOption) and knob.route.option == "bind_to"
 
@@ -240,6 +268,8 @@ def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
     row = table.knob(knob.name) if table.is_known(knob.name) else None
     if row is None or knob.route != row.route:
         return knob
+    if knob.domain == row.domain:
+        knob = replace(knob, domain=_domain_on(knob, host))
     features = host.features
     if knob.name == "allocator":  # the user's own LD_PRELOAD stays, but for another allocator
         libraries = [w for w in features.preload.replace(":", " ").split() if not is_allocator(w)]
@@ -252,11 +282,21 @@ def _with_values_on(knob: Knob, host: TargetHost) -> Knob:
     elif knob.name == "ompi_btl":
         is_old = host.launcher.version.startswith(("3.", "4."))
         texts = {"no_ofi": "^ofi", "sm": f"self,{'vader' if is_old else 'sm'}", "tcp": "self,tcp"}
-    elif (knob.name, knob.domain) == ("interface", row.domain):
-        return replace(knob, domain=Choice((UNSET, *features.interfaces)))
-    elif (knob.name, knob.domain) == ("impi_fabrics", row.domain) and not host.layout.is_local:
-        return replace(knob, domain=Choice((UNSET, "ofi")))  # no other host shares memory
     else:
         return knob
     assert isinstance(knob.route, Env)
     return replace(knob, route=replace(knob.route, texts=tuple(texts.items())))
+
+
+def _domain_on(knob: Knob, host: TargetHost) -> Domain:
+    """Return the values of a knob of the table, which for some of them depend on the host."""
+    if isinstance(knob.route, RankCount):  # from one on each socket to one on each core
+        cores, layout = host.machine.usable_cores, host.layout
+        counts = range(min(host.features.sockets, cores), cores + 1)
+        divisors = {ranks for ranks in counts if cores % ranks == 0}
+        return Choice(tuple(sorted(divisors | {layout.ranks_per_host})))
+    if knob.name == "interface":
+        return Choice((UNSET, *host.features.interfaces))
+    if knob.name == "impi_fabrics" and not host.layout.is_local:
+        return Choice((UNSET, "ofi"))  # no other host shares memory
+    return knob.domain

@@ -110,7 +110,7 @@ def slurm_tasks(environ: Mapping[str, str]) -> int:
 def on_slots(
     layout: Layout, machine: Machine, args: Sequence[str], environ: Mapping[str, str]
 ) -> Layout:
-    """Return the layout, marked if an mpirun with ``args`` has too few slots on a host.
+    """Return the layout with the number of slots that an mpirun with ``args`` has on a host.
 
     ``machine`` is the host with the fewest cores; ``environ`` says how many tasks Slurm has given.
     """
@@ -119,7 +119,7 @@ def on_slots(
         slots = machine.affinity_cpus
     if layout.is_local:
         slots = min(slots, slurm_tasks(environ) or slots)
-    return replace(layout, oversubscribed=layout.ranks_per_host > slots)
+    return replace(layout, room=slots)
 
 
 def expand_nodes(text: str, place: str) -> list[str]:
@@ -242,7 +242,7 @@ def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
     most = layout.ranks if layout.is_local else len(layout.hosts)
     sizes = {2**power for power in range(most.bit_length())} | {most}
     if layout.is_local:
-        return [Layout(ranks) for ranks in ppns or sorted(sizes)]
+        return [layout.with_ranks_per_host(ranks) for ranks in ppns or sorted(sizes)]
     layouts = []
     for size in sorted(sizes | set(range(1, min(most, 4) + 1))):
         for ranks_by_host in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:

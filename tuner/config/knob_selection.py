@@ -16,7 +16,17 @@ from tuner.config.study_file import KnobEntry, Study
 from tuner.knobs import conditions, space
 from tuner.knobs.domains import parse_value
 from tuner.launch import command as templates
-from tuner.model import BASELINE, Choice, Env, Flag, Knob, LauncherOption, Setting
+from tuner.model import (
+    BASELINE,
+    RANKS,
+    Choice,
+    Env,
+    Flag,
+    Knob,
+    LauncherOption,
+    RankCount,
+    Setting,
+)
 from tuner.model.errors import UsageError, suggestion
 
 #: Knobs without which a study of a trainer may look incomplete.
@@ -41,6 +51,11 @@ class Selection:
     with_own_values: frozenset[str] = frozenset()
     fixed: Setting = BASELINE
     left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rank_counts(self) -> Knob | None:
+        """The knob whose values are numbers of ranks, if they are tuned."""
+        return next((knob for knob in self.knobs if isinstance(knob.route, RankCount)), None)
 
 
 def select(
@@ -138,6 +153,9 @@ def _reasons(unreached: Set[str], in_command: Sequence[str]) -> dict[str, str]:
 def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry], dict[str, str]]:
     """Return the file's knobs with what is typed of them, and where it was typed."""
     entries, places = dict(file.knobs), dict[str, str]()
+    if isinstance(rank_counts := file.option("mpi_procs"), str):  # several
+        entries[RANKS] = replace(entries.get(RANKS, KnobEntry()), range=rank_counts, values=None)
+        places[RANKS] = "--mpi-procs"
     for flag, key in _FLAGS.items():
         for name, text in _pairs(flag, typed.get(key, ())):
             place = f"{flag} {name}"

@@ -6,6 +6,7 @@ from this table. It needs no library, so that ``tune --help`` is quick.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,14 @@ def _integer(low: int = 1, high: int = MOST_INTEGER) -> Kind:
     return Kind(read, "N", int)
 
 
+def _ranks(value: object) -> int | str:
+    """Return a number, or the text of the numbers to choose from (`tuner.knobs.domains`)."""
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, bool | float) or not re.search(r"^\s*[+-]?\d+\s*$|\.\.|,", text):
+        raise ValueError("must be a whole number, or several, such as 1..8 or 1,2,4")
+    return text if re.search(r"\.\.|,", text) else _integer().read(int(text))
+
+
 def _number(low: float, bound: str) -> Kind:
     def read(value: object) -> float:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -187,8 +196,12 @@ class Option:
 
 
 OPTIONS = (
-    Option("mpi_procs", "--mpi-procs", _integer(), WHAT, "MPI ranks", "8",
+    Option("mpi_procs", "--mpi-procs", Kind(_ranks, "N"), WHAT,
+           "MPI ranks; several numbers (1..8, or 1,2,4) are tuned: of ranks on each host", "8",
            "one per GPU, without GPUs 2"),
+    Option("global_batch", "--global-batch", _integer(), WHAT,
+           "Samples of a step on all ranks together: {batch_per_rank} is the share of a rank",
+           "256"),
     Option("study_file", "--study", TEXT, WHAT, "Study file",
            usual="tune.toml in this folder, else the shipped chainer_mnist.toml", metavar="FILE"),
     Option("objective", "--objective",
@@ -232,9 +245,9 @@ OPTIONS = (
     Option("mpirun", "--mpirun", TEXT, WHAT, "Which mpirun starts the ranks",
            '"/opt/openmpi/bin/mpirun"', "TUNE_MPIRUN, else the program's own", metavar="PATH"),
     Option("launcher", "--launcher",
-           _name_of(("openmpi", "mpich", "intelmpi", "srun", "torchrun"), "KIND"),
-           WHAT, "Kind of launcher: openmpi, mpich, intelmpi, srun or torchrun", '"torchrun"',
-           "what is found first"),
+           _name_of(("openmpi", "mpich", "intelmpi", "srun", "torchrun", "none"), "KIND"), WHAT,
+           "Kind of launcher: openmpi, mpich, intelmpi, srun, torchrun; none: one process",
+           '"torchrun"', "what is found first"),
     Option("mpirun_args", "--mpirun-arg", WORDS, WHAT,
            "More arguments for mpirun, split as a shell would; repeatable",
            '["--mca", "pml", "ob1"]', repeatable=True),

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from tuner import knobs as table
 from tuner.config import hosts, knob_selection, program
 from tuner.config.applicability import TargetHost
 from tuner.config.options import OPTIONS
@@ -38,10 +39,13 @@ from tuner.launch.secrets import recorded_environment
 from tuner.live import eligibility
 from tuner.model import (
     ANY_HOST,
+    RANKS,
+    Choice,
     LauncherInfo,
     Layout,
     Machine,
     ObjectiveSpec,
+    RankCount,
     StudySpec,
     price,
 )
@@ -81,19 +85,20 @@ def build_spec(
     study = study_of(file or {}, typed, command)
     template = study.command
     check_command(template, "after --" if command is not None else f"in {source}")
-    is_machine_given = machine is not None
-    machine = machine or this_machine(environ=environ)
-    layout, spares = _layout(study, machine, environ=environ, cwd=cwd)
-    layout = part or layout
+    is_machine_given, machine = machine is not None, machine or this_machine(environ=environ)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
+    layout, spares = _layout(study, machine, chosen, environ=environ, cwd=cwd)
+    layout = part or layout
     fields = {option.field: study.option(option.key) for option in OPTIONS if option.field}
     cores_are_asked_for = (chosen.with_own_values - chosen.fixed.as_dict().keys()) & ROLES.keys()
-    if fields["oversubscription"] is None and not cores_are_asked_for:
+    # Ranks multiply what each of them asks for: most of such a space is far beyond the cores.
+    if fields["oversubscription"] is None and (chosen.rank_counts or not cores_are_asked_for):
         fields["oversubscription"] = OVERSUBSCRIPTION
     objective = _objective(study, typed, fields)
     runs_in_out = bool(study.option("run_in_out"))
     placeholders = templates.placeholders((*template, *study.job))
+    _check_batch(placeholders, fields["global_batch"], layout, source)
     if objective_for(objective).needs_out and not (
         runs_in_out or templates.OUT in templates.placeholders(template)
     ):
@@ -128,7 +133,10 @@ def build_spec(
     if fields["hosts_from"]:
         machine = replace(machine, hostname=ANY_HOST)
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
-    host = TargetHost(machine, layout, launcher, features)
+    host = TargetHost(
+        machine, layout, launcher, features, fields["global_batch"], _numbers(chosen, machine)
+    )
+    chosen = _with_known_ranks(chosen, layout, objective, fields["global_batch"])
     knobs, left_out = knob_selection.applying(chosen, host)
     baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
     requirements.check(
@@ -177,12 +185,86 @@ def _tightest_host(
     return machine, replace(features, interfaces=common_interfaces(networks))
 
 
+def _with_known_ranks(
+    chosen: knob_selection.Selection,
+    layout: Layout,
+    objective: ObjectiveSpec,
+    global_batch: int | None,
+) -> knob_selection.Selection:
+    """Return the knobs with the baseline's number of ranks, if the ranks are tuned.
+
+    Steps of a trainer are larger with more ranks, unless these share the batch.
+    """
+    grows = objective.kind == "logreport" and global_batch is None
+    knobs = [
+        replace(row, default=layout.ranks_per_host, changes_numerics=grows and row.changes_numerics)
+        if isinstance(row.route, RankCount)
+        else row
+        for row in chosen.knobs
+    ]
+    return replace(chosen, knobs=tuple(knobs))
+
+
+def _check_batch(
+    placeholders: Sequence[str], global_batch: int | None, layout: Layout, source: str
+) -> None:
+    """Refuse a global batch that no program is told of, or that the ranks cannot share evenly."""
+    name = templates.BATCH_PER_RANK
+    if (name in placeholders) != (global_batch is not None):
+        has, lacks = f"{{{name}}} in the command ({source})", "--global-batch"
+        has, lacks = (has, lacks) if global_batch is None else (f"{lacks} {global_batch}", has)
+        raise UsageError(
+            f"there is {has}, but no {lacks}",
+            f"they go together: tune … --global-batch 256 -- … --batch {{{name}}}",
+        )
+    if global_batch is not None and global_batch % layout.ranks:
+        raise UsageError(
+            f"--global-batch {global_batch}: {layout.ranks} ranks cannot share it evenly",
+            "another batch, or another number of ranks (-n)",
+        )
+
+
+def _numbers(chosen: knob_selection.Selection, machine: Machine) -> tuple[int, ...]:
+    """Return the numbers of ranks on a host that are tried; empty: the ranks are not tuned."""
+    domain = chosen.rank_counts.domain if chosen.rank_counts else Choice(())
+    return tuple(n for n in space.values(domain, machine) if isinstance(n, int))
+
+
 def _layout(
-    study: Study, machine: Machine, *, environ: Mapping[str, str], cwd: Path
+    study: Study,
+    machine: Machine,
+    chosen: knob_selection.Selection,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
 ) -> tuple[Layout, tuple[str, ...]]:
-    """Return where the ranks run, and the hosts that could take the place of any of them."""
-    ranks, ppn = map(study.option, ("mpi_procs", "ppn"))
+    """Return where the ranks run, and the hosts that could take the place of any of them.
+
+    If the ranks are tuned, this is how the baseline runs: with as many as
+    ``--mpi-procs`` says, else with as many as there are cores, as far as they are tried.
+    """
+    (ranks, ppn), rank_counts = map(study.option, ("mpi_procs", "ppn")), chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
+    if rank_counts is not None:
+        ranks = None if isinstance(ranks, str) else ranks
+        numbers = _numbers(chosen, machine)
+        if rank_counts.domain != table.knob(RANKS).domain and offers:  # each number must fit
+            hosts.place(
+                offers,
+                source=source,
+                ppn=max(numbers),
+                oversubscribe=bool(study.option("more_ranks_than_slots")),
+            )
+        if not (ranks or ppn):
+            on_cores = [number for number in numbers if number <= machine.usable_cores]
+            ppn = rank_counts.default or max(on_cores, default=min(numbers))
+    if study.option("launcher") == "none":
+        if offers:
+            raise UsageError(
+                f"--launcher none starts the program on this host alone, and {source} names hosts",
+                "leave one of them out",
+            )
+        ranks = ranks or ppn or 1
     if not offers:
         if ranks and ppn and ranks > ppn:
             raise UsageError(

@@ -120,7 +120,8 @@ class KnobEntry:
 
     def knob(self, name: str, where: str) -> Knob:
         """Return the tool's row with this entry's changes, or a knob of the user's own."""
-        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in RESERVED:
+        is_reserved = name in RESERVED and not table.is_known(name)
+        if is_reserved or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise UsageError(f"{where}: cannot be the name of a knob", "letters, digits and _")
         for keys in (("range", "values", "fix"), ("env", "flag", "switch", "launcher_option")):
             present = [key for key in keys if getattr(self, key) is not None]

@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Literal
 
 from tuner.knobs.table import KNOBS
-from tuner.model import Knob
+from tuner.model import RANKS, Knob
 from tuner.model.errors import UsageError, suggestion
 
 __all__ = ["KNOBS", "ROLES", "Role", "is_known", "knob", "names"]
 
-Role = Literal["threads", "workers", "worker_threads"]
+Role = Literal["ranks", "threads", "workers", "worker_threads"]
 
-#: What a knob's number costs in cores on each rank: threads + workers x worker threads.
+#: What a knob's number costs in cores: ranks x (threads + workers x worker threads).
 ROLES: dict[str, Role] = {
+    RANKS: "ranks",
     "omp_threads": "threads",
     "iterator_workers": "workers",
     "opencv_threads": "worker_threads",

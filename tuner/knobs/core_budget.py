@@ -18,13 +18,15 @@ from tuner.model import StudySpec, Value, wording
 #: By default settings are tried that ask for up to this many times the cores.
 OVERSUBSCRIPTION = 4.0
 
-#: The number that a rank has in each role if no knob gives another.
-UNASKED: dict[Role, int] = {"threads": 1, "workers": 0, "worker_threads": 1}
+
+def unasked(ranks_per_host: int) -> dict[Role, int]:
+    """Return the number of each role if no knob gives another."""
+    return {"ranks": ranks_per_host, "threads": 1, "workers": 0, "worker_threads": 1}
 
 
-def asked_per_rank(threads: Any, workers: Any, worker_threads: Any) -> Any:
-    """Return how many cores a rank with its workers keeps busy, from numbers or from arrays."""
-    return threads + workers * worker_threads
+def cores_asked(ranks: Any, threads: Any, workers: Any, worker_threads: Any) -> Any:
+    """Return how many cores the ranks on a host keep busy, from numbers or from arrays."""
+    return ranks * (threads + workers * worker_threads)
 
 
 def most_demand(spec: StudySpec) -> float | None:
@@ -40,16 +42,19 @@ def most_demand(spec: StudySpec) -> float | None:
 
 def _cores_used(spec: StudySpec, pick: Callable[[Iterable[int]], int]) -> int:
     """Return how many cores a host needs if each role has the number that `pick` chooses."""
-    per_rank: int = pick(
-        asked_per_rank(**{role: pick(numbers) for role, numbers in _counts(world).items()})
+    unasked_numbers = unasked(spec.layout.ranks_per_host)
+    return pick(
+        cores_asked(**{role: pick(numbers) for role, numbers in counts.items()})
         for world in worlds(axes(spec.knobs), requirements_of(spec))
+        for counts in [_counts(world, unasked_numbers)]
     )
-    return spec.layout.ranks_per_host * per_rank
 
 
-def _counts(world: Mapping[str, Sequence[Value]]) -> Mapping[Role, tuple[int, ...]]:
+def _counts(
+    world: Mapping[str, Sequence[Value]], unasked_numbers: Mapping[Role, int]
+) -> Mapping[Role, tuple[int, ...]]:
     """Return the numbers that each role can take; a value that is none (``unset``) counts as 1."""
-    numbers_by_role: dict[Role, tuple[int, ...]] = {role: (n,) for role, n in UNASKED.items()}
+    numbers_by_role: dict[Role, tuple[int, ...]] = {r: (n,) for r, n in unasked_numbers.items()}
     for name, values in world.items():
         if role := ROLES.get(name):
             least = 0 if role == "workers" else 1
@@ -63,7 +68,7 @@ def summary(spec: StudySpec) -> str:
     if not any(knob.name in ROLES for knob in spec.knobs):
         return ""
     least, most = (_cores_used(spec, pick) for pick in (min, max))
-    ranks = wording.count(spec.layout.ranks_per_host, "rank")
+    ranks = "ranks" if spec.rank_counts else wording.count(spec.layout.ranks_per_host, "rank")
     where = "this" if spec.layout.is_local else "the smallest"
     return (
         f"{ranks} x (threads + workers x their threads): settings ask for {least:g} to {most:g}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from tuner.model import (
+    RANKS,
     SHARE,
     UNSET,
     Effect,
@@ -229,9 +230,17 @@ def _workers(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _J
     return fewest, Verdict.NOT_OBSERVABLE, reason
 
 
+def _rank_count(requested: int, ranks: Sequence[RankView], _machine: Machine) -> _Judgement:
+    """Judge by the worlds that the ranks see: a launch with one of another size has failed."""
+    if any(rank.world_size for rank in ranks):
+        return requested, Verdict.HONOURED, ""
+    return _not_observable("no rank was seen that knows how many there are")
+
+
 #: The function that judges a number: by the name of the knob, or by a variable that it sets. The
 #: first row that fits counts; a variable stands in one row only.
 JUDGES = (
+    (RANKS, frozenset[str](), _rank_count),
     ("omp_threads", _OMP_VARIABLES, _omp),
     ("opencv_threads", _OPENCV_VARIABLES, _opencv),
     ("iterator_workers", frozenset[str](), _workers),

@@ -5,23 +5,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tuner.knobs import Role
 from tuner.model import SHARE, Value
 
+#: Of ranks: about as many as each of them has cores.
+ROOT = "root"
+
 #: The guesses, the more likely first: values by role, and by the name of a knob. Threads and
 #: workers of a rank that is bound to one core would all share it.
 GUESSES: tuple[Mapping[str, Value], ...] = (
     {
+        "ranks": SHARE,
         "threads": SHARE,
         "workers": SHARE,
         "worker_threads": 1,
         "bind_to": "none",
         "cores_per_rank": SHARE,
     },
-    {"threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
+    {"ranks": SHARE, "threads": 1, "workers": 1, "worker_threads": 1, "bind_to": "none"},
+    {"ranks": ROOT, "threads": SHARE, "workers": SHARE, "worker_threads": 1, "bind_to": "none"},
 )
 
 
@@ -38,20 +44,33 @@ class GuessedKnob(NamedTuple):
     usual: Value
 
 
-def guesses(knobs: Sequence[GuessedKnob], rank_cores: int) -> list[dict[str, Value]]:
-    """Return a value of each knob for each guess of the list; a rank has ``rank_cores`` cores.
+def guesses(knobs: Sequence[GuessedKnob], cores: int, ranks: int) -> list[dict[str, Value]]:
+    """Return a value of each knob for each guess of the list, each guess once.
 
-    A count takes its largest value that is no more than the guess says, or else its least value.
+    The host has this many cores, and this many ranks if no knob counts them. A count takes its
+    largest value that is no more than the guess says, or else its least value.
     """
-    return [{knob.name: _value(knob, guess, rank_cores) for knob in knobs} for guess in GUESSES]
+    counts_ranks = [knob for knob in knobs if knob.role == "ranks"]
+    settings = []
+    for guess in GUESSES:
+        setting: dict[str, Value] = {}
+        ranks_of_guess = ranks
+        for knob in [*counts_ranks, *knobs]:
+            most = {SHARE: cores, ROOT: math.isqrt(cores)}
+            if knob.role != "ranks":
+                most[SHARE] = max(1, cores // ranks_of_guess)
+            value = setting[knob.name] = _value(knob, guess, most)
+            if knob.role == "ranks" and isinstance(value, int):
+                ranks_of_guess = max(1, value)
+        settings.append({knob.name: setting[knob.name] for knob in knobs})
+    return [setting for n, setting in enumerate(settings) if setting not in settings[:n]]
 
 
-def _value(knob: GuessedKnob, guess: Mapping[str, Value], rank_cores: int) -> Value:
+def _value(knob: GuessedKnob, guess: Mapping[str, Value], most: Mapping[str, int]) -> Value:
     counts = [value for value in knob.values if not isinstance(value, str)]
     if knob.role is None or not counts:
         value = guess.get(knob.name)
         return value if value is not None and value in knob.values else knob.usual
     guessed = guess[knob.role]
-    most = rank_cores if guessed == SHARE else guessed
-    assert not isinstance(most, str)
-    return max((value for value in counts if 1 <= value <= most), default=min(counts))
+    limit = most[guessed] if isinstance(guessed, str) else guessed
+    return max((value for value in counts if 1 <= value <= limit), default=min(counts))

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType
 
-from tuner.model import StudySpec, Value
+from tuner.model import RANKS, StudySpec, Value
 from tuner.model.errors import UsageError, suggestion
-
-#: The name of the number of MPI ranks, which is no knob.
-RANKS = "ranks"
 
 #: Requirements whose knobs have more combinations of values are refused.
 MOST_COMBINATIONS = 300_000
@@ -171,7 +168,7 @@ def check(
     """
     world = {name: tuple(values) for name, values in domains.items()}
     for text in requirements.texts:
-        names = _parse(text)[1] - {RANKS}
+        names = _parse(text)[1] - ({RANKS} - domains.keys())
         for name in sorted(names - domains.keys()):
             if name in left_out:
                 raise UsageError(

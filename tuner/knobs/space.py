@@ -121,14 +121,15 @@ def guesses(spec: StudySpec) -> tuple[Setting, ...]:
     take the place of all but the first. A guess that is outside of the space is moved to the
     nearest setting in it.
     """
-    rank_cores = spec.machine.cores_per_rank(spec.layout)
     knobs = [
         first_guesses.GuessedKnob(
             knob.name, ROLES.get(knob.name), values(knob.domain), _usual(knob)
         )
         for knob in spec.knobs
     ]
-    guessed_values = first_guesses.guesses(knobs, rank_cores)
+    guessed_values = first_guesses.guesses(
+        knobs, spec.machine.usable_cores, spec.layout.ranks_per_host
+    )
     if (lesson := spec.lesson) is not None:
         first = guessed_values[0]
         guessed_values[1:] = [{**first, **_moved(spec, earlier)} for earlier in lesson.fastest]

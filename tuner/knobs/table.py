@@ -7,6 +7,7 @@ from typing import Any
 from tuner.model import (
     OFF,
     ON,
+    RANKS,
     SHARE,
     UNSET,
     Choice,
@@ -16,6 +17,7 @@ from tuner.model import (
     Knob,
     LauncherOption,
     Prefix,
+    RankCount,
     Value,
 )
 
@@ -100,6 +102,18 @@ def _nccl(name: str, variable: str, values: tuple[Value, ...], **more: Any) -> K
 
 
 KNOBS: tuple[Knob, ...] = (
+    Knob(
+        RANKS,
+        IntRange(1, "cores"),  # of these the divisors of the cores: tuner.config.applicability
+        RankCount(),
+        help="MPI ranks on each host",
+        why="The same cores are many ranks of one thread, or few ranks of many: ranks exchange"
+        " messages and have copies of their own, threads wait for each other and share memory.",
+        source="Rabenseifner, Hager & Jost, Hybrid MPI/OpenMP Parallel Programming on Clusters of"
+        " Multi-Core SMP Nodes, 2009 <https://doi.org/10.1109/PDP.2009.43>",
+        # A trainer's steps are larger with more ranks; of other programs tuner.config.spec says no.
+        changes_numerics=True,
+    ),
     # Threads of a rank: how many, and how they wait.
     Knob(
         "omp_threads",

@@ -1,7 +1,8 @@
 """Reads and fills command templates: words of a command with placeholders (pure).
 
 ``{out}`` is the folder of the program's log, ``{python}`` the interpreter of ``tune``,
-``{workloads}`` the folder of the shipped trainers, any other name a knob. ``{{`` and ``}}``
+``{workloads}`` the folder of the shipped trainers, ``{ranks}`` the number of MPI ranks,
+``{batch_per_rank}`` a rank's share of ``--global-batch``, any other name a knob. ``{{`` and ``}}``
 are literal braces.
 """
 
@@ -13,10 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 
+from tuner.model import RANKS
 from tuner.model.errors import UsageError, shown, suggestion
 
 OUT = "out"
-RESERVED = (OUT, "python", "workloads")
+#: The share of a rank in ``--global-batch``.
+BATCH_PER_RANK = "batch_per_rank"
+RESERVED = (OUT, "python", "workloads", RANKS, BATCH_PER_RANK)
 
 #: Stands for a placeholder's value if its option takes none: only the option is left.
 BARE = "\0"

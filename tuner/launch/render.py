@@ -12,6 +12,7 @@ from tuner.hosts.supervisor.cleanup import CONNECTIONS, MARKER, study_of
 from tuner.launch import command
 from tuner.model import (
     ON,
+    RANKS,
     SHARE,
     UNSET,
     Env,
@@ -53,6 +54,7 @@ def launch(
     from tuner.hosts.probe import CODE, connections_folder, private_folder, probe_environment
     from tuner.launch.launchers import in_slurm, launcher_for, ssh_wrapper, wrapper_argv
 
+    spec = spec.at(setting)
     info, launcher = spec.launcher, launcher_for(spec.launcher.kind)
     is_remote, ssh = not spec.layout.is_local, dict[str, str]()
     if is_remote and marker is not None and not in_slurm(environ):
@@ -95,7 +97,7 @@ def launch(
 
 def launcher_options(spec: StudySpec, setting: Setting) -> dict[str, Value]:
     """Return the abstract options of the launcher; what the setting leaves unset has none."""
-    values = setting.as_dict()
+    spec, values = spec.at(setting), setting.as_dict()
     return {
         knob.route.option: spec.machine.cores_per_rank(spec.layout) if value == SHARE else value
         for knob in spec.knobs
@@ -137,6 +139,7 @@ def program_argv(
         "python": sys.executable,
         "workloads": str(command.shipped_dir("workloads")),
         **_texts(spec, defaults | setting.as_dict()),
+        **rank_texts(spec.at(setting)),
     }
     prefixes = (
         dict(knob.route.words).get(value, ())
@@ -170,7 +173,9 @@ def assignments(
 
 def arguments(spec: StudySpec, setting: Setting) -> tuple[str, ...]:
     """Return the argument part of a setting: ``("-j", "2", "--communicator", "naive")``."""
-    in_template = command.words_with_values(spec.command, _texts(spec, setting.as_dict()))
+    texts = _texts(spec, setting.as_dict())
+    texts |= rank_texts(spec.at(setting)) if RANKS in texts else {}
+    in_template = command.words_with_values(spec.command, texts)
     return (*in_template, *_appended(spec, setting, spec.command))
 
 
@@ -207,6 +212,15 @@ def _texts(spec: StudySpec, values: Mapping[str, Value]) -> dict[str, str]:
         for name, value in values.items()
         if name not in switches or value == ON
     }
+
+
+def rank_texts(spec: StudySpec) -> dict[str, str]:
+    """Return the texts of ``{ranks}`` and, if there is a global batch, ``{batch_per_rank}``."""
+    ranks = spec.layout.ranks
+    share = (
+        {} if spec.global_batch is None else {command.BATCH_PER_RANK: spec.global_batch // ranks}
+    )
+    return {name: str(number) for name, number in {RANKS: ranks, **share}.items()}
 
 
 def inherited(environ: Mapping[str, str], knobs: Sequence[Knob]) -> dict[str, str]:

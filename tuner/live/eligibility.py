@@ -91,11 +91,11 @@ def why_too_short(records: Sequence[LaunchRecord]) -> str:
 def full_iterations(records: Sequence[LaunchRecord], setting: Setting) -> int | None:
     """Return how many iterations a full launch makes; ``None``: that is not known.
 
-    It makes as many as the longest launch with the same batch size.
+    It makes as many as the longest launch with the same batch size and ranks.
     """
-    batch = evidence.batch_size(setting)
-    same_batch = (record for record in records if evidence.batch_size(record.setting) == batch)
-    return evidence.full_length(same_batch) or None  # 0 is of an objective that counts none
+    size = evidence.step_size(setting)
+    alike = (record for record in records if evidence.step_size(record.setting) == size)
+    return evidence.full_length(alike) or None  # 0 is of an objective that counts none
 
 
 def why_switched_off(records: Sequence[LaunchRecord]) -> str:

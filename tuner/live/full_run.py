@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped, Value
+from tuner.model import Finished, LaunchRecord, ObjectiveSpec, Progress, Setting, Stopped
 from tuner.search.stopper import Noise
 from tuner.search.throughput import steady_s
 from tuner.stats import evidence
@@ -120,12 +120,12 @@ def rescaled(records: Sequence[LaunchRecord], objective: ObjectiveSpec) -> tuple
     if not any(record.outcome.window for record in records):
         return tuple(records)
     model = full_run_model(records, iterations=0, objective=objective)  # each has its own below
-    lengths: dict[Value | None, int] = {}  # the iterations of a full run, by batch size
+    lengths: dict[evidence.StepSize, int] = {}  # the iterations of a full run
     for record in records:
         iterations = max((sample.iterations for sample in record.outcome.samples), default=0)
-        batch = evidence.batch_size(record.setting)
-        lengths[batch] = max(lengths.get(batch, 0), iterations)
-    return tuple(_rescaled(r, model, lengths[evidence.batch_size(r.setting)]) for r in records)
+        size = evidence.step_size(record.setting)
+        lengths[size] = max(lengths.get(size, 0), iterations)
+    return tuple(_rescaled(r, model, lengths[evidence.step_size(r.setting)]) for r in records)
 
 
 def _rescaled(record: LaunchRecord, model: FullRunModel, run_iterations: int) -> LaunchRecord:

@@ -29,6 +29,7 @@ from tuner.model import (
     IntRange,
     LauncherOption,
     Prefix,
+    RankCount,
     Stopped,
 )
 from tuner.model.errors import shown
@@ -39,7 +40,10 @@ T = TypeVar("T")
 MOST = 2**63
 
 #: Members of unions: their JSON objects name the class, as their place alone does not tell it.
-TAGGED = (IntRange, Choice, Env, Flag, LauncherOption, Prefix, Finished, Stopped, Failed)
+TAGGED = (
+    *(IntRange, Choice, Env, Flag, LauncherOption, Prefix, RankCount),
+    *(Finished, Stopped, Failed),
+)
 
 
 def dumps(value: Any) -> str:

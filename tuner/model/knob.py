@@ -17,6 +17,9 @@ ON, OFF = "on", "off"
 #: The value that stands for an even share of a host's cores for each rank.
 SHARE = "share"
 
+#: The knob that counts the MPI ranks on each host, and the placeholder of their number.
+RANKS = "ranks"
+
 #: A knob exists if each of these other knobs, as far as it is tuned too, has one of these values.
 When = tuple[tuple[str, tuple[Value, ...]], ...]
 
@@ -91,7 +94,12 @@ class Prefix:
     words: tuple[tuple[Value, tuple[str, ...]], ...]
 
 
-Route = Env | Flag | LauncherOption | Prefix
+@dataclass(frozen=True)
+class RankCount:
+    """The value is the number of MPI ranks on each host."""
+
+
+Route = Env | Flag | LauncherOption | Prefix | RankCount
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tuner.model.knob import BASELINE, Knob, Setting
+from tuner.model.knob import BASELINE, RANKS, Knob, RankCount, Setting
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Layout:
     ranks: int
     hosts: tuple[str, ...] = (LOCALHOST,)
     by_host: tuple[int, ...] = ()
-    oversubscribed: bool = False  # a host has more ranks than an mpirun starts there by itself
+    room: int | None = None  # the most ranks that an mpirun starts on a host by itself, if known
 
     @property
     def slots(self) -> tuple[tuple[str, int], ...]:
@@ -77,6 +77,11 @@ class Layout:
     def listed(self) -> str:
         """``h1:4,h2:4``, which all MPIs read."""
         return ",".join(f"{name}:{ranks}" for name, ranks in self.slots)
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether a host has more ranks than an mpirun starts there by itself."""
+        return self.room is not None and self.ranks_per_host > self.room
 
     @property
     def is_local(self) -> bool:
@@ -92,6 +97,11 @@ class Layout:
     def ranks_per_host(self) -> int:
         """Ranks on the fullest host."""
         return max(ranks for _, ranks in self.slots)
+
+    def with_ranks_per_host(self, ranks: int) -> Layout:
+        """Return the layout with this number of ranks on each of its hosts."""
+        by_host = () if self.is_local else (ranks,) * len(self.hosts)
+        return replace(self, ranks=ranks * len(self.hosts), by_host=by_host)
 
 
 @dataclass(frozen=True)
@@ -240,7 +250,7 @@ class StudySpec:
     name: str
     command: tuple[str, ...]
     launcher: LauncherInfo
-    layout: Layout
+    layout: Layout  # of the baseline; see `at`
     machine: Machine
     knobs: tuple[Knob, ...]
     fixed: Setting = BASELINE
@@ -278,7 +288,20 @@ class StudySpec:
     wait_for_children: bool = False  # a launch lasts until all that it started has ended
     prepare_limit_s: float = 600.0  # of the command before each launch
     input: str = ""  # the file that rank 0 reads as its standard input; empty: it has none
+    global_batch: int | None = None  # samples of a step on all ranks together
     input_digest: str = ""  # the SHA-256 of its content; empty: it was not read
+
+    @property
+    def rank_counts(self) -> Knob | None:
+        """The knob whose values are numbers of ranks, if they are tuned."""
+        return next((knob for knob in self.knobs if isinstance(knob.route, RankCount)), None)
+
+    def at(self, setting: Setting) -> StudySpec:
+        """Return the study with the layout that launches of a setting have."""
+        ranks = setting.as_dict().get(RANKS) if self.rank_counts else None
+        if not isinstance(ranks, int):
+            return self
+        return replace(self, layout=self.layout.with_ranks_per_host(ranks))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ LAUNCHER_NAMES = {
     "intelmpi": "Intel MPI",
     "srun": "srun",
     "torchrun": "torchrun",
+    "none": "no launcher",
 }
 
 
@@ -101,7 +102,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def launcher(info: LauncherInfo) -> str:
     """Return the name of a launcher with its version, as ``Open MPI 5.0.11``."""
-    return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}"
+    return f"{LAUNCHER_NAMES.get(info.kind, info.kind)} {info.version}".rstrip()
 
 
 def failure(failed: Failed | None) -> str:

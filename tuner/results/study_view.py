@@ -139,6 +139,11 @@ class StudyView:
         """True if nothing is known to be faster, so that an export changes nothing."""
         return self.best_setting.is_baseline
 
+    @property
+    def best_spec(self) -> StudySpec:
+        """The study with the layout of the setting that is handed over."""
+        return self.spec.at(self.best_setting)
+
     @cached_property
     def without_choice(self) -> frozenset[str]:
         """The knobs that had one possible value."""

@@ -6,9 +6,9 @@ import shlex
 import statistics
 from collections import Counter
 
-from tuner.knobs import core_budget, setting_text
+from tuner.knobs import core_budget, setting_text, space
 from tuner.launch import render
-from tuner.model import Failed, Measurement, StudyState, Verdict, figures, price, wording
+from tuner.model import Failed, Measurement, StudySpec, StudyState, Verdict, figures, price, wording
 from tuner.results import claims
 from tuner.results.explain.explained_runs import ExplainedRun, explained_run, median_run
 from tuner.results.study_view import Side, StudyView
@@ -201,6 +201,15 @@ def explained(data: StudyView) -> list[ExplainedRun]:
     return runs
 
 
+def ranks(spec: StudySpec) -> str:
+    """Write how many ranks a launch has: ``8 ranks``, or ``1 to 8 ranks on each of 2 hosts``."""
+    if spec.rank_counts is None:
+        return wording.ranks(spec.layout)
+    numbers = [n for n in space.values(spec.rank_counts.domain) if isinstance(n, int)]
+    hosts = "" if spec.layout.is_local else f" on each of {len(spec.layout.hosts)} hosts"
+    return f"{min(numbers)} to {max(numbers)} ranks{hosts}"
+
+
 def machine(data: StudyView) -> list[Row]:
     """Say on which machine, with which launcher, and when the study was measured."""
     spec, host = data.spec, data.spec.machine
@@ -212,8 +221,8 @@ def machine(data: StudyView) -> list[Row]:
         ("Memory", wording.gibibytes(host.memory_bytes)),
         ("NUMA nodes", str(host.numa_nodes)),
         ("GPUs", ", ".join(host.gpus) or "none"),
-        ("Ranks", f"{spec.layout.ranks}{slots}"),
-        ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})"),
+        ("Ranks", ranks(spec) if spec.rank_counts else f"{spec.layout.ranks}{slots}"),
+        ("MPI", f"{wording.launcher(spec.launcher)} ({spec.launcher.mpirun})".removesuffix(" ()")),
         *([("Measured", measured(data))] if data.records else []),
     ]
 

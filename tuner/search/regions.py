@@ -12,6 +12,9 @@ from tuner.search.launch_groups import Groups, log_times
 #: The chance for a setting that asks for as many cores as one that ran short.
 _SHORT = 0.9
 
+#: How far an odd number of ranks is from an even one, besides what lies between them.
+_OTHER_KIND_OCTAVES = 3.0
+
 
 def ruled_out(grid: Grid, rows: Rows, groups: Groups) -> Flags:
     """Return which rows failed, or ask for too much.
@@ -35,21 +38,31 @@ def ruled_out(grid: Grid, rows: Rows, groups: Groups) -> Flags:
 def chance_of_failure(grid: Grid, rows: Rows, groups: Groups) -> Floats:
     """Return how likely each row fails: failures against successes nearby (Nadaraya-Watson).
 
-    A row that asks for no more of anything than a setting that ran is expected to run as well.
+    A row that asks for no more of anything than a setting that ran, with as many ranks, is expected
+    to run as well. A program that refuses a number of ranks refuses others of a kind (it divides
+    its grid): of numbers above 1 the odd ones are near each other, and far from the even ones.
     """
     failed_rows = [grid.row(g.key) for g in groups.values() if g.only_failed]
     if not failed_rows:
         return np.zeros(len(rows))
     rows_that_ran = [grid.row(g.key) for g in groups.values() if g.finished or g.projected]
+    rank_counts = [
+        j for j, knob in enumerate(grid.space.knobs) if knob.role == "ranks" and knob.ordered
+    ]
 
     def nearness(row: Rows) -> Floats:
-        distance = sum(grid.steps(j, rows, row) for j in range(len(row)))
-        return np.asarray(np.exp(-np.asarray(distance) / 1.5))  # it fades over 1.5 octaves
+        distances = [grid.steps(j, rows, row) for j in range(len(row))]
+        for j in rank_counts:
+            numbers = np.array([v for v in grid.space.knobs[j].values if isinstance(v, int)])
+            is_odd = (numbers % 2 == 1) & (numbers > 1)
+            kinds = is_odd[rows[:, j]].astype(int) + is_odd[row[j]]  # 2: both are odd
+            distances[j] = np.where(kinds == 2, 0.0, distances[j] + _OTHER_KIND_OCTAVES * kinds)
+        return np.asarray(np.exp(-np.sum(distances, axis=0) / 1.5))  # it fades over 1.5 octaves
 
     failures = sum((nearness(row) for row in failed_rows), np.zeros(len(rows)))
     successes = sum((nearness(row) for row in rows_that_ran), np.zeros(len(rows)))
     chance = np.minimum((failures + 0.01) / (failures + successes + 0.1), 1.0)  # 0.1 far from all
-    rising = [knob.ordered for knob in grid.space.knobs]
+    rising = [knob.ordered and knob.role != "ranks" for knob in grid.space.knobs]
     for row in rows_that_ran:
         chance[grid.beyond(rows, row, rising, below=True)] = 0.0
     return np.asarray(chance)

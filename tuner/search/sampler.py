@@ -178,7 +178,7 @@ class RuntimeSampler(BaseSampler):
             GuessedKnob(axis.knob.name, axis.knob.role, axis.external, usual=axis.external[0])
             for axis in axes
         ]
-        settings = guesses(knobs, max(1, self._cores // self._ranks))
+        settings = guesses(knobs, self._cores, self._ranks)
         keys = (tuple(axis.nearest(guess[axis.knob.name]) for axis in axes) for guess in settings)
         return tuple(dict.fromkeys(keys))
 

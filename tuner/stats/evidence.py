@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tuner.model import (
     FROM_OUTSIDE,
+    RANKS,
     Failed,
     FailureKind,
     Finished,
@@ -36,9 +37,14 @@ def full_length(records: Iterable[LaunchRecord]) -> int | None:
     return max((s.iterations for r in records for s in r.outcome.samples), default=None)
 
 
-def batch_size(setting: Setting) -> Value | None:
-    """Return the batch size of a setting: with it the iterations of a run change."""
-    return setting.as_dict().get("batch_size")
+#: The batch size and the number of ranks of a setting, if they are tuned.
+StepSize = tuple[Value | None, ...]
+
+
+def step_size(setting: Setting) -> StepSize:
+    """Return what an iteration's work depends on: with it the iterations of a run change."""
+    chosen = setting.as_dict()
+    return chosen.get("batch_size"), chosen.get(RANKS)
 
 
 def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
@@ -46,12 +52,12 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
 
     Later launches may show how many iterations a launch should make, because the first one may have
     stopped early, and what its loss should be, because guesses are launched before the defaults.
-    Lengths are compared among launches with the same batch size.
+    Lengths are compared among launches with the same batch size and ranks.
     """
     launches = tuple(records)
-    lengths: dict[Value | None, int] = {}
+    lengths: dict[StepSize, int] = {}
     for record in launches:
-        size = batch_size(record.setting)
+        size = step_size(record.setting)
         lengths[size] = max(lengths.get(size, 0), full_length([record]) or 0)
     defaults = {r.setting for r in launches if r.purpose is Purpose.BASELINE}
     default_losses = [
@@ -59,12 +65,12 @@ def with_wrong_results(records: Iterable[LaunchRecord]) -> tuple[LaunchRecord, .
         for record in launches
         if record.setting in defaults
         for sample in record.outcome.samples
-        if sample.loss is not None and sample.iterations == lengths[batch_size(record.setting)]
+        if sample.loss is not None and sample.iterations == lengths[step_size(record.setting)]
     ]
     checked = []
     for record in launches:
         losses = () if record.setting in defaults else default_losses
-        if reason := _wrong_result(record, lengths[batch_size(record.setting)], losses):
+        if reason := _wrong_result(record, lengths[step_size(record.setting)], losses):
             failed = Failed(FailureKind.WRONG_RESULT, reason)
             checked.append(replace(record, outcome=replace(record.outcome, ending=failed)))
         else:

@@ -6,7 +6,17 @@ import os
 
 from tuner.launch import command
 from tuner.launch.secrets import redact_spec
-from tuner.model import ANY_HOST, Env, Flag, JsonDict, Knob, ObjectiveSpec, Prefix, StudySpec
+from tuner.model import (
+    ANY_HOST,
+    Env,
+    Flag,
+    JsonDict,
+    Knob,
+    LauncherOption,
+    ObjectiveSpec,
+    Prefix,
+    StudySpec,
+)
 from tuner.model.errors import UsageError
 
 #: Names of parts: two that are tables themselves, and those that other modules need.
@@ -78,7 +88,9 @@ def _route(knob: Knob, template: tuple[str, ...]) -> str:
         return f"argument {knob.route.option}"
     if isinstance(knob.route, Prefix):
         return "words before the program"
-    return f"launcher {knob.route.option}"
+    if isinstance(knob.route, LauncherOption):
+        return f"launcher {knob.route.option}"
+    return "number of ranks"
 
 
 def difference(old: JsonDict, new: JsonDict) -> list[str]:

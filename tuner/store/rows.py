@@ -24,7 +24,7 @@ from tuner.model import (
 )
 
 #: The version of the stored form; studies in another one are not read.
-FORM = 4
+FORM = 5
 
 #: Attributes of a study: its spec; its state; its row in a list; launches that do not count.
 STUDY, STATE, SUMMARY, EXCLUDED = "tune:study", "tune:state", "tune:summary", "tune:excluded"

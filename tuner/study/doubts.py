@@ -119,6 +119,8 @@ def _share_cpus(history: History) -> str:
 
 def _wrote_less(history: History, best: Setting | None) -> str:
     """Compare what the best setting wrote with what the defaults did."""
+    if best is not None and history.spec.at(best).layout != history.spec.layout:
+        return ""  # each rank prints
     # A window of a running job has no output of its own.
     launches = [r for r in history.valid if r.job is None and r.outcome.samples]
     of_best = history.of(launches, best) if best not in {None, history.default} else []

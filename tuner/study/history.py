@@ -221,7 +221,7 @@ class History:
         return f"all {self.size} settings of the space were {verb}"
 
     def expected_iterations(self, setting: Setting) -> int | None:
-        """Return how many iterations the longest launch of this batch size made so far.
+        """Return how many iterations the longest launch of this batch size and ranks made so far.
 
         ``None`` before the first. An objective that counts none says 0.
         """

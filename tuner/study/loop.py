@@ -218,6 +218,7 @@ class StudyRun:
         spec, purpose, setting = self.spec, step.purpose, step.setting
         if context.hosts is not None:
             spec = replace(spec, layout=context.hosts.layout)
+        spec = spec.at(setting)
         folder = outputs.launch_folder(context.folder, number)
         trial_number = history.trials + 1 if purpose.stage.counts_as_trial else None
         is_live = self.live.is_window(history.records, purpose, setting)

@@ -26,6 +26,7 @@ _CLASSES = {
     "intelmpi": "IntelMPI",
     "srun": "Srun",
     "torchrun": "Torchrun",
+    "none": "NoLauncher",
 }
 _SHIPPED = {kind: f"tuner.launch.launchers:{name}" for kind, name in _CLASSES.items()}
 
@@ -422,6 +423,28 @@ def carrier_of(info: LauncherInfo) -> LauncherInfo:
         return info
     args = ("--mpi=none",) if info.carrier.kind == "srun" else ()  # torchrun is no MPI program
     return replace(info, **asdict(info.carrier), extra_args=args, carrier=None)
+
+
+# --- none -----------------------------------------------------------------------------------------
+
+
+class NoLauncher(Launcher):
+    """Starts the program as one process, which makes its own ranks or threads."""
+
+    kind = "none"
+    programs = ()
+    versions = ()
+
+    def question(self, program: Path) -> Argv:  # noqa: ARG002
+        return ()
+
+    def argv(self, info: LauncherInfo, layout: Layout, options: Options, program: Words) -> Argv:  # noqa: ARG002
+        for option, value in options.items():
+            raise UsageError(
+                f"{option}={value}: without a launcher nothing binds or orders ranks",
+                "leave this knob out, or tune it under an mpirun",
+            )
+        return tuple(program)
 
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*")

@@ -62,6 +62,12 @@ def find(
             " ranks of torchrun have srun's numbers too",
             "start tune from sbatch or salloc, without srun before it",
         )
+    if kind == "none":
+        if mpirun or extra_args:
+            raise UsageError(
+                "--launcher none starts no mpirun", "leave --mpirun and --mpirun-arg out"
+            )
+        return LauncherInfo(kind, "", "")
     launcher = None if kind is None else launcher_for(kind)
     faults: list[UsageError] = []
     names = launcher.programs if launcher else ("mpirun",)

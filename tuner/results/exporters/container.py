@@ -25,7 +25,7 @@ def script(data: StudyView) -> Export:
     Raises:
         UsageError: Several hosts, or srun: a container runs on one, without Slurm.
     """
-    spec, machine, kind = data.spec, data.spec.machine, data.spec.launcher.kind
+    spec, machine, kind = data.best_spec, data.spec.machine, data.spec.launcher.kind
     if not spec.layout.is_local or kind == "srun":
         raise UsageError(
             "export --format container cannot carry srun, nor several hosts",

@@ -22,7 +22,7 @@ HOSTS = "\0hosts\0"
 
 def header(data: StudyView) -> list[str]:
     """Say which study, machine and measurement an export stands for, one fact a line."""
-    spec, machine = data.spec, data.spec.machine
+    spec, machine = data.best_spec, data.spec.machine
     cores, ranks = wording.count(machine.cores, "core"), wording.ranks(spec.layout)
     lines = [
         f"study:    {spec.name} ({ranks}, {wording.launcher(spec.launcher)})",

@@ -13,6 +13,7 @@ from typing import Any
 from tuner.knobs import setting_text
 from tuner.launch import render
 from tuner.model import (
+    RANKS,
     Env,
     Failed,
     Finished,
@@ -188,8 +189,9 @@ def knob_json(knob: Knob) -> JsonDict:
         route: JsonDict = {"environment": list(knob.route.names)}
     elif isinstance(knob.route, Prefix):
         route = {"prefix": plain(dict(knob.route.words))}
+    elif isinstance(knob.route, Flag):
+        route = {"argument": knob.route.option}
     else:
-        kind = "argument" if isinstance(knob.route, Flag) else "launcher"
-        route = {kind: knob.route.option}
+        route = {"launcher": getattr(knob.route, "option", RANKS)}
     when = {parent: list(values) for parent, values in knob.when}
     return document | {"route": route, "when": when}

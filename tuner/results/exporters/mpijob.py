@@ -42,7 +42,7 @@ def manifest(data: StudyView) -> Export:
     Raises:
         UsageError: A launcher other than an mpirun.
     """
-    spec, layout, kind = data.spec, data.spec.layout, data.spec.launcher.kind
+    spec, layout, kind = data.spec, data.best_spec.layout, data.spec.launcher.kind
     if kind not in _MPI:
         raise UsageError(
             f"export --format mpijob cannot carry {wording.LAUNCHER_NAMES.get(kind, kind)}:"

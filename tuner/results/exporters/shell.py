@@ -80,7 +80,7 @@ def script(data: StudyView) -> Export:
     Its first argument, or ``OUT``, is the folder for the job's output; further ones go to the job.
     ``HOSTS`` names other hosts for an mpirun (``h1:4,h2:4``; ``h1,h2`` for Intel's).
     """
-    listed = launcher_for(data.spec.launcher.kind).host_list(data.spec.layout)
+    listed = launcher_for(data.spec.launcher.kind).host_list(data.best_spec.layout)
     return job_script(data, hosts=f"${{HOSTS:-{listed}}}")
 
 
@@ -102,7 +102,7 @@ def job_script(
     is the launcher, if not the study's own. ``run`` makes of the command the lines that run it
     elsewhere than here; ``OUT`` is absolute then.
     """
-    spec, info = data.spec, info or data.spec.launcher
+    spec, info = data.best_spec, info or data.spec.launcher
     argv, prefix, job = job_parts(data, info, spec.layout)
     if not names_nodes and "--nodelist" in argv:
         place = argv.index("--nodelist")

@@ -18,7 +18,7 @@ def script(data: StudyView) -> Export:
     Raises:
         UsageError: A torchrun on several hosts, which meets on one of them by name.
     """
-    layout, machine = data.spec.layout, data.spec.machine
+    layout, machine = data.best_spec.layout, data.spec.machine
     kind, tasks = data.spec.launcher.kind, layout.ranks_per_host
     if kind == "torchrun" and not layout.is_local:
         raise UsageError(

@@ -140,7 +140,7 @@ def _client(
 
 def _facts(data: StudyView) -> dict[str, str]:
     """Say in words what was measured, on what, and what came of it."""
-    spec, lines = data.spec, (line.partition(":") for line in header(data))
+    spec, lines = data.best_spec, (line.partition(":") for line in header(data))
     return {name: text.strip() for name, _, text in lines} | {
         "study": spec.name,
         "verdict": str(data.result.conclusion or "not confirmed"),
