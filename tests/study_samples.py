@@ -29,6 +29,7 @@ from tuner.model import (
     Outcome,
     Progress,
     Purpose,
+    RankCount,
     Setting,
     SideBySide,
     Stopped,
@@ -390,6 +391,31 @@ def hostile() -> StudyView:
     return dataclasses.replace(data, result=dataclasses.replace(data.result, notes=(HOSTILE, bad)))
 
 
+def hybrid(**changes: Any) -> StudyView:
+    """Ranks against threads: of four ranks in the baseline two are left, with two threads each."""
+    times: dict[tuple[int, int], float | Ending | None] = {
+        (1, 1): stopped(4.1, 9.8),
+        (1, 4): 3.4,
+        (2, 2): 2.0,
+        (2, 4): None,
+        (4, 1): 2.6,
+    }
+    made: list[Made] = [
+        (Purpose.SEARCH, setting(ranks=ranks, omp_threads=threads), came)
+        for (ranks, threads), came in times.items()
+    ]
+    spec = dataclasses.replace(
+        SPEC,
+        knobs=(Knob("ranks", Choice((1, 2, 4)), RankCount(), default=4), OMP),
+        command=("./solver", "-n{ranks}"),
+        layout=Layout(4),
+        confirm="none",
+    )
+    best = setting(ranks=2, omp_threads=2)
+    made.insert(0, (Purpose.BASELINE, BASELINE, 5.2))
+    return launched(made, best, dataclasses.replace(spec, **changes))
+
+
 def everything() -> dict[str, StudyView]:
     """One study of each kind."""
     return {
@@ -405,5 +431,6 @@ def everything() -> dict[str, StudyView]:
         ),
         "no_baseline": launched([(Purpose.GUESS, FAST, 3.6), (Purpose.SEARCH, NEXT, 4.0)]),
         "nothing": launched([], best=None),
+        "hybrid": hybrid(),
         "hostile": hostile(),
     }

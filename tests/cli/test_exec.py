@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tune
-from tests.study_samples import setting, study
+from tests.study_samples import hybrid, setting, study
 from tuner.cli.exec import filled
 from tuner.model import BASELINE
 
@@ -22,6 +22,7 @@ def test_placeholders_are_filled_or_left_out_with_their_option_and_other_braces_
     assert filled(argv, data) == ("-j2", "2{m}", "{other}", "${HOME}", "{2}", "{}")
     argv = ("train", "-j", "{iterator_workers}", "--n={omp_threads}", "{other}", "x")
     assert filled(argv, study({BASELINE: 8.0})) == ("train", "{other}", "x")
+    assert filled(("mpirun", "-n", "{ranks}"), hybrid()) == ("mpirun", "-n", "2")
 
 
 @pytest.mark.system

@@ -41,6 +41,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "faster": watched(samples.faster()),
         "pairs": watched(samples.side_by_side(), gpu=False),
         "hostile": hostile(),
+        "hybrid": samples.hybrid(),
     }
     for name, data in studies.items():
         (folder / f"{name}.html").write_text(report(data))
@@ -76,7 +77,12 @@ def assert_sound(page: Any, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [("faster", 390, "dark"), ("pairs", 1280, "light"), ("hostile", 320, "light")],
+    [
+        ("faster", 390, "dark"),
+        ("pairs", 1280, "light"),
+        ("hostile", 320, "light"),
+        ("hybrid", 390, "dark"),
+    ],
 )
 def test_it_can_be_read_anywhere(
     browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str

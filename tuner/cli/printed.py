@@ -9,7 +9,7 @@ from tuner.cli import console
 from tuner.knobs import setting_text
 from tuner.model import LaunchRecord, figures, price, wording
 from tuner.results import claims, words
-from tuner.results.study_view import StudyView, settings_table
+from tuner.results.study_view import StudyView, ranks_and_threads, settings_table
 from tuner.store.urls import display_url
 
 
@@ -64,7 +64,13 @@ def print_next(data: StudyView, storage: str | None) -> None:
 
 
 def print_settings(data: StudyView) -> None:
-    """Print a table of every setting, the fastest first."""
+    """Print every setting, the fastest first; before them ranks against threads, if tuned."""
+    if both := ranks_and_threads(data):
+        console.out()
+        console.out(
+            "Ranks against threads: the fastest setting with each pair, * of all", bold=True
+        )
+        console.print_table(both[0].head, both[0].rows, right=range(len(both[0].head)))
     table = settings_table(data)
     console.out()
     console.out("Settings", bold=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tuner.knobs import setting_text, space
 from tuner.model import (
     BASELINE,
+    RANKS,
     Conclusion,
     Effect,
     Failed,
@@ -21,6 +22,7 @@ from tuner.model import (
     Setting,
     Stopped,
     StudySpec,
+    Value,
     figures,
     price,
     wording,
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from tuner.study.fewest import Contribution
     from tuner.study.history import History
     from tuner.study.pairing import Pairs
+
+#: The knob of the columns in the table of ranks against threads, and how many of them and of rows
+#: it has at most: those with the fastest settings.
+THREADS, MOST_NUMBERS = "omp_threads", 12
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,11 @@ class StudyView:
         """Every setting that was launched: the fastest first, then stopped ones, then failures."""
         records = evidence.of_one_scale(self.records, self.spec.objective)
         return sorted(evidence.measurements(records), key=_sort_key)
+
+    def values_of(self, setting: Setting) -> dict[str, Value]:
+        """Return the value of each knob as far as it is known: also what the setting leaves out."""
+        defaults = {k.name: k.default for k in self.spec.knobs if k.default is not None}
+        return defaults | setting.as_dict()
 
     @cached_property
     def _reference(self) -> Measurement | None:
@@ -265,7 +276,7 @@ def settings_table(view: StudyView) -> Table:
     head = [figures.title(spec.objective), "faster", "measured", *(["windows"] if live else [])]
     rows = []
     for measurement in view.measurements:
-        values = measurement.setting.as_dict()
+        values = view.values_of(measurement.setting)
         note = ["baseline"] if measurement.setting.is_baseline else []
         if measurement.samples and measurement.windows == len(measurement.samples):
             note.append("only measured in a running job")
@@ -281,3 +292,29 @@ def settings_table(view: StudyView) -> Table:
         ]
         rows.append(tuple(row))
     return Table((*head, *columns, *knobs, ""), rows)
+
+
+def ranks_and_threads(view: StudyView) -> tuple[Table, list[list[Measurement | None]]] | None:
+    """Return the fastest setting of each number of ranks with each of threads, also as text.
+
+    ``*`` marks what the study calls best, or else the fastest. There is nothing to see unless
+    several of both numbers were launched.
+    """
+    best, cells = view.result.candidate, dict[tuple[int, int], Measurement]()
+    for cell in sorted(view.measurements, key=lambda m: best is None or m.setting != best.setting):
+        values = view.values_of(cell.setting)
+        ranks, threads = values.get(RANKS), values.get(THREADS)
+        if isinstance(ranks, int) and isinstance(threads, int):
+            cells.setdefault((ranks, threads), cell)
+    numbers = ([*dict.fromkeys(pair[place] for pair in cells)] for place in (0, 1))
+    rows, columns = (sorted(column[:MOST_NUMBERS]) for column in numbers)
+    if best is None or min(len(rows), len(columns)) < 2:
+        return None
+    grid = [[cells.get((ranks, threads)) for threads in columns] for ranks in rows]
+    texts = {pair: figures.typical(view.spec.objective, cell) for pair, cell in cells.items()}
+    first = next(iter(texts))
+    texts[first] = f"* {texts[first]}"
+    head = "ranks" if view.spec.layout.is_local else "ranks a host"
+    titles = (wording.count(threads, "thread") for threads in columns)
+    table = [(str(n), *(texts.get((n, threads), "") for threads in columns)) for n in rows]
+    return Table((head, *titles), table), grid

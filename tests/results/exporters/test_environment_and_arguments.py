@@ -63,6 +63,9 @@ def test_arguments_fill_placeholders_and_say_what_they_lack() -> None:
     export = arguments(study())
     assert shlex.split(export.text) == ["-j", "1", "--communicator", "naive"]
     assert export.warnings == ("arguments cannot carry omp_threads=1",)
+    spec = replace(SPEC, command=("x", "-t", "{omp_threads}"))
+    assert "arguments cannot carry omp_threads=1" not in arguments(study(spec=spec)).warnings
+    assert "an environment cannot carry omp_threads=1" in environment(study(spec=spec)).warnings
     spec = replace(SPEC, command=("x", "{out}", "--u=h?token=***&j={iterator_workers}"))
     export = arguments(study(spec=spec))
     assert export.text.startswith("'--u=h?token=***&j=1'")

@@ -68,7 +68,8 @@ def image_launcher(info: LauncherInfo) -> LauncherInfo:
     """Return the launcher as an image has it on its ``PATH``; it may be run as root there."""
     if info.kind == "openmpi" and os.geteuid() != 0:  # otherwise the launcher has it already
         info = replace(info, extra_args=("--allow-run-as-root", *info.extra_args))
-    return replace(info, mpirun=launcher_for(info.kind).programs[0], libmpi=None, ssh=())
+    programs = (*launcher_for(info.kind).programs, "")
+    return replace(info, mpirun=programs[0], libmpi=None, ssh=())
 
 
 def image_holds(data: StudyView, words: Iterable[str], *more: str) -> str:

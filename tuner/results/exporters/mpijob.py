@@ -44,14 +44,15 @@ def manifest(data: StudyView) -> Export:
     """
     spec, layout, kind = data.spec, data.best_spec.layout, data.spec.launcher.kind
     if kind not in _MPI:
+        names = {**wording.LAUNCHER_NAMES, "none": "a job without a launcher"}
         raise UsageError(
-            f"export --format mpijob cannot carry {wording.LAUNCHER_NAMES.get(kind, kind)}:"
+            f"export --format mpijob cannot carry {names.get(kind, kind)}:"
             " Kubeflow's MPI operator starts the ranks with an mpirun",
             "tune it under one (`tune --launcher openmpi`), or use --format sh",
         )
     implementation, option = _MPI[kind]
-    names = tuple(f"worker{n}" for n in range(len(layout.hosts)))
-    workers = Layout(layout.ranks, names, tuple(ranks for _, ranks in layout.slots))
+    hosts = tuple(f"worker{n}" for n in range(len(layout.hosts)))
+    workers = Layout(layout.ranks, hosts, tuple(ranks for _, ranks in layout.slots))
     argv, prefix, job = job_parts(data, image_launcher(spec.launcher), workers)
     place = argv.index(launcher_for(kind).host_list(workers))
     argv = (*argv[: place - 1], option, "/etc/mpi/hostfile", *argv[place + 1 :])  # the operator's

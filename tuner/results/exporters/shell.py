@@ -11,10 +11,10 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 
-from tuner.launch import render
+from tuner.launch import command, render
 from tuner.launch.launchers import launcher_for
 from tuner.launch.secrets import HIDDEN
-from tuner.model import Env, Flag, LauncherInfo, Route
+from tuner.model import RANKS, Env, Flag, LauncherInfo, Route
 from tuner.model.errors import UsageError
 from tuner.model.wording import one_line
 from tuner.results.exporters import Export
@@ -64,13 +64,15 @@ def arguments(data: StudyView) -> Export:
 def not_carried(data: StudyView, form: str, route: type[Route]) -> tuple[str, ...]:
     """Warn of each knob of the best setting that does not go by the one route of a format.
 
-    ``form`` is what the format writes: ``arguments``, ``an environment``.
+    ``form`` is what the format writes: ``arguments``, ``an environment``. What has a place in the
+    command is an argument; a launcher must know the number of ranks all the same.
     """
-    values = data.best_setting.as_dict()
+    values, placed = data.best_setting.as_dict(), {*command.placeholders(data.spec.command)}
+    placed -= {RANKS} if data.spec.launcher.kind != "none" else set()
     return tuple(
         f"{form} cannot carry {one_line(f'{knob.name}={values[knob.name]}', most=None)}"
         for knob in data.spec.knobs
-        if knob.name in values and not isinstance(knob.route, route)
+        if knob.name in values and (Flag if knob.name in placed else type(knob.route)) is not route
     )
 
 
@@ -114,7 +116,7 @@ def job_script(
         prepare = f"HOSTS={hosts}\n"
     secrets = Secrets()
     lines = [" ".join(map(secrets.quote, part)) for part in (argv, prefix, job)]
-    command = " \\\n  ".join(filter(None, lines))
+    line = " \\\n  ".join(filter(None, lines))
     by_launcher = launcher_for(info.kind).environment(info)
     variables = "".join(
         f"export {name}={shlex.quote(value)}\n"
@@ -130,7 +132,7 @@ def job_script(
         prepare += "[ $# -eq 0 ] || shift\n"
         if spec.folder or run is not None:  # the job runs in another folder than the script
             prepare += "case $OUT in /*) ;; *) OUT=$PWD/$OUT ;; esac\n"
-    run_line = f'exec {command} "$@"' if run is None else run(command)
+    run_line = f'exec {line} "$@"' if run is None else run(line)
     text = f"""#!/bin/sh
 {head}{comment(data)}# use:      {use}
 set -eu

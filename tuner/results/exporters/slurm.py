@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tuner.model import Layout
 from tuner.model.errors import UsageError
 from tuner.model.wording import by_host
 from tuner.results.exporters import Export
@@ -26,6 +27,8 @@ def script(data: StudyView) -> Export:
             f" {layout.hosts[0]}, which Slurm may not give",
             "use --format sh",
         )
+    if kind == "none":  # one process, which has all cores for its own ranks or threads
+        layout, tasks = Layout(1), 1
     cpus, gpus = machine.cores_per_rank(layout), len(machine.gpus)
     head = f"""#SBATCH --job-name={data.spec.name}
 #SBATCH --nodes={len(layout.hosts)}

@@ -23,7 +23,7 @@ from tuner.results import words
 from tuner.results.claims import how_compared
 from tuner.results.report import slices, style, timeline
 from tuner.results.report.style import Figure
-from tuner.results.study_view import StudyView, Table
+from tuner.results.study_view import THREADS, StudyView, Table, ranks_and_threads
 
 #: A launch, and its place on the other axis.
 Point = tuple[float, LaunchRecord]
@@ -36,7 +36,7 @@ def build(data: StudyView) -> list[Figure]:
     """Return the figures for which the study has something to draw, in the order of the page."""
     drawn = [
         *(_comparison(data), slices.build(data), _runs(data), _search(data)),
-        *(*_knobs(data), timeline.build(data)),
+        *(_ranks(data), *_knobs(data), timeline.build(data)),
     ]
     return [figure for figure in drawn if figure is not None]
 
@@ -274,6 +274,46 @@ def _search(data: StudyView) -> Figure | None:
     ]
     table = Table(("launch", "for", "result", "setting"), rows)
     return Figure("search", "The search, launch by launch", summary, drawing, table)
+
+
+# --- how many ranks, with how many threads? --------------------------------------------------
+
+
+def _ranks(data: StudyView) -> Figure | None:
+    """Draw the best setting with each number of ranks and of threads as a map of colours."""
+    both = ranks_and_threads(data)
+    if both is None:
+        return None
+    table, grid = both
+    # What failed looks like the worst.
+    worst_s = max(cell.typical_s or 0.0 for line in grid for cell in line if cell) or 1.0
+    heat_map = {
+        "type": "heatmap",
+        "x": [*range(len(grid[0]))],
+        "y": [*range(len(grid))],
+        "z": [[cell and math.log(cell.typical_s or worst_s) for cell in line] for line in grid],
+        "text": [[style.inert(text) for text in row[1:]] for row in table.rows],
+        "hovertext": [[cell and style.short(cell.setting) for cell in line] for line in grid],
+        "colorscale": [[0, "#6cb4e4"], [1, "#e3edf5"]],  # dark text is read on it, also by night
+        **{"textfont": {"color": "#1f2328"}, "texttemplate": "%{text}", "hoverinfo": "text"},
+        **{"showscale": False, "xgap": 2, "ygap": 2},
+    }
+    threads = style.names_axis([title.split()[0] for title in table.head[1:]])
+    ranks = style.names_axis([row[0] for row in table.rows])
+    ranks |= {"title": {"text": table.head[0]}, "autorange": "reversed"}  # as in the table
+    drawing = style.drawing(
+        [heat_map],
+        110 + 36 * len(grid),
+        xaxis={**threads, "title": {"text": THREADS}, "showgrid": False},
+        yaxis={**ranks, "showgrid": False},
+        showlegend=False,
+    )
+    summary = (
+        "The fastest setting with each number of ranks and of threads: the darker, the"
+        f" {figures.words(data.spec.objective).better}; * is the best of all. What was stopped"
+        " before its end has ~ (projected) or > (at least)."
+    )
+    return Figure("ranks", "Ranks against threads", summary, drawing, table)
 
 
 # --- which knobs matter? ---------------------------------------------------------------------
