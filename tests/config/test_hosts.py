@@ -68,7 +68,7 @@ def study(**options: Any) -> Callable[[], object]:
         (lambda: parse_hosts(""), "--hosts '': '' is no host's name"),
         (lambda: from_slurm(SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"}), "is for 2 nodes, SLURM_"),
         (placed(ranks=5), "--mpi-procs 5, but X has 2 hosts with 4 slots in all"),
-        (placed(ppn=3), "--ppn 3, but h1 has 2 slots (X)"),
+        (placed(ppn=3), "3 ranks on a host, but h1 has 2 slots (X)"),
         (placed(BARE), "X gives no slots"),
         (study(hosts_from="sh -c 'echo gone >&2; exit 7'"), "exit code 7: gone"),
         (study(mpi_procs=4, ppn=2), "--mpi-procs 4 with --ppn 2 needs other hosts"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.config.test_spec import MACHINE, OWN, build, refused
-from tuner.knobs import core_budget, space
+from tuner.knobs import core_budget, requirements, space
 from tuner.launch import render
 from tuner.model import BASELINE, Choice, IntRange, Setting
 
@@ -40,8 +40,9 @@ def ranks_spec(*command: str, **options: Any) -> Any:
         ({"knobs": ("ranks",), "mpi_procs": 6}, Choice((1, 2, 4, 6, 8)), 6),
         ({"knobs": ("ranks=1,2,4",), "mpi_procs": 8}, Choice((1, 2, 4)), 8),
         ({"file": "mpi_procs = [1, 2]"}, Choice((1, 2)), 2),
-        ({"knobs": ("ranks",), "mpi_procs": 4, "hosts": "h1:4,h2:4", "ppn": 4},
-         Choice((1, 2, 4, 8)), 4),
+        ({"mpi_procs": "1..8", "baselines": ("ranks=4",)}, IntRange(1, 8), 4),
+        ({"ppn": "1,2", "hosts": "h1:4,h2:4", "mpi_procs": 4}, Choice((1, 2)), 2),
+        ({"knobs": ("ranks",), "hosts": "h1:4,h2:4"}, Choice((1, 2, 4)), 4),
     ],
 )  # fmt: skip
 def test_the_numbers_that_are_tried_and_the_baseline(
@@ -64,6 +65,19 @@ def test_a_launch_has_the_ranks_of_its_setting_and_the_program_is_told() -> None
     assert render.program_argv(fixed, BASELINE, out="", template=fixed.command)[1] == "-n4"
     on_hosts = ranks_spec(mpi_procs="1,2", hosts="h1:2,h2:2").at(Setting.of({"ranks": 1}))
     assert on_hosts.layout.listed == "h1:1,h2:1"
+
+
+def test_what_the_launcher_does_by_itself_differs_with_the_number() -> None:
+    spec = ranks_spec(mpi_procs="1,2,4", knobs=("bind_to",), machine=EIGHT)
+    (bind_to,) = (knob for knob in spec.knobs if knob.name == "bind_to")
+    assert bind_to.domain == Choice(("unset", "none", "core"))  # 1 rank is free, 2 have a core each
+
+
+def test_a_requirement_counts_the_ranks_of_all_hosts() -> None:
+    spec = ranks_spec(mpi_procs="1..4", hosts="h1:4,h2:4", require=("ranks <= 4",), name="s",
+                      baselines=("ranks=2",), machine=EIGHT)  # fmt: skip
+    settings = space.points(spec.knobs, requirements.requirements_of(spec))
+    assert {setting.as_dict()["ranks"] for setting in settings} == {1, 2}
 
 
 def test_without_a_launcher_the_program_starts_its_own_ranks() -> None:
@@ -103,8 +117,14 @@ def test_more_ranks_change_the_numerics_of_a_trainer_unless_they_share_a_batch()
         (OWN, {"mpi_procs": ","}, "--mpi-procs: ',' has an empty value"),
         (OWN, {"mpi_procs": "many"}, "--mpi-procs many: must be a whole number, or several"),
         (OWN, {"mpi_procs": "1,2", "knobs": ("ranks=1,2",)}, "the knob is given twice"),
-        (OWN, {"mpi_procs": "1..8", "hosts": "h1:4,h2:4"}, "--ppn 8, but h1 has 4 slots"),
+        (OWN, {"mpi_procs": "1..8", "hosts": "h1:4,h2:4"}, "8 ranks on a host, but h1 has 4 slots"),
+        (OWN, {"knobs": ("ranks",), "mpi_procs": 5, "hosts": "h1:4,h2:4"},
+         "--mpi-procs 5 is 5 ranks on 2 hosts"),
+        (OWN, {"mpi_procs": "1,2", "ppn": "1,2"}, "--mpi-procs and --ppn both list ranks"),
+        (OWN, {"mpi_procs": "1,2", "baselines": ("ranks=0",)}, "the baseline: ranks cannot be 0"),
+        (OWN, {"baselines": ("ranks=2",)}, "--baseline ranks: the ranks are not tuned"),
         (OWN, {"launcher": "none", "hosts": "h1:4,h2:4"}, "--hosts names hosts"),
+        (OWN, {"launcher": "none", "mpi_procs": "1,2"}, "the command has no {ranks}"),
         (SHARED_BATCH, {}, "no --global-batch"),
         (OWN, {"global_batch": 8}, "no {batch_per_rank}"),
         (SHARED_BATCH, {"global_batch": 8, "mpi_procs": 3}, "3 ranks cannot share it evenly"),

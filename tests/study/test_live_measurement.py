@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from tests.study_surface import (
     BEST,
     CONFIRMED,
+    SPEC,
     STARTUP_S,
     FakeRunner,
     counted_in,
@@ -20,11 +21,21 @@ from tests.study_surface import (
     study_in,
     surface,
 )
+from tuner.knobs import knob
 from tuner.launch.request import MeasurementRequest
 from tuner.live.eligibility import is_reachable
 from tuner.live.full_run import FullRunModel
 from tuner.live.jobs import LiveJobs
-from tuner.model import Conclusion, ExclusionKind, Finished, Outcome, Purpose, Setting, Window
+from tuner.model import (
+    Choice,
+    Conclusion,
+    ExclusionKind,
+    Finished,
+    Outcome,
+    Purpose,
+    Setting,
+    Window,
+)
 from tuner.study.events import LaunchStarted, Note
 
 OFF_BY = 1.4
@@ -82,6 +93,16 @@ def test_a_whole_study(folder: Path) -> None:
     assert live == [record.number for record in made if record.outcome.window is not None]
     assert {each.iterations for each in jobs.models} == {100}
     assert jobs.models[0].incumbent_s is None and jobs.models[-1].incumbent_s == 1.0
+
+
+def test_each_number_of_ranks_has_a_job_of_its_own_and_a_note_says_so(folder: Path) -> None:
+    ranks = replace(knob("ranks"), domain=Choice((1, 2)), default=SPEC.layout.ranks)
+    spec, jobs, events = replace(SPEC, knobs=(*SPEC.knobs, ranks)), FakeJobs(), list[Any]()
+    found = study_in(folder, FakeRunner(), spec, jobs=jobs, on_event=events.append)
+    ranks_of_jobs = {(r.job, r.setting.as_dict()["ranks"]) for r in records_in(folder) if r.job}
+    assert len(ranks_of_jobs) == found.jobs >= 2
+    notes = [event.text for event in events_of(Note, events)]
+    assert sum("each number of ranks is measured in a job of its own" in n for n in notes) == 1
 
 
 def test_live_and_cold_that_disagree_exclude_the_windows_and_end_live_measurement(

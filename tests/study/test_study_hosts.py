@@ -10,11 +10,13 @@ import pytest
 
 from tests.study_surface import SPEC
 from tuner.hosts.remote.remote_hosts import HostLostError
-from tuner.model import Layout
+from tuner.knobs import knob
+from tuner.model import IntRange, Layout
 from tuner.model.errors import TunerError
 from tuner.study.study_hosts import StudyHosts
 
 LAYOUT = Layout(4, ("h1", "h2"), (2, 2))
+TO_FOUR = replace(knob("ranks"), domain=IntRange(1, 4))
 
 
 @dataclass
@@ -47,11 +49,12 @@ def there(cloud: Any, source: dict[str, Any]) -> StudyHosts:
         ({"spares": ("h3", "h4")}, ("h4",), ["h2", "h3", "h4"]),
         ({"hosts_from": ("echo", "h1:2\nh3:2\nh2:2")}, ("h3",), ["h2", "h3"]),
         ({"hosts_from": ("echo", "h1:2\nh3:1\nh4:2")}, ("h2", "h3", "h4"), ["h4"]),
+        ({"hosts_from": ("echo", "h1:4\nh3:2\nh4:4"), "knobs": (TO_FOUR,)}, ("h3", "h4"), ["h4"]),
     ],
-    ids=["a spare", "one that is named", "the same is not named any more"],
+    ids=["a spare", "one that is named", "the same is not named any more", "room for all numbers"],
 )
 def test_the_same_host_then_others_with_room_are_tried(
-    source: dict[str, tuple[str, ...]], up: tuple[str, ...], tried: list[str]
+    source: dict[str, Any], up: tuple[str, ...], tried: list[str]
 ) -> None:
     cloud = Cloud(up)
     hosts = there(cloud, source)

@@ -154,8 +154,6 @@ SCALE_OPTIONS: tuple[Decorator, ...] = (
            " own."),
     option("--rounds", heading=COMPARED, metavar="N", type=click.IntRange(1, 1000), default=6,
            help="Pairs of launches with --setting, at most [6]."),
-    option("--ppn", heading=COMPARED, metavar="N,N,...",
-           help="Compare these numbers of ranks on each host."),
     option("--weak", heading=COMPARED, is_flag=True,
            help="The program's work grows with the ranks."),
     option("--price-per-hour", heading=COMPARED, metavar="X", type=float,

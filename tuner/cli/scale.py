@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     cls=TuneCommand,
     takes_tail=True,
     help="Measure the same job on 1, 2, 3, 4, 8 ... hosts; without hosts, with 1, 2, 4 ... ranks on"
-    " this one. Each layout is tuned by a study of its own (NAME-2x4: 4 ranks on each of 2 hosts),"
+    " this one, or with each number that -n or --ppn lists. Each layout is tuned by a study of its"
+    " own (NAME-2x4: 4 ranks on each of 2 hosts),"
     " or launched with one setting (--setting), by pairs with the last layout that was worth it:"
     " side by side if nothing speaks against it. The same command continues.",
-    examples=(("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),),
+    examples=(
+        ("tune scale --hosts h1:2,h2:2 -- python train.py --out {out}", "1 host against 2"),
+        ("tune scale -n 1..4 -- python train.py --out {out}", "1, 2, 3 and 4 ranks here"),
+    ),
 )
-@click_options.study_options(without={"ppn", "price_per_hour"}, extra=click_options.SCALE_OPTIONS)
+@click_options.study_options(without={"price_per_hour"}, extra=click_options.SCALE_OPTIONS)
 @click_options.shared("storage", "run_dir", "fresh", "wait", heading=click_options.PLACE)
 @click_options.shared("json", "quiet", heading=click_options.OUTPUT)
 @click.pass_context
@@ -60,25 +64,16 @@ def _specs(options: dict[str, Any], words: tuple[str, ...] | None) -> list[Study
     """Return the study of each layout, the smallest first; all are checked before one begins."""
     from tuner.config.hosts import smaller
     from tuner.hosts.machine import host_features
-    from tuner.knobs.space import values
+    from tuner.knobs.space import rank_numbers, values
 
-    setting, ppn = options["setting"], options["ppn"] or ""
-    if ppn and not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", ppn):
-        raise UsageError(f"--ppn {ppn!r} is no list of whole numbers", "--ppn 1,2,4")
-    ppns = sorted({int(number) for number in ppn.split(",") if number})
-    typed = {**options, "ppn": max(ppns, default=None), "price_per_hour": None}
+    setting, typed = options["setting"], {**options, "price_per_hour": None}
     if setting is not None:
         fixed = () if setting == "defaults" else tuple(setting.split(","))
         typed |= {"setting": fixed, "confirm": "none", "live": "off", "learn_from": "none"}
     largest = click_options.spec_of(typed, words)
-    if largest.rank_counts is not None:
-        raise UsageError(
-            "-n with several numbers tunes the ranks, which are what `tune scale` compares",
-            "the numbers to compare: --ppn 1,2,4",
-        )
-    layouts = smaller(largest.layout, ppns)
+    layouts = smaller(largest.layout, rank_numbers(largest) if largest.rank_counts else ())
     if len(layouts) < 2:
-        raise UsageError("there is only one layout", "name more --hosts, or -n 4, or --ppn 1,2")
+        raise UsageError("there is only one layout", "name more --hosts, or -n 4, or -n 1,2")
     host_price = (largest.price_per_hour or 0.0) / len(largest.layout.hosts)
     host_price = host_price if options["price_per_hour"] is None else options["price_per_hour"]
     name = options["name"] or re.sub(r"-n\d+(-h\d+)?$", "", largest.name)

@@ -56,8 +56,11 @@ class TargetHost:
 
     @property
     def default_place(self) -> str:
-        """Return what the launcher binds ranks to by itself."""
-        return launcher_for(self.launcher.kind).default_place(self.layout)
+        """Return what the launcher binds ranks to by itself, if that is known for each number."""
+        launcher, layout = launcher_for(self.launcher.kind), self.layout
+        layouts = (layout, *map(layout.with_ranks_per_host, self.tried_ranks))
+        places = {launcher.default_place(layout) for layout in layouts}
+        return places.pop() if len(places) == 1 else ""
 
     @property
     def is_one_place(self) -> bool:
@@ -292,8 +295,8 @@ def _domain_on(knob: Knob, host: TargetHost) -> Domain:
     """Return the values of a knob of the table, which for some of them depend on the host."""
     if isinstance(knob.route, RankCount):  # from one on each socket to one on each core
         cores, layout = host.machine.usable_cores, host.layout
-        counts = range(min(host.features.sockets, cores), cores + 1)
-        divisors = {ranks for ranks in counts if cores % ranks == 0}
+        numbers, fewest = host.tried_ranks or range(1, cores + 1), min(host.features.sockets, cores)
+        divisors = {ranks for ranks in numbers if ranks >= fewest and cores % ranks == 0}
         return Choice(tuple(sorted(divisors | {layout.ranks_per_host})))
     if knob.name == "interface":
         return Choice((UNSET, *host.features.interfaces))

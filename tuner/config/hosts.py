@@ -208,8 +208,9 @@ def place(
     for offer, most in zip(offers, room, strict=True):
         if not oversubscribe and most > (offer.slots or most):
             raise UsageError(
-                f"--ppn {most}, but {offer.name} has {count(offer.slots or 0, 'slot')} ({source})",
-                "--oversubscribe-hosts runs more ranks on a host than it has slots",
+                f"{count(most, 'rank')} on a host, but {offer.name} has"
+                f" {count(offer.slots or 0, 'slot')} ({source})",
+                "ask for fewer; --oversubscribe-hosts runs more ranks on a host than it has slots",
             )
     total = sum(room)
     left = ranks = total if ranks is None else ranks
@@ -230,6 +231,11 @@ def place(
     if [*by_host] == [LOCALHOST]:
         return Layout(ranks)
     return Layout(ranks, tuple(by_host), tuple(by_host.values()))
+
+
+def fewest_slots(offers: Sequence[Offer]) -> int | None:
+    """Return how many slots each of the hosts has at least; ``None``: nothing says how many."""
+    return min((offer.slots for offer in offers if offer.slots), default=None)
 
 
 def with_room(offers: Sequence[Offer], ranks: int) -> tuple[str, ...]:

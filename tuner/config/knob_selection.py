@@ -57,6 +57,15 @@ class Selection:
         """The knob whose values are numbers of ranks, if they are tuned."""
         return next((knob for knob in self.knobs if isinstance(knob.route, RankCount)), None)
 
+    def without_ranks(self) -> Selection:
+        """Return the knobs of a study whose number of ranks is given."""
+        return replace(
+            self,
+            knobs=tuple(knob for knob in self.knobs if knob is not self.rank_counts),
+            with_own_values=self.with_own_values - {RANKS},
+            fixed=Setting.of((name, v) for name, v in self.fixed.items if name != RANKS),
+        )
+
 
 def select(
     file: Study, typed: Mapping[str, Any], template: Sequence[str], *, is_typed: bool
@@ -76,7 +85,11 @@ def select(
     for name, text in baselines:
         if [other for other, _ in baselines].count(name) > 1:
             raise UsageError(f"--baseline {name} is given twice", "keep one of them")
-        if name not in in_command:
+        if name == RANKS and RANKS not in entries:
+            raise UsageError(
+                f"--baseline {name}: the ranks are not tuned", f"-n {text} says how many"
+            )
+        if name not in (*in_command, RANKS):
             raise UsageError(
                 f"--baseline {name}={text}: the command has no {{{name}}}",
                 f"write {{{name}}} where the program takes it, or leave --baseline out",
@@ -153,9 +166,12 @@ def _reasons(unreached: Set[str], in_command: Sequence[str]) -> dict[str, str]:
 def _entries(file: Study, typed: Mapping[str, Any]) -> tuple[dict[str, KnobEntry], dict[str, str]]:
     """Return the file's knobs with what is typed of them, and where it was typed."""
     entries, places = dict(file.knobs), dict[str, str]()
-    if isinstance(rank_counts := file.option("mpi_procs"), str):  # several
-        entries[RANKS] = replace(entries.get(RANKS, KnobEntry()), range=rank_counts, values=None)
-        places[RANKS] = "--mpi-procs"
+    for place, key in (("--mpi-procs", "mpi_procs"), ("--ppn", "ppn")):
+        if isinstance(numbers := file.option(key), str):  # several
+            if places:
+                raise UsageError(f"--mpi-procs and {place} both list ranks", "keep one of them")
+            entries[RANKS] = replace(entries.get(RANKS, KnobEntry()), range=numbers, values=None)
+            places[RANKS] = place
     for flag, key in _FLAGS.items():
         for name, text in _pairs(flag, typed.get(key, ())):
             place = f"{flag} {name}"

@@ -23,7 +23,7 @@ from tuner.config.typed_launch import several_programs
 from tuner.hosts.machine import HostFeatures, host_features, this_machine
 from tuner.hosts.networks import common_interfaces
 from tuner.hosts.typed_paths import read_typed, typed_path
-from tuner.knobs import ROLES, requirements, space
+from tuner.knobs import ROLES, domains, requirements, space
 from tuner.knobs.core_budget import OVERSUBSCRIPTION
 from tuner.launch import command as templates
 from tuner.launch.launch_line import (
@@ -41,6 +41,7 @@ from tuner.model import (
     ANY_HOST,
     RANKS,
     Choice,
+    IntRange,
     LauncherInfo,
     Layout,
     Machine,
@@ -48,6 +49,7 @@ from tuner.model import (
     RankCount,
     StudySpec,
     price,
+    wording,
 )
 from tuner.model.errors import UsageError
 
@@ -88,8 +90,8 @@ def build_spec(
     is_machine_given, machine = machine is not None, machine or this_machine(environ=environ)
     chosen = knob_selection.select(study, typed, template, is_typed=command is not None)
     knob_selection.check_job(study.job, chosen, source)
-    layout, spares = _layout(study, machine, chosen, environ=environ, cwd=cwd)
-    layout = part or layout
+    layout, spares, slots = _layout(study, machine, chosen, environ=environ, cwd=cwd)
+    layout, chosen = (part, chosen.without_ranks()) if part else (layout, chosen)
     fields = {option.field: study.option(option.key) for option in OPTIONS if option.field}
     cores_are_asked_for = (chosen.with_own_values - chosen.fixed.as_dict().keys()) & ROLES.keys()
     # Ranks multiply what each of them asks for: most of such a space is far beyond the cores.
@@ -134,13 +136,14 @@ def build_spec(
         machine = replace(machine, hostname=ANY_HOST)
     layout = hosts.on_slots(layout, machine, launcher.extra_args, environ)
     host = TargetHost(
-        machine, layout, launcher, features, fields["global_batch"], _numbers(chosen, machine)
+        *(machine, layout, launcher, features, fields["global_batch"]),
+        _numbers(chosen, machine, slots),
     )
     chosen = _with_known_ranks(chosen, layout, objective, fields["global_batch"])
     knobs, left_out = knob_selection.applying(chosen, host)
     baseline = {knob.name: knob.default for knob in knobs if knob.default is not None}
     requirements.check(
-        requirements.Requirements(fields["require"], layout.ranks),
+        requirements.Requirements(fields["require"], layout.ranks, len(layout.hosts)),
         {knob.name: space.values(knob.domain) for knob in knobs},
         {**baseline, **chosen.fixed.as_dict()},
         dict(left_out),
@@ -224,9 +227,13 @@ def _check_batch(
         )
 
 
-def _numbers(chosen: knob_selection.Selection, machine: Machine) -> tuple[int, ...]:
-    """Return the numbers of ranks on a host that are tried; empty: the ranks are not tuned."""
+def _numbers(
+    chosen: knob_selection.Selection, machine: Machine, slots: int | None
+) -> tuple[int, ...]:
+    """Return the numbers of ranks on a host that may be tried; empty: the ranks are not tuned."""
     domain = chosen.rank_counts.domain if chosen.rank_counts else Choice(())
+    if domain == table.knob(RANKS).domain:
+        domain = IntRange(1, slots or machine.usable_cores)
     return tuple(n for n in space.values(domain, machine) if isinstance(n, int))
 
 
@@ -237,32 +244,39 @@ def _layout(
     *,
     environ: Mapping[str, str],
     cwd: Path,
-) -> tuple[Layout, tuple[str, ...]]:
-    """Return where the ranks run, and the hosts that could take the place of any of them.
+) -> tuple[Layout, tuple[str, ...], int | None]:
+    """Return where the ranks run, the hosts that could take the place of any of them, and slots.
 
-    If the ranks are tuned, this is how the baseline runs: with as many as
-    ``--mpi-procs`` says, else with as many as there are cores, as far as they are tried.
+    If the ranks are tuned, this is how the baseline runs: with as many as ``--mpi-procs`` says,
+    else with as many as each host has slots, or this one has cores, as far as they are tried.
     """
     (ranks, ppn), rank_counts = map(study.option, ("mpi_procs", "ppn")), chosen.rank_counts
     offers, source = offered(study, machine.hostname, environ=environ, cwd=cwd)
+    oversubscribes = bool(study.option("more_ranks_than_slots"))
+    slots = None if oversubscribes else hosts.fewest_slots(offers)
+    numbers = _numbers(chosen, machine, slots)
     if rank_counts is not None:
         ranks = None if isinstance(ranks, str) else ranks
-        numbers = _numbers(chosen, machine)
-        if rank_counts.domain != table.knob(RANKS).domain and offers:  # each number must fit
-            hosts.place(
-                offers,
-                source=source,
-                ppn=max(numbers),
-                oversubscribe=bool(study.option("more_ranks_than_slots")),
-            )
+        ppn = (ranks and max(numbers)) if isinstance(ppn, str) else ppn
+        if offers:  # each number must fit
+            hosts.place(offers, source=source, ppn=max(numbers), oversubscribe=oversubscribes)
         if not (ranks or ppn):
-            on_cores = [number for number in numbers if number <= machine.usable_cores]
-            ppn = rank_counts.default or max(on_cores, default=min(numbers))
+            fitting = [number for number in numbers if number <= (slots or machine.usable_cores)]
+            default = max(fitting, default=min(numbers))
+            ppn = default if rank_counts.default is None else rank_counts.default
+            row, own = table.knob(RANKS), Choice((ppn,))
+            domains.check_against(row, own, where="the baseline")
     if study.option("launcher") == "none":
         if offers:
             raise UsageError(
                 f"--launcher none starts the program on this host alone, and {source} names hosts",
                 "leave one of them out",
+            )
+        if rank_counts is not None and RANKS not in templates.placeholders(study.command):
+            raise UsageError(
+                f"--launcher none starts one process, and the command has no {{{RANKS}}}: no number"
+                " of ranks would reach the program",
+                f"put {{{RANKS}}} where the program takes it, or leave it to a launcher",
             )
         ranks = ranks or ppn or 1
     if not offers:
@@ -272,21 +286,26 @@ def _layout(
                 "name them with --hosts h1,h2 or --hostfile FILE",
             )
         tasks = hosts.slurm_tasks(environ)
-        return Layout(ranks or ppn or tasks or len(machine.gpus) or DEFAULT_RANKS), ()
-    oversubscribes = bool(study.option("more_ranks_than_slots"))
+        return Layout(ranks or ppn or tasks or len(machine.gpus) or DEFAULT_RANKS), (), None
     if oversubscribes and study.option("hosts_from"):  # a host that replaces one has no more
         raise UsageError(
             "--oversubscribe-hosts does not go with --hosts-from",
             "let the command print as many slots as ranks may run on a host",
         )
     layout = hosts.place(offers, source=source, ranks=ranks, ppn=ppn, oversubscribe=oversubscribes)
+    if rank_counts is not None and len({number for _, number in layout.slots}) > 1:
+        raise UsageError(
+            f"--mpi-procs {ranks} is {wording.ranks(layout)}, and the number that is tuned is the"
+            " same on each host",
+            "a multiple of the hosts, or leave it out",
+        )
     if study.option("wait_for_children") and not layout.is_local:
         raise UsageError(
             f"--wait-for-children waits on this host alone, and {source} names others",
             "let the command itself wait for what it starts (in a shell script: wait)",
         )
-    hosts_with_room = hosts.with_room(offers, layout.ranks_per_host)
-    return layout, tuple(name for name in hosts_with_room if name not in layout.hosts)
+    hosts_with_room = hosts.with_room(offers, max((layout.ranks_per_host, *numbers)))
+    return layout, tuple(name for name in hosts_with_room if name not in layout.hosts), slots
 
 
 def offered(

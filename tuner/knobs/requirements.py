@@ -11,7 +11,7 @@ import ast
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import CodeType
 
@@ -77,10 +77,14 @@ def _parse(text: str) -> tuple[CodeType, frozenset[str]]:
 
 @dataclass(frozen=True)
 class Requirements:
-    """The expressions that the settings of a study must meet, and the number of MPI ranks."""
+    """The expressions that the settings of a study must meet.
+
+    ``ranks`` is the number of MPI ranks; if a setting has one, that is for each of the ``hosts``.
+    """
 
     texts: tuple[str, ...] = ()
     ranks: int = 1
+    hosts: int = 1
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -92,6 +96,8 @@ class Requirements:
         if not self.texts:
             return None
         values = {RANKS: self.ranks, **{n: _as_operand(v) for n, v in chosen.items()}}
+        if isinstance(per_host := chosen.get(RANKS), int):
+            values[RANKS] = per_host * self.hosts
         for text in self.texts:
             expression, names = _parse(text)
             if names <= values.keys():
@@ -152,7 +158,7 @@ NONE = Requirements()
 
 def requirements_of(spec: StudySpec) -> Requirements:
     """Return what the settings of a study must meet."""
-    return Requirements(spec.require, spec.layout.ranks)
+    return Requirements(spec.require, spec.layout.ranks, len(spec.layout.hosts))
 
 
 def check(
@@ -179,14 +185,14 @@ def check(
                 f"--require {text!r}: there is no knob {name!r} in this study",
                 suggestion(name, [*domains, RANKS]),
             )
-        requirement = Requirements((text,), requirements.ranks)
+        requirement = replace(requirements, texts=(text,))
         if not requirement.parts(world):
             _, why = requirement.broken({name: world[name][0] for name in names}) or ("", "")
             listed = "; ".join(f"{name} is {_listed(world[name])}" for name in sorted(names))
             raise UsageError(
                 f"no setting meets --require {text!r}: {listed or 'it names no knob'}"
                 + (f" ({why})" if why else "")
-                + f"; {RANKS} is {requirements.ranks}",
+                + ("" if RANKS in names else f"; {RANKS} is {requirements.ranks}"),
                 "give its knobs other values (--knob NAME=VALUES), or require something else",
             )
         if requirement.broken(baseline):

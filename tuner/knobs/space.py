@@ -57,6 +57,12 @@ def values(domain: Domain, machine: Machine | None = None) -> tuple[Value, ...]:
     return tuple(range(domain.low, max(domain.low, machine.cores) + 1))
 
 
+def rank_numbers(spec: StudySpec) -> list[int]:
+    """Return how many ranks on a host launches of a study have, the fewest first."""
+    tried = values(spec.rank_counts.domain) if spec.rank_counts else ()
+    return sorted({spec.layout.ranks_per_host, *(n for n in tried if isinstance(n, int))})
+
+
 def size(knobs: Sequence[Knob], requirements: Requirements = NONE) -> int:
     """Return how many settings there are (resolved knobs)."""
     return conditions.size(axes(knobs), requirements)

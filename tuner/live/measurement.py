@@ -120,6 +120,8 @@ class LiveMeasurement:
                 f"the running job could not be switched to {self._jobs.refused_switch};"
                 " another job was started with it (docs/live.md)"
             )
+        if records[-1].job is not None and self._spec.rank_counts is not None:
+            return "each number of ranks is measured in a job of its own (docs/live.md)"
         if self._jobs.ends_by_itself:
             return (
                 "a job ends at the program's own end, and the next setting needs another: with an"

@@ -202,12 +202,12 @@ def explained(data: StudyView) -> list[ExplainedRun]:
 
 
 def ranks(spec: StudySpec) -> str:
-    """Write how many ranks a launch has: ``8 ranks``, or ``1 to 8 ranks on each of 2 hosts``."""
+    """Write how many ranks launches have: ``8 ranks``, or ``1 to 8 ranks (4 by default)``."""
     if spec.rank_counts is None:
         return wording.ranks(spec.layout)
-    numbers = [n for n in space.values(spec.rank_counts.domain) if isinstance(n, int)]
+    numbers, by_default = space.rank_numbers(spec), spec.layout.ranks_per_host
     hosts = "" if spec.layout.is_local else f" on each of {len(spec.layout.hosts)} hosts"
-    return f"{min(numbers)} to {max(numbers)} ranks{hosts}"
+    return f"{numbers[0]} to {numbers[-1]} ranks{hosts} ({by_default} by default)"
 
 
 def machine(data: StudyView) -> list[Row]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tuner.config.hosts import hosts_from, with_room
 from tuner.hosts.remote.remote_hosts import GOES_ON, HostLostError, Hosts
+from tuner.knobs.space import rank_numbers
 from tuner.model import Layout, StudySpec
 from tuner.model.errors import TunerError
 
@@ -56,6 +57,6 @@ class StudyHosts:
         names: tuple[str, ...] = (lost, *self.spec.spares)
         if self.spec.hosts_from:
             offers = hosts_from(self.spec.hosts_from, self.cancelled)
-            names = with_room(offers, self.layout.ranks_per_host)
+            names = with_room(offers, max(rank_numbers(self.spec)))
         used = set(self.layout.hosts) - {lost}
         return sorted((name for name in names if name not in used), key=lambda name: name != lost)
