@@ -188,7 +188,7 @@ def test_what_cannot_tell_is_launched_side_by_side(tmp_path: Path) -> None:
 # --- single commands -----------------------------------------------------------------------
 
 #: What the pages call a program of the reader's.
-PROGRAMS = ("benchmark.sh", "gmx_mpi", "solver", "torchrun")
+PROGRAMS = ("benchmark.sh", "gmx", "gmx_mpi", "lulesh", "solver", "torchrun")
 
 #: What other tests run.
 ELSEWHERE = "tune scale|--host|postgresql:|mlflow|wandb"

@@ -62,8 +62,9 @@ def test_the_commands_of_the_documentation_find_their_hosts(bench: Bench, folder
     commands = {line for line in commands if not re.match("tune (scale|doctor)", line)}
     (folder / "train.py").write_text(TRAIN)
     (folder / "hosts").write_text("h1 slots=4\nh2 slots=4\n")
-    (folder / "hosts.sh").write_text("#!/bin/sh\nprintf 'h1 4\\nh2 4\\n'\n")
-    (folder / "hosts.sh").chmod(0o755)
+    for name in ("hosts.sh", "solver"):
+        (folder / name).write_text("#!/bin/sh\nprintf 'h1 4\\nh2 4\\n'\n")
+        (folder / name).chmod(0o755)
     assert len(commands) >= 4
     for command in sorted(commands):
         words = shlex.join(shlex.split(command)[1:])
