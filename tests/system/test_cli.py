@@ -139,6 +139,22 @@ def test_the_script_is_clean_under_shellcheck(exported: Path, require_program: o
     subprocess.run([path, "--shell=sh", "job.sh"], cwd=exported, check=True)
 
 
+# --- the number of ranks ---------------------------------------------------------------------
+
+
+def test_the_best_number_of_ranks_is_found_and_started_by_the_script(tmp_path: Path) -> None:
+    text = """import os; print("took", 0.1 * int(os.environ["OMPI_COMM_WORLD_SIZE"]))"""
+    (tmp_path / "program.py").write_text(text)
+    knobs = ("-n", "1..4", "--baseline", "ranks=2", "--knob", "omp_threads=1")
+    figure = ("--objective", "pattern:took ([0-9.]+)", "--unit", "s")
+    done = tune(tmp_path, *knobs, *figure, "--json", "-q", "--", sys.executable, "program.py")
+    document = json.loads(done.stdout)
+    assert (document["verdict"], document["best"]["setting"]["ranks"]) == ("faster", 1), done.stderr
+    assert tune(tmp_path, "export", "-o", "job.sh").returncode == 0
+    job = subprocess.run(["sh", "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert job.stdout == "took 0.1\n"
+
+
 # --- tune scale --------------------------------------------------------------------------------
 
 #: A part of the work is shared by the ranks. It is counted by the CPU time that it takes.

@@ -88,7 +88,7 @@ def _specs(options: dict[str, Any], words: tuple[str, ...] | None) -> list[Study
     specs = []
     for layout in layouts:
         suffix = "" if setting is None else "-fixed"
-        typed["name"] = f"{name}-{len(layout.hosts)}x{layout.ranks_per_host}{suffix}"
+        typed["name"] = f"{name}-{layout.label}{suffix}"
         typed["price_per_hour"] = host_price * len(layout.hosts) or None
         specs.append(click_options.spec_of(typed, words, part=layout, **facts))
     return specs

@@ -251,6 +251,7 @@ def smaller(layout: Layout, ppns: Sequence[int] = ()) -> list[Layout]:
         return [layout.with_ranks_per_host(ranks) for ranks in ppns or sorted(sizes)]
     layouts = []
     for size in sorted(sizes | set(range(1, min(most, 4) + 1))):
-        for ranks_by_host in [(ppn,) * size for ppn in ppns] or [layout.by_host[:size]]:
-            layouts.append(Layout(sum(ranks_by_host), layout.hosts[:size], ranks_by_host))
+        by_host = layout.by_host[:size]
+        part = Layout(sum(by_host), layout.hosts[:size], by_host)
+        layouts += [part.with_ranks_per_host(ppn) for ppn in ppns] or [part]
     return layouts

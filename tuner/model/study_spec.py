@@ -79,6 +79,11 @@ class Layout:
         return ",".join(f"{name}:{ranks}" for name, ranks in self.slots)
 
     @property
+    def label(self) -> str:
+        """``2x4``: 4 ranks on each of 2 hosts."""
+        return f"{len(self.hosts)}x{self.ranks_per_host}"
+
+    @property
     def oversubscribed(self) -> bool:
         """Whether a host has more ranks than an mpirun starts there by itself."""
         return self.room is not None and self.ranks_per_host > self.room

@@ -54,7 +54,7 @@ class MeasuredLayout:
     @property
     def label(self) -> str:
         """``2x4``: 4 ranks on each of 2 hosts."""
-        return f"{len(self.spec.layout.hosts)}x{self.spec.layout.ranks_per_host}"
+        return self.spec.layout.label
 
     @property
     def cost(self) -> float:

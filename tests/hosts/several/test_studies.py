@@ -112,6 +112,15 @@ def test_another_host_takes_the_place_of_a_lost_one(
     tune.end()  # it finds the study finished, whichever hosts there are now
 
 
+def test_each_number_of_ranks_runs_on_each_host(study: Start) -> None:
+    few = ("--warm-ups", "0", "--no-confirm", "--fix", "omp_threads=1", "--fix", "bind_to=none")
+    tune = study(*few, "-n", "1,2", "--hosts", "h2:2,h3:2", seconds=0.1)
+    tune.end()
+    outputs = [Path(r.folder, "output.log").read_text() for r in tune.records()]
+    assert {n for text in outputs for n in re.findall(r"ranks (\d)", text)} == {"2", "4"}, outputs
+    assert {"h2:1,h3:1", "h2:2,h3:2"} <= {word for r in tune.records() for word in r.argv}
+
+
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(study: Start) -> None:
     tune = study(*SHORT, "--hosts", "h2:1,nohost:1")
     assert "no answer from nohost: ssh: Could not resolve hostname nohost" in tune.end(3)
